@@ -58,10 +58,10 @@ class Adopter:
                         self._report.problem(where, str(error))
 
     def _note_replacements(self, chunk: Chunk, where: str) -> None:
-        ways = [(chunk.id, link.target_id, True) for link in chunk.links if link.type == SUPERSEDES]
+        replacements = [(chunk.id, link.target_id, True) for link in chunk.links if link.type == SUPERSEDES]
         if chunk.metadata.superseded_by is not None:
-            ways.append((chunk.metadata.superseded_by, chunk.id, False))
-        for newer_id, older_id, by_newer in ways:
+            replacements.append((chunk.metadata.superseded_by, chunk.id, False))
+        for newer_id, older_id, by_newer in replacements:
             key = (chunk.namespace, newer_id, older_id)
             if self._one_sided.setdefault(key, (where, by_newer))[1] != by_newer:
                 del self._one_sided[key]

@@ -213,15 +213,15 @@ class FileAdopter:
         steps: dict[str, list[bytes]] = {}
         for line in asset.data.splitlines():
             step = parse_event(line) or {}
-            named = step.get("ns")
-            if not isinstance(named, str) or "id" not in step:
+            namespace_name = step.get("ns")
+            if not isinstance(namespace_name, str) or "id" not in step:
                 continue
             try:
-                namespace = self._target(named).namespace
+                namespace = self._target(namespace_name).namespace
             except InputError as error:
                 self._report.problem(asset.where, str(error))
                 continue
-            if named != namespace:
+            if namespace_name != namespace:
                 line = msgspec.json.encode({**step, "ns": namespace})
             steps.setdefault(namespace, []).append(line)
         for namespace, lines in steps.items():

@@ -34,11 +34,11 @@ def derived_chunks(
     from rlm_mem.ingest.chunking import ChunkingEngine
 
     pieces = ChunkingEngine(100, 500, target_tokens=250, overlap_tokens=0).chunk(text)
-    own = mapped_id(original, scope)
-    together = metadata.get("conversation_id") or (conversation if len(pieces) > 1 else None)
+    first_id = mapped_id(original, scope)
+    conversation_id = metadata.get("conversation_id") or (conversation if len(pieces) > 1 else None)
     before = ""
     for piece in pieces:
-        part = own if piece.index == 0 else f"{own}-p{piece.index + 1}"
+        part = first_id if piece.index == 0 else f"{first_id}-p{piece.index + 1}"
         links = (
             [{"target_id": before, "type": "follows", "created_at": metadata["created_at"]}] if before else []
         )
@@ -54,7 +54,7 @@ def derived_chunks(
                     "metadata": {
                         "source": "import",
                         **metadata,
-                        "conversation_id": together,
+                        "conversation_id": conversation_id,
                         "provenance": {"path": where, "span": [piece.start, piece.end]},
                     },
                 }

@@ -125,10 +125,10 @@ def _loaded(found: Extension) -> Format:
             f"not {type(made).__name__}"
         )
     if made.name != found.name or made.name in FORMATS:
-        why = (
+        problem = (
             "is the name of a built-in format" if made.name in FORMATS else f"is called {found.name!r} there"
         )
-        raise InputError(f"the entry point {found} cannot be used: its format {made.name!r:.40} {why}")
+        raise InputError(f"the entry point {found} cannot be used: its format {made.name!r:.40} {problem}")
 
     def read(file: SourceFile) -> Iterator[Record]:
         try:

@@ -91,15 +91,15 @@ def plan(
     for path in open_paths:
         former = chosen.get(path)
         if former is None:
-            own = live.get(path)
-            if own is None:
-                own = last.get(path)
-            if own is not None and id(own) not in used:
-                former = own
-                used.add(id(own))
+            recorded = live.get(path)
+            if recorded is None:
+                recorded = last.get(path)
+            if recorded is not None and id(recorded) not in used:
+                former = recorded
+                used.add(id(recorded))
         changes.append(FileChange(path, former, present[path]))
-    gone = [entry for entries in free.values() for entry in entries if id(entry) not in used]
-    changes += [FileChange(None, entry) for entry in sorted(gone, key=lambda entry: entry.path)]
+    removed = [entry for entries in free.values() for entry in entries if id(entry) not in used]
+    changes += [FileChange(None, entry) for entry in sorted(removed, key=lambda entry: entry.path)]
     return changes
 
 
@@ -127,10 +127,10 @@ def alike(added: Mapping[str, Sequence[str]], removed: Iterable[FileEntry]) -> l
             owners[digest].append(number)
     scored: list[tuple[float, str, int]] = []
     for path, digests in added.items():
-        own = set(digests)
-        shared = Counter(number for digest in own for number in owners.get(digest, ())[:50])
+        own_digests = set(digests)
+        shared = Counter(number for digest in own_digests for number in owners.get(digest, ())[:50])
         for number, count in shared.most_common(3):
-            share = count / max(len(own), len(entries[number].pieces))
+            share = count / max(len(own_digests), len(entries[number].pieces))
             if share >= _MIN_SHARED:
                 scored.append((-share, path, number))
     pairs: dict[str, FileEntry] = {}
@@ -199,13 +199,13 @@ def align(former: Sequence[str], present: Sequence[str]) -> Replacement:
             old_by_gap[bisect_right(old_anchors, place)].append(place)
     replaced: dict[int, list[int]] = defaultdict(list)
     removed: list[int] = []
-    for gap, olds in old_by_gap.items():
-        news = new_by_gap.get(gap)
-        if not news:
-            removed += olds
+    for gap, old_places in old_by_gap.items():
+        new_places = new_by_gap.get(gap)
+        if not new_places:
+            removed += old_places
             continue
-        for number, old in enumerate(olds):
-            replaced[news[number * len(news) // len(olds)]].append(old)
+        for number, old in enumerate(old_places):
+            replaced[new_places[number * len(new_places) // len(old_places)]].append(old)
     return Replacement(kept, dict(replaced), removed)
 
 

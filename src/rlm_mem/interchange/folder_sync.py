@@ -164,9 +164,9 @@ class FolderSync:
             }
             report.files = report.unchanged + len(arrived)
         else:
-            there = [entry for path, entry in sorted(record.live().items()) if path in self._read]
-            report.files = len(there)
-            ids = dict.fromkeys(piece.id for entry in there for piece in entry.pieces)
+            live = [entry for path, entry in sorted(record.live().items()) if path in self._read]
+            report.files = len(live)
+            ids = dict.fromkeys(piece.id for entry in live for piece in entry.pieces)
             report.chunk_ids = list(ids)[:_LISTED]
 
     def is_unchanged(self, entry: Entry) -> bool:
@@ -324,11 +324,11 @@ class FolderSync:
             return set()
         postponed: set[str] = set()
         while lot:
-            whole, self.report = self.report, FolderReport(self.report.folder)
+            total, self.report = self.report, FolderReport(self.report.folder)
             try:
                 done, changed_meanwhile = self._transaction(record, lot)
                 problems += self.report.refused
-                whole.add(self.report)
+                total.add(self.report)
                 postponed |= changed_meanwhile
                 lot = lot[done:]
             except InputError as error:
@@ -336,10 +336,10 @@ class FolderSync:
                     break
                 paths = dict.fromkeys(path for document in lot[0] for path in document.change.paths)
                 problems += [ImportProblem(path, error.message) for path in paths]
-                whole.failed += map(clean, paths)
+                total.failed += map(clean, paths)
                 return postponed
             finally:
-                self.report = whole
+                self.report = total
         # The store refused one of the groups: apply each in a separate transaction.
         return postponed.union(*(self._commit(record, [group], problems) for group in lot))
 
@@ -407,8 +407,8 @@ class FolderSync:
 
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
-        given = conversation_of(str(self._folder.path / path))
-        return dict.fromkeys((self._reader.conversation(path), given))
+        by_path = conversation_of(str(self._folder.path / path))
+        return dict.fromkeys((self._reader.conversation(path), by_path))
 
     def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
         """Return whether the file and its record, read under the lock, are unchanged since the change was planned."""
@@ -489,10 +489,10 @@ class FolderSync:
     def _archive_file(self, entry: FileEntry) -> FileEntry:
         """Archive the chunks of a removed file; return its record."""
         ids = dict.fromkeys(piece.id for piece in (*entry.pieces, *entry.former))
-        gone = tuple(one for one in ids if self._store.delete_chunk(one))
-        self.report.chunks_archived += len(gone)
+        archived = tuple(one for one in ids if self._store.delete_chunk(one))
+        self.report.chunks_archived += len(archived)
         self.report.archived.append(clean(entry.path))
-        return replace(entry, archived=True, with_it=gone)
+        return replace(entry, archived=True, with_it=archived)
 
     def _restore(self, entry: FileEntry) -> None:
         """Restore the chunks that were archived with a file."""
@@ -528,11 +528,11 @@ class FolderSync:
             pieces: dict[str, StoredPiece] = {}
             for chunk in self._store.iter_chunks(conversation_id=conversation):
                 about = chunk.metadata
-                named = about.provenance.get("path")
-                ours = named in (clean(path), as_given, f"{self._root}/{path}")
+                recorded_path = about.provenance.get("path")
+                is_of_file = recorded_path in (clean(path), as_given, f"{self._root}/{path}")
                 if chunk.id in self._recorded:
                     continue  # recorded for a file under another name
-                if about.source == "import" and about.superseded_by is None and ours:
+                if about.source == "import" and about.superseded_by is None and is_of_file:
                     digest = piece_digest(chunk.content)
                     pieces.setdefault(digest, StoredPiece(chunk.id, digest))
             if pieces:
@@ -554,7 +554,7 @@ class FolderSync:
         steps = align([piece.digest for piece in old], [digest for digest, _ in text.pieces])
         before = dict(vars(self.report))
         pieces: list[StoredPiece] = []
-        left: list[StoredPiece] = []
+        superseded: list[StoredPiece] = []
         for place, (digest, number) in enumerate(text.pieces):
             if place in steps.kept:
                 piece = old[steps.kept[place]]
@@ -563,20 +563,20 @@ class FolderSync:
                 pieces.append(piece)
                 continue
             replaced = [old[one] for one in steps.replaced.get(place, ())]
-            there = [chunks[one.id] for one in replaced if one.id in chunks]
-            olds = [chunk.id for chunk in there if chunk.metadata.superseded_by is None]
+            replaced_chunks = [chunks[one.id] for one in replaced if one.id in chunks]
+            superseded_ids = [chunk.id for chunk in replaced_chunks if chunk.metadata.superseded_by is None]
             if number in drafts:
                 chunk_id = self._store_new(text, number, drafts[number])
             else:
-                chunk_id = self._store_replacement(text, number, earlier.get(digest), olds, former)
+                chunk_id = self._store_replacement(text, number, earlier.get(digest), superseded_ids, former)
             pieces.append(StoredPiece(chunk_id, digest))
-            left += replaced
-            self.report.chunks_superseded += len(olds)
+            superseded += replaced
+            self.report.chunks_superseded += len(superseded_ids)
         for place in steps.removed:
             self.report.chunks_archived += self._store.delete_chunk(old[place].id)
-            left.append(old[place])
+            superseded.append(old[place])
         used = {piece.id for piece in pieces}
-        kept = [piece for piece in (*(former.former if former else ()), *left) if piece.id not in used]
+        kept = [piece for piece in (*(former.former if former else ()), *superseded) if piece.id not in used]
         self.report.found(text.analysed.screened)
         if text.notice:
             self.report.notices.append(ImportProblem(clean(change.path), text.notice))

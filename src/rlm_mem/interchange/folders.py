@@ -82,8 +82,12 @@ def sync_folder(
             f"sync_folder does not take {unknown[0]!r}",
             hint=f"options are {', '.join(FolderOptions.__annotations__)}",
         )
-    given = options.get("patterns", ())
-    patterns = (given,) if isinstance(given, str) else tuple(check_items(given, "patterns"))
+    patterns_option = options.get("patterns", ())
+    patterns = (
+        (patterns_option,)
+        if isinstance(patterns_option, str)
+        else tuple(check_items(patterns_option, "patterns"))
+    )
     conversation, kind = options.get("conversation_id"), options.get("chunk_type")
     occurred_at, trust = options.get("occurred_at"), options.get("trust")
     if kind is not None:

@@ -172,8 +172,10 @@ class _Import:
         self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
         self._documents: FolderSync | None = None
         if isinstance(place, FolderPlace) and place.label is None:
-            named = SyncOptions(secrets=options.secrets, again=options.again)
-            self._documents = FolderSync(store, place, named, dry_run=options.dry_run, ledger=self._ledger)
+            sync_options = SyncOptions(secrets=options.secrets, again=options.again)
+            self._documents = FolderSync(
+                store, place, sync_options, dry_run=options.dry_run, ledger=self._ledger
+            )
         self._detector = Detector()
         self._waiting: list[ImportedChunk | Dialogue | Note] = []
         self._waiting_chars = 0
@@ -325,10 +327,10 @@ class _Import:
         path = self._place.path.absolute()
         shown = str(path) if self._place.label is None else self._place.label
         if path.is_dir():
-            whole = str(path / entry.name)
+            full_name = str(path / entry.name)
         else:
-            whole = shown if path.name == entry.name else f"{shown}!/{entry.name}"
-        return conversation_of(whole)
+            full_name = shown if path.name == entry.name else f"{shown}!/{entry.name}"
+        return conversation_of(full_name)
 
     def _count_bytes(self, count: int) -> None:
         self._done += count
@@ -350,13 +352,13 @@ class _Import:
         elif isinstance(record, ImportedVersion | ImportedEvent):
             self._take_history(record)
         else:
-            whole = isinstance(record, ImportedChunk)
-            if self._waiting and whole != isinstance(self._waiting[0], ImportedChunk):
+            is_chunk = isinstance(record, ImportedChunk)
+            if self._waiting and is_chunk != isinstance(self._waiting[0], ImportedChunk):
                 self._flush()
             self._waiting.append(record)
             self._waiting_chars += _size(record)
             most, longest = (
-                (_RECORDS_PER_COMMIT, _CHARS_PER_COMMIT) if whole else (_TEXTS_AT_ONCE, _CHARS_AT_ONCE)
+                (_RECORDS_PER_COMMIT, _CHARS_PER_COMMIT) if is_chunk else (_TEXTS_AT_ONCE, _CHARS_AT_ONCE)
             )
             if len(self._waiting) >= most or self._waiting_chars >= longest:
                 self._flush()

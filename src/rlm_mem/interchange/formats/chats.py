@@ -164,8 +164,8 @@ def _one_message(parts: Parts, where: str, entry: dict[str, Any]) -> Iterator[Re
         return
     message = _plain_message(entry)
     if message is not None:
-        own = entry.get("conversation_id", entry.get("session_id"))
-        conversation = text_lines(own) or parts.fallback
+        conversation_id = entry.get("conversation_id", entry.get("session_id"))
+        conversation = text_lines(conversation_id) or parts.fallback
         yield from parts.add(conversation, message, where, tags=plain_tags(entry.get("tags")))
 
 

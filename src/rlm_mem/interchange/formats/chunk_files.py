@@ -70,9 +70,9 @@ class _DayLayout:
         """Return the id of a chunk in the store."""
         if not self._day or _DATED.match(chunk_id):
             return chunk_id
-        here = str(self._above / self._day / f"{chunk_id}.json") in self._names
+        is_of_same_day = str(self._above / self._day / f"{chunk_id}.json") in self._names
         # A link to a chunk that is missing on the same day refers to an unknown day.
-        return f"chunk-{self._day}-{chunk_id.removeprefix('chunk-')}" if here else chunk_id
+        return f"chunk-{self._day}-{chunk_id.removeprefix('chunk-')}" if is_of_same_day else chunk_id
 
 
 def lenient_chunk(

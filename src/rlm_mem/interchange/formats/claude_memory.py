@@ -28,8 +28,8 @@ def _memory(where: str, entry: dict[str, Any]) -> Iterator[Note]:
     if text:
         yield Note("", f"claude-memory:{account}", text, where)
     projects = entry.get("project_memories")
-    for project, told in projects.items() if isinstance(projects, dict) else ():
-        text = whole_text(told)
+    for project, memory in projects.items() if isinstance(projects, dict) else ():
+        text = whole_text(memory)
         if text:
             yield Note("memory", f"claude-project:{text_lines(project)}", text, where)
 

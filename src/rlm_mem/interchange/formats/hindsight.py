@@ -84,9 +84,9 @@ def _fact(file: SourceFile, where: str, entry: dict[str, Any], document: Any) ->
     names = entities.split(",") if isinstance(entities, str) else entities
     if plain_tags(names):
         extra["entities"] = plain_tags(names)
-    given = entry.get("metadata")
-    if isinstance(given, dict):
-        extra = {**given, **extra}
+    metadata = entry.get("metadata")
+    if isinstance(metadata, dict):
+        extra = {**metadata, **extra}
     yield from derived_chunks(
         "hindsight",
         text_lines(entry.get("id") or entry.get("source_id")) or f"{source}\n{text}"[:1000],

@@ -94,8 +94,8 @@ def _passage(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Re
         return
     if entry.get("is_deleted") is True:
         return
-    given = entry.get("metadata")
-    extra = dict(given) if isinstance(given, dict) else {}
+    metadata = entry.get("metadata")
+    extra = dict(metadata) if isinstance(metadata, dict) else {}
     for name in ("archive_id", "file_name"):
         if text_lines(entry.get(name)):
             extra[name] = text_lines(entry.get(name))

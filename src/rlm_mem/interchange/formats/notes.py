@@ -60,9 +60,13 @@ def read_meridian(file: SourceFile) -> Iterator[Record]:
     fields = {match[1].lower(): match[2].strip() for match in _FIELD.finditer(head)}
     title = _TITLE.search(head)
     name = PurePosixPath(file.entry.name).stem
-    named = text_lines(title[1]) if title else name
+    title_text = text_lines(title[1]) if title else name
     created = moment(fields.get("created"))
-    extra: dict[str, Any] = {"title": named, "name": name, "category": text_lines(fields.get("category"))}
+    extra: dict[str, Any] = {
+        "title": title_text,
+        "name": name,
+        "category": text_lines(fields.get("category")),
+    }
     if fields.get("created") and created is None:
         extra["original_created_at"] = fields["created"][:200]
     if not body.strip():
@@ -166,14 +170,14 @@ def read_note(file: SourceFile) -> Iterator[Record]:
     if not body.strip() and not subject:
         yield ImportProblem(file.where, "empty")
         return
-    named = next((fields[key] for key in ("date", "created", "created_at") if moment(fields.get(key))), None)
+    date = next((fields[key] for key in ("date", "created", "created_at") if moment(fields.get(key))), None)
     title = text_lines(fields.get("title"))
     yield Note(
         key="",
         conversation_id=file.conversation,
         text=f"{subject}\n\n{body}" if subject else body,
         where=file.where,
-        at=moment(named) or day_in_name(file.entry.name) or file.modified_at,
+        at=moment(date) or day_in_name(file.entry.name) or file.modified_at,
         tags=plain_tags(fields.get("tags") or fields.get("tag")),
         extra={"title": title} if title else {},
     )

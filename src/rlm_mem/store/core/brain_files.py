@@ -290,8 +290,8 @@ def own_lines(namespace: str, journal: bytes) -> bytes:
 
 def namespace_in(line: bytes, key: str) -> str | None:
     """Return the namespace under this key of a line of JSON; None if there is none."""
-    named = (parse_event(line) or {}).get(key)
-    return named if isinstance(named, str) else None
+    namespace = (parse_event(line) or {}).get(key)
+    return namespace if isinstance(namespace, str) else None
 
 
 _RUN_START = re.compile(rb'\{"kind": "start", "format": \d{1,9}, "namespace": "([^"\\]{1,2000})"')
@@ -320,7 +320,7 @@ def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
         alone: the persona's files belong to this namespace and not to the whole brain (stores without a folder).
     """
     first, _, rest = name.partition("/")
-    own = "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}/"
+    folder = "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}/"
     if first == "archive":
         return f"memory/archive/continuum/{quote(namespace, safe='')}" + (f"/{rest}" if rest else "")
     if first == "index":
@@ -329,7 +329,7 @@ def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
         return f"memory/imports/{_slug(namespace)}.{rest.partition('.')[2]}" if rest else "memory/imports"
     if first in OF_STORE:
         return f"memory/{name}"
-    return name if first in OF_BRAIN and not alone else own + name
+    return name if first in OF_BRAIN and not alone else folder + name
 
 
 def _slug(namespace: str) -> str:

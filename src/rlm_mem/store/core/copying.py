@@ -107,21 +107,30 @@ def compare(source: ChunkStore, target: ChunkStore, progress: Progress | None = 
     Access counts are not compared: reading changes them.
     """
     _check_pair(source, target)
-    here, there = NamespaceReader(source), NamespaceReader(target)
+    source_reader, target_reader = NamespaceReader(source), NamespaceReader(target)
     found: list[Difference] = []
-    total, done = here.count(), 0
-    for page in here.pages():
-        found += _page_differences(here, there, page)
+    total, done = source_reader.count(), 0
+    for page in source_reader.pages():
+        found += _page_differences(source_reader, target_reader, page)
         done += len(page)
         if progress is not None:
             progress(min(done, total), total)
         if len(found) >= _MAX_DIFFERENCES:
             return found[:_MAX_DIFFERENCES]
-    found += [Difference(chunk_id, "is only in the target") for chunk_id in _extra_ids(here, there)]
-    mine, other = (sorted(map(digest_of, one.events())) for one in (here, there))
-    if mine != other:
-        found.append(Difference("audit log", f"{len(mine)} lines, {len(other)} in the target, or other ones"))
-    found += _file_differences(here, there)
+    found += [
+        Difference(chunk_id, "is only in the target") for chunk_id in _extra_ids(source_reader, target_reader)
+    ]
+    source_digests, target_digests = (
+        sorted(map(digest_of, one.events())) for one in (source_reader, target_reader)
+    )
+    if source_digests != target_digests:
+        found.append(
+            Difference(
+                "audit log",
+                f"{len(source_digests)} lines, {len(target_digests)} in the target, or other ones",
+            )
+        )
+    found += _file_differences(source_reader, target_reader)
     return found[:_MAX_DIFFERENCES]
 
 
@@ -158,13 +167,13 @@ def _wanted(
     known = target.states([state.id for state in page])
     wanted = []
     for state in page:
-        there = known.get(state.id)
-        if there is not None and _same(state, there):
+        existing = known.get(state.id)
+        if existing is not None and _same(state, existing):
             report.already_there += 1
             continue
-        if there is not None and not overwrite and not _older(there, state):
+        if existing is not None and not overwrite and not _older(existing, state):
             raise ConflictError(
-                f"{state.id} has another state in the target (revision {there.revision}, here {state.revision})",
+                f"{state.id} has another state in the target (revision {existing.revision}, here {state.revision})",
                 hint="copy with overwrite to replace it, or into an empty namespace",
             )
         wanted.append(state)
@@ -202,21 +211,23 @@ def _page_differences(
 ) -> Iterator[Difference]:
     ids = [state.id for state in page]
     known = target.states(ids)
-    source_chunks, other = source.chunks(ids), target.chunks(ids)
+    source_chunks, target_chunks = source.chunks(ids), target.chunks(ids)
     for state in page:
         message = None
-        there, here, copy = known.get(state.id), source_chunks.get(state.id), other.get(state.id)
-        if there is None:
+        target_state, source_chunk, target_chunk = (
+            known.get(state.id),
+            source_chunks.get(state.id),
+            target_chunks.get(state.id),
+        )
+        if target_state is None:
             message = "is missing in the target"
-        elif not _same(state, there):
-            message = (
-                f"has revision {state.revision}, in the target {there.revision}, or another status or time"
-            )
-        elif here is None or copy is None:
-            message = f"cannot be read in the {'source' if here is None else 'target'}"
-        elif _canonical(here) != _canonical(copy):
+        elif not _same(state, target_state):
+            message = f"has revision {state.revision}, in the target {target_state.revision}, or another status or time"
+        elif source_chunk is None or target_chunk is None:
+            message = f"cannot be read in the {'source' if source_chunk is None else 'target'}"
+        elif _canonical(source_chunk) != _canonical(target_chunk):
             message = "has other contents in the target"
-        elif _former_versions(source, here) != _former_versions(target, copy):
+        elif _former_versions(source, source_chunk) != _former_versions(target, target_chunk):
             message = "has other former versions in the target"
         if message is not None:
             yield Difference(state.id, message)

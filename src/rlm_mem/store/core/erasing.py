@@ -185,12 +185,12 @@ def erase(
         ConflictError: within a batch, unless it is a dry run: an erasure cannot be rolled back with the batch.
         StoreReadOnly, StorageError: the store cannot be written; a second run continues.
     """
-    named = _checked(person, source, namespace)
+    name_to_erase = _checked(person, source, namespace)
     check_function(progress, "progress")
     check_flag(dry_run, "dry_run")
     report = ErasureReport(
-        person=named if person is not None else None,
-        source=named if source is not None else None,
+        person=name_to_erase if person is not None else None,
+        source=name_to_erase if source is not None else None,
         namespace=namespace,
         at=format_time(store.clock()),
         dry_run=dry_run,
@@ -203,13 +203,13 @@ def erase(
     _keep_unique(store, spaces, found, report)
     needles = _Matcher(report)
     report.chunk_ids = [one for ids in found.values() for one in ids]
-    own = NamespaceReader(store)
-    pending = own.stored.exists(MARK)
+    store_reader = NamespaceReader(store)
+    pending = store_reader.stored.exists(MARK)
     if not dry_run:
         if store.backend.in_transaction:
             raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
-        own.stored.write(MARK, b"{}")
-    changed, runs = [], own.stored.runs()
+        store_reader.stored.write(MARK, b"{}")
+    changed, runs = [], store_reader.stored.runs()
     for name, ids in found.items():
         erased_ids = set(ids)
         reader = NamespaceReader(store, name)
@@ -226,7 +226,7 @@ def erase(
                 with store.backend.transaction(name):
                     for chunk_id in ids[start : start + _LOT]:
                         writer.erase(chunk_id)
-    _clean_files(own, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
+    _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
             # If an earlier run was killed, it is unknown which namespaces it had changed.
@@ -234,7 +234,7 @@ def erase(
             for name in touched:
                 _drop_undo_records(NamespaceReader(store, name), needles)
             store.backend.purge(touched)
-        own.stored.remove(MARK)
+        store_reader.stored.remove(MARK)
     return report
 
 
@@ -318,7 +318,7 @@ def _clean_files(
 ) -> None:
     """Remove or redact files with the name or erased content, and records that mention erased chunks."""
     marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
-    whole = report.namespace is not None
+    erase_all = report.namespace is not None
     in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
     shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()
     for name in sorted(names, key=lambda one: one.startswith(UNDO)):
@@ -326,18 +326,18 @@ def _clean_files(
         if data is None:
             continue
         record = name.startswith(_RECORDS)
-        own = whole and not name.startswith(shared)
+        is_owned = erase_all and not name.startswith(shared)
         mentions = record and any(one.decode() in erased_ids for one in marked.findall(data))
-        steps = own_lines(reader.namespace, data) if whole and name == JOURNAL else b""
-        if not (own or steps or mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
+        steps = own_lines(reader.namespace, data) if erase_all and name == JOURNAL else b""
+        if not (is_owned or steps or mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
             continue
-        named, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
-        report.files.append(f"{reader.namespace}: {'(a name that is erased)' if named else name}")
+        has_name, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
+        report.files.append(f"{reader.namespace}: {'(a name that is erased)' if has_name else name}")
         if report.dry_run:
             continue
         # The rest of a recorded run would not be a record, and without its first line would belong to no namespace.
         run = name.startswith("trajectories/")
-        if own or named or run or name.endswith(".json") or (record and not lines):
+        if is_owned or has_name or run or name.endswith(".json") or (record and not lines):
             reader.stored.remove(name)
         else:
             own_steps = set(steps.splitlines(keepends=True))

@@ -68,16 +68,16 @@ def is_unicode(path: StrPath) -> bool:
 
     A name that is not Unicode cannot be recorded.
     """
-    whole = os.fspath(path)
-    name = os.path.basename(whole)  # noqa: PTH119 - mostly of a text
+    full_path = os.fspath(path)
+    name = os.path.basename(full_path)  # noqa: PTH119 - mostly of a text
     if name.isascii():
         return True
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        if whole not in _logged_paths:
-            _logged_paths.add(whole)
-            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(whole))
+        if full_path not in _logged_paths:
+            _logged_paths.add(full_path)
+            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(full_path))
         return False
     return True
 
@@ -182,9 +182,9 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        there = next(one for one in (path, *path.parents) if os.path.lexists(one) and not one.is_dir())
-        kind = "a link that leads nowhere" if there.is_symlink() else "a file"
-        raise StorageError(f"{there} is {kind}: a folder is needed there") from error
+        obstacle = next(one for one in (path, *path.parents) if os.path.lexists(one) and not one.is_dir())
+        kind = "a link that leads nowhere" if obstacle.is_symlink() else "a file"
+        raise StorageError(f"{obstacle} is {kind}: a folder is needed there") from error
     except FileNotFoundError as error:  # its parent does not accept folders, as in /proc
         raise StorageError(f"no folder can be made at {path}", hint="name another place") from error
     except OSError as error:

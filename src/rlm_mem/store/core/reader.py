@@ -397,8 +397,8 @@ class ChunkReader:
         A position stays valid during concurrent writes: each chunk that keeps its position is returned once.
         """
         places = self.places(page(limit, "limit") + 1, after=after, **filters)
-        here = places[:limit]
-        return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
+        listed = places[:limit]
+        return [place[0] for place in listed], listed[-1][1:] if listed and len(places) > limit else None
 
     def places(
         self, limit: int | None, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]

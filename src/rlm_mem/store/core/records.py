@@ -602,15 +602,15 @@ def document_terms(decoded: DecodedSegments) -> DocumentTerms:
     term_counts = np.diff(decoded.term_start)
     # One sortable number per occurrence: chunk, term, and whether it is the first in its segment. Equal terms of a
     # segment are adjacent, so a change of term or of segment marks a first occurrence.
-    fresh = np.ones(len(decoded.terms), bool)
-    if len(fresh) > 1:
-        np.not_equal(decoded.terms[1:], decoded.terms[:-1], out=fresh[1:])
-    fresh[decoded.term_start[:-1][term_counts > 0]] = True
+    is_first = np.ones(len(decoded.terms), bool)
+    if len(is_first) > 1:
+        np.not_equal(decoded.terms[1:], decoded.terms[:-1], out=is_first[1:])
+    is_first[decoded.term_start[:-1][term_counts > 0]] = True
     chunk_of_term = np.repeat(chunk_of_segment, term_counts)
-    keys = (((chunk_of_term << 32) | decoded.terms.astype(np.int64)) << 1) | fresh
-    spoken = np.flatnonzero(decoded.author >= 0)
-    if segment_count and len(spoken):
-        author_keys = (((chunk_of_segment[spoken] << 32) | decoded.author[spoken]) << 1) | 1
+    keys = (((chunk_of_term << 32) | decoded.terms.astype(np.int64)) << 1) | is_first
+    with_author = np.flatnonzero(decoded.author >= 0)
+    if segment_count and len(with_author):
+        author_keys = (((chunk_of_segment[with_author] << 32) | decoded.author[with_author]) << 1) | 1
         keys = np.concatenate([keys, author_keys])
     keys.sort(kind="stable")  # chunks are already in order, which makes a stable sort three times as fast
     pair = keys >> 1

@@ -144,8 +144,8 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
                 files.remove(edit.file)
             else:
                 files.write(edit.file, before)
-        for part, own in parts.values():
-            _undo_chunks(part, own)
+        for part, part_of_change in parts.values():
+            _undo_chunks(part, part_of_change)
         name_namespaces(transaction.events)
         return transaction.change.id
 

@@ -419,14 +419,14 @@ class LocalBrainFiles:
     def _names_descending(self, folder: str, place: Path, before: str | None) -> Iterator[str]:
         try:
             with os.scandir(place) as entries:
-                there = sorted(
+                entries_descending = sorted(
                     ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries), reverse=True
                 )
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise _unreadable(place, error) from error
-        for one, is_folder in there:
+        for one, is_folder in entries_descending:
             name = f"{folder}/{one}"
             if one.startswith(".") or (
                 before is not None and name >= before and not before.startswith(f"{name}/")
@@ -511,12 +511,12 @@ class LocalBrainFiles:
     def remove(self, name: str) -> bool:
         """Remove a file, and its monthly trajectory folder if that is then empty."""
         path = self._writable(name)
-        there = self.exists(name)
+        existed = self.exists(name)
         transaction = self._enclosing_transaction(name)
         if transaction is not None:
-            if there:
+            if existed:
                 transaction.remove_file(path)
-            return there
+            return existed
         try:
             files.remove(path)
         except OSError as error:
@@ -524,7 +524,7 @@ class LocalBrainFiles:
         if name.startswith("trajectories/"):
             with contextlib.suppress(OSError):  # usually not empty
                 path.parent.rmdir()
-        return there
+        return existed
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file."""

@@ -75,8 +75,8 @@ def check_database(
         findings += _orphaned_rows(rows, ns)
         findings += _versions(rows, ns)
         findings += [
-            Finding("damaged-file", f"{name}: {what}", name)
-            for name, what in damaged_files(rows, store.namespace)
+            Finding("damaged-file", f"{name}: {problem}", name)
+            for name, problem in damaged_files(rows, store.namespace)
         ]
     return findings
 
@@ -217,9 +217,9 @@ def _terms(connection: psycopg.Connection[Any], ns: int) -> Iterator[Finding]:
         "conversations": found.conversations,
         "lengths of chunks": found.chunks,
     }
-    for what, wrong in kinds.items():
+    for kind, wrong in kinds.items():
         if wrong:
-            yield Finding("index-counts", f"{wrong} {what} differ from a recount")
+            yield Finding("index-counts", f"{wrong} {kind} differ from a recount")
     for name, kept, counted in found.figures:
         yield Finding("index-counts", f"{name} of the namespace: {kept} kept, {counted} counted")
 

@@ -289,8 +289,8 @@ class PostgresSource:
         asked = pairs(np.repeat(conversations, len(terms)), np.tile(np.maximum(terms, 0), len(conversations)))
         if len(lists.pair):
             place = np.minimum(np.searchsorted(lists.pair, asked), len(lists.pair) - 1)
-            held = np.where(lists.pair[place] == asked, lists.figures[place, 0], 0)
-            tf = held.reshape(tf.shape).astype(np.int64)
+            frequency = np.where(lists.pair[place] == asked, lists.figures[place, 0], 0)
+            tf = frequency.reshape(tf.shape).astype(np.int64)
         return tf, _ints(lengths.get(number, 0) for number in conversations.tolist())
 
     # -- choosing chunks -------------------------------------------------------------------------------------------
@@ -359,11 +359,11 @@ class PostgresSource:
             found = self._rows_of(docs, sql, values)
         at: dict[int, float] = {doc: when for doc, when, _ in found}
         self._not_superseded.update(doc for doc, _, superseded in found if not superseded)
-        there = np.fromiter((doc in at for doc in docs.tolist()), np.bool_, len(docs))
-        left, scores = docs[there].astype(np.int64), scores[there]
-        when = np.fromiter((at[doc] for doc in left.tolist()), np.float64, len(left))
-        order = np.lexsort((-left, -when, -scores))[:limit]
-        return left[order], scores[order].astype(np.float64)
+        exists = np.fromiter((doc in at for doc in docs.tolist()), np.bool_, len(docs))
+        existing, scores = docs[exists].astype(np.int64), scores[exists]
+        when = np.fromiter((at[doc] for doc in existing.tolist()), np.float64, len(existing))
+        order = np.lexsort((-existing, -when, -scores))[:limit]
+        return existing[order], scores[order].astype(np.float64)
 
     def _rows_of(
         self, docs: npt.NDArray[np.int32], sql: str, values: tuple[object, ...]
@@ -428,11 +428,11 @@ class PostgresSource:
             for _, doc, chunk_id, digest in sorted(found):
                 terms = terms_of.get(doc, frozenset())
                 if any(group <= terms for group in wanted):
-                    held = frozenset(term for term in parts if numbers[term] in terms)
-                    score = sum(parts[term] for term in sorted(held))
-                    scored.append((score, Held(chunk_id, digest, held)))
+                    matched = frozenset(term for term in parts if numbers[term] in terms)
+                    score = sum(parts[term] for term in sorted(matched))
+                    scored.append((score, Held(chunk_id, digest, matched)))
             scored.sort(key=lambda one: -one[0])  # stable: equal scores stay newest first
-            answers.append([held for _, held in scored[:limit]])
+            answers.append([matched for _, matched in scored[:limit]])
         return answers
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:

@@ -103,8 +103,8 @@ class _WindowLayout:
         steps = np.zeros(len(chosen) + 1, np.int64)
         np.add.at(steps, lowest, 1)
         np.add.at(steps, highest, -1)
-        beside = np.cumsum(steps)[: len(chosen)] > 0
-        self._place = np.concatenate([[0], np.cumsum(np.where(beside[:-1], 1, _GAP))])
+        is_adjacent = np.cumsum(steps)[: len(chosen)] > 0
+        self._place = np.concatenate([[0], np.cumsum(np.where(is_adjacent[:-1], 1, _GAP))])
 
         limits = np.zeros(len(self.asked), np.int64)
         limits[number] = limit

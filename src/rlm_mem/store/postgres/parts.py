@@ -188,8 +188,8 @@ def regrouped(
     written = Lists(pair[cut] >> 32, first, count, pair, figures)
     kept = np.zeros(len(codes), np.bool_)
     if len(codes) and len(start):
-        there = np.minimum(np.searchsorted(code[start], codes), len(start) - 1)
-        kept = code[start][there] == codes
+        position = np.minimum(np.searchsorted(code[start], codes), len(start) - 1)
+        kept = code[start][position] == codes
     return written, former.owner[~kept], former.first[~kept]
 
 

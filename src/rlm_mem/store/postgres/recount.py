@@ -344,9 +344,9 @@ def _differences(written: Lists, pair: Ints, figures: Figures) -> int:
     if not len(written.pair):
         return len(pair)
     place = np.minimum(np.searchsorted(written.pair, pair), len(written.pair) - 1)
-    there = written.pair[place] == pair
-    same = there & (written.figures[place] == figures).all(axis=1)
-    left_over = len(written.pair) - int(there.sum())
+    present = written.pair[place] == pair
+    same = present & (written.figures[place] == figures).all(axis=1)
+    left_over = len(written.pair) - int(present.sum())
     return int((~same).sum()) + left_over + _out_of_place(written)
 
 

@@ -123,9 +123,9 @@ class ReadCache:
             if sum(len(value) for value in values if isinstance(value, list)) > _MAX_VALUES:
                 return rows(statement, values)
             key = owner, statement, repr(values)
-            known = self._results.get(key, state)
-            if known is not None:
-                return known.rows
+            cached = self._results.get(key, state)
+            if cached is not None:
+                return cached.rows
             found = rows(statement, values)
             texts = (len(value) for row in found for value in row if isinstance(value, bytes | str))
             size = len(statement) + len(key[2]) + 100 * len(found) + sum(texts)
@@ -165,8 +165,8 @@ class PostgresTermPostings:
             found = self._lists.look_up(self, slots)
             if found is not None:
                 return found
-        held, frequency = self.whole()
-        which, place = places(held, slots)
+        docs, frequency = self.whole()
+        which, place = places(docs, slots)
         return which, frequency[place]
 
 
@@ -253,11 +253,11 @@ class TermLists:
             read = lists_of(self._rows(POSTINGS.holding, values))
             found = {other.term: self._part(read, other.term) for other in others}
             self._looked_up = slots, found
-        known, parts = self._looked_up
-        if wanted.term not in parts or len(places(known, slots)[0]) != len(slots):
+        looked_up, parts = self._looked_up
+        if wanted.term not in parts or len(places(looked_up, slots)[0]) != len(slots):
             return None
-        held, frequency = parts[wanted.term]
-        which, place = places(held, slots)
+        term_docs, frequency = parts[wanted.term]
+        which, place = places(term_docs, slots)
         return which, frequency[place]
 
     def _missing(self, wanted: PostgresTermPostings) -> list[PostgresTermPostings]:

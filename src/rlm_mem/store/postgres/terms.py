@@ -152,10 +152,10 @@ class TermIndex:
         self._changes = self._pending_changes(last=True)
         if self._changes is None:
             return []
-        held = "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
+        sql = "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
         statements = [self._affected_parts(self._changes)]
         return (
-            [*statements, (held, (self._ns, sorted(self._conversations)))]
+            [*statements, (sql, (self._ns, sorted(self._conversations)))]
             if self._conversations
             else statements
         )
@@ -168,8 +168,8 @@ class TermIndex:
         """
         statements: list[Statement] = []
         if self._changes is not None:
-            parts, held = (*answers, [])[:2]
-            self._count_conversations(dict(held))
+            parts, chunk_counts = (*answers, [])[:2]
+            self._count_conversations(dict(chunk_counts))
             statements = self._statement(self._changes, parts, last=True)
             self._changes = None
         self._numbers, self._unknown = {}, set()  # the caller may be about to empty the dictionary
@@ -193,11 +193,11 @@ class TermIndex:
         """Return the statement that writes changes; figures of conversations are included only the `last` time."""
         postings = lists_of([row[1:] for row in rows if not row[0]])
         words = lists_of([row[1:] for row in rows if row[0]])
-        pair, figures, held = summed(words, changes)
+        pair, figures, gains = summed(words, changes)
         statements = [
             *self._parts(POSTINGS, *regrouped(POSTINGS, postings, *replaced(postings, changes))),
             *self._parts(CONVERSATION_TERMS, *regrouped(CONVERSATION_TERMS, words, pair, figures)),
-            *self._terms(changes, held),
+            *self._terms(changes, gains),
             *(self._conversation_statements() if last else ()),
         ]
         head = self._head
@@ -271,15 +271,16 @@ class TermIndex:
             statements.append((table.drop, (Integers(owner), Integers(first), self._ns)))
         return statements
 
-    def _terms(self, changes: IndexDifference, held: Ints) -> list[tuple[str, tuple[object, ...]]]:
+    def _terms(self, changes: IndexDifference, gains: Ints) -> list[tuple[str, tuple[object, ...]]]:
         """Return statements for the dictionary's figures: rows of new terms, and differences of existing ones."""
         new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in ascending order
         of_words = changes.word & _KEY
-        term = distinct(np.concatenate([new, changes.term, of_words[held != 0]]))
+        term = distinct(np.concatenate([new, changes.term, of_words[gains != 0]]))
         figures = (
             added(term, changes.term, changes.df),
             added(term, changes.term, changes.segment_df),
-            added(term, changes.term, changes.loose_df) + added(term, of_words[held != 0], held[held != 0]),
+            added(term, changes.term, changes.loose_df)
+            + added(term, of_words[gains != 0], gains[gains != 0]),
         )
         is_new = np.zeros(len(term), np.bool_)
         is_new[np.searchsorted(term, new)] = True
@@ -315,6 +316,6 @@ def _combined(statements: Sequence[Statement]) -> list[Statement]:
     """Combine statements that write different rows into one."""
     if not statements:
         return []
-    named = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(statements))
-    values = tuple(value for _, given in statements for value in given)
-    return [(f"WITH {named} SELECT 1 WHERE false", values)]
+    subqueries = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(statements))
+    values = tuple(value for _, parameters in statements for value in parameters)
+    return [(f"WITH {subqueries} SELECT 1 WHERE false", values)]

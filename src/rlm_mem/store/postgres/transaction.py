@@ -214,11 +214,11 @@ class PostgresTransaction:
                 (statement, repr(values)): cursor.fetchall()
                 for cursor, (statement, values) in zip(ahead, reads, strict=True)
             }
-            talks = ((chunk.namespace, chunk.metadata.conversation_id) for chunk in chunks)
+            conversations = ((chunk.namespace, chunk.metadata.conversation_id) for chunk in chunks)
             return {
-                talk
-                for namespace, talk in talks
-                if talk is not None and self.lock(namespace).without_chunks([talk])
+                conversation
+                for namespace, conversation in conversations
+                if conversation is not None and self.lock(namespace).without_chunks([conversation])
             }
 
     def forget(self) -> None:
