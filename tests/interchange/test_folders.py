@@ -502,7 +502,7 @@ def test_new_files_are_linked_in_large_transactions_as_one_by_one(
 
     at_once = links("at-once")
     assert len(commits) == 1
-    monkeypatch.setattr(folder_sync, "_LONGEST_LOCK", -1.0)
+    monkeypatch.setattr(folder_sync, "_MAX_LOCK_SECONDS", -1.0)
     each = links("each")
     assert len(commits) == 12, "it ends after a while, and others write"
     monkeypatch.setattr(folder_sync.FolderSync, "_linking", lambda *_: nullcontext())
@@ -528,8 +528,8 @@ def test_two_processes_make_what_one_makes(
     made, started = [], workers._start_child
     calls: list[int] = []
     monkeypatch.setattr(workers, "_start_child", lambda: calls.append(1) or started())  # type: ignore[func-returns-value]
-    monkeypatch.setattr(documents, "_WORTH_PROCESSES", 1)
-    monkeypatch.setattr(documents, "_WORTH_FORKS", 1)
+    monkeypatch.setattr(documents, "_MIN_FOR_PROCESSES", 1)
+    monkeypatch.setattr(documents, "_MIN_FOR_FORKS", 1)
     for processes in (1, 2):
         store = open_store(f"by-{processes}", store={"durability": "normal", "processes": processes})
         report = sync_folder(store, folder)

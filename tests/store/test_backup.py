@@ -270,15 +270,15 @@ def test_a_write_that_is_rolled_back_is_in_no_backup(
 
     writer = threading.Thread(target=write, name="writer")
     with Memory.open(brain) as memory:
-        everything = backup_module._Stage.everything
+        link_all = backup_module._Stage.link_all
 
         def slowly(stage: backup_module._Stage) -> None:
             writer.start()
             assert in_place.wait(20)
-            everything(stage)
+            link_all(stage)
             go_on.set()
 
-        monkeypatch.setattr(backup_module._Stage, "everything", slowly)
+        monkeypatch.setattr(backup_module._Stage, "link_all", slowly)
         back_up(memory.store, tmp_path / "backup.tar.gz")
     writer.join()
     assert failed

@@ -122,7 +122,7 @@ def test_what_a_newer_version_wrote_is_refused_in_a_clear_sentence_and_kept(brai
 def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_before_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlm_mem.store.core.backup_archive._ALWAYS", 1 << 20)
+    monkeypatch.setattr("rlm_mem.store.core.backup_archive._MIN_ALLOWANCE", 1 << 20)
     bomb = tmp_path / "bomb.tar.gz"
     with packing(bomb, BackupInfo(files=1)) as packer:
         size = 40 << 20

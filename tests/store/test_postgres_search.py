@@ -369,11 +369,11 @@ def test_answers_are_alike_where_every_list_is_long_and_every_filter_wide(
     both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name, bound in (
-        (parts, "PART", 4), (lookup, "PART", 1), (term_lists, "_A_LOOK", 4), (term_lists, "_AHEAD", 30),
-        (term_lists, "_LONG", 2), (term_lists, "_MOST_KEPT", 2_000),
-        (term_lists, "_STRETCH", 9), (lookup, "_ALIKE", 0),
-        (lookup, "_FEW", 3), (lookup, "_SPARE", 1), (lookup, "_MOST_TRIED", 12),
-        (selection, "_FEW", 5), (selection, "_SHORT", 0), (terms, "_MOST_BYTES", 900),
+        (parts, "PART", 4), (lookup, "PART", 1), (term_lists, "_LOOKUP_COST", 4), (term_lists, "_READ_AHEAD", 30),
+        (term_lists, "_MIN_CACHED_ENTRIES", 2), (term_lists, "_MAX_LIST_BYTES", 2_000),
+        (term_lists, "_DOCS_PER_VALUE", 9), (lookup, "_READ_COST", 0),
+        (lookup, "_MAX_LISTED", 3), (lookup, "_CANDIDATES_FACTOR", 1), (lookup, "_MAX_TRIED", 12),
+        (selection, "_FEW", 5), (selection, "_SHORT", 0), (terms, "_MAX_BYTES", 900),
     ):  # fmt: skip
         assert hasattr(module, name)
         monkeypatch.setattr(module, name, bound)
@@ -389,7 +389,7 @@ def test_answers_are_alike_where_every_list_is_long_and_every_filter_wide(
 
 
 def test_the_newest_of_many_equal_matches_come_first(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "_ALIKE", 0)
+    monkeypatch.setattr(lookup, "_READ_COST", 0)
     for store in both.stores:
         with store.batch():
             for number in range(60):
@@ -496,7 +496,7 @@ def test_a_recount_in_many_passes_finds_the_same(
         assert connection.execute(broken).rowcount > 0
         connection.execute("UPDATE rlm_mem.namespaces SET segments = 0, loose = 0")
     at_once = recounted(dsn)
-    monkeypatch.setattr(recount_module, "_HELD", 30)
+    monkeypatch.setattr(recount_module, "_MAX_POSTINGS", 30)
     monkeypatch.setattr(recount_module, "_LOT", 5)
     assert recounted(dsn) == at_once
     assert at_once.postings > 0
@@ -636,7 +636,7 @@ def round_trips(opened: Sequence[Any], record: Path, work: Callable[[], object])
 
 def noted_connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The connections that are opened from now on; nobody asks again where a namespace is, however busy the machine."""
-    monkeypatch.setattr("rlm_mem.store.postgres.routes._TRUSTED", 3600.0)
+    monkeypatch.setattr("rlm_mem.store.postgres.routes._CACHE_SECONDS", 3600.0)
     opened: list[Any] = []
     connect = psycopg.connect
 
@@ -676,7 +676,7 @@ def test_a_remember_takes_at_most_six_round_trips(
 def test_long_lists_are_read_once_until_something_is_written(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(term_lists, "_LONG", 10)
+    monkeypatch.setattr(term_lists, "_MIN_CACHED_ENTRIES", 10)
     asked: list[str] = []
     plain = psycopg.Cursor.execute
 

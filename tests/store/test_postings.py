@@ -203,7 +203,7 @@ def test_a_large_delta_is_merged_in_the_background(store: ChunkStore, base: Path
 
 
 def test_an_index_rebuilt_by_another_process_is_taken_up(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings_module, "_FLOOD", 50)
+    monkeypatch.setattr(postings_module, "_FULL_RELOAD", 50)
     with ChunkStore(base) as reader, ChunkStore(base) as writer:
         fill(writer, 120)
         merge(writer)

@@ -47,7 +47,7 @@ def test_a_file_edited_while_closed_is_noticed_at_opening(base: Path) -> None:
 def test_of_many_files_edited_while_closed_a_full_sync_notices_each_and_looks_of_an_open_store_do_in_turn(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_index, "_LOOKED_AT", 2)
+    monkeypatch.setattr(local_index, "_FILES_PER_CHECK", 2)
     with ChunkStore(base) as store, store.batch():
         ids = [store.create_chunk(f"about apple {number}").id for number in range(7)]
     first, last = (next((base / "chunks").rglob(f"{one}.json")) for one in (ids[0], ids[-1]))
@@ -160,7 +160,7 @@ def test_a_file_edited_while_open_is_read_as_it_is_and_indexed_on_the_way(base: 
 def test_a_hit_that_was_edited_since_is_searched_again_as_it_is_now(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_index, "_LOOKED_AT", 1)  # a memory larger than one look
+    monkeypatch.setattr(local_index, "_FILES_PER_CHECK", 1)  # a store larger than one check
     with ChunkStore(base) as store:
         first = store.create_chunk("The mast is of larch. Its height is nine metres.")
         second = store.create_chunk("The keel is of larch, too.")

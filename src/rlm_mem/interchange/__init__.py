@@ -1,7 +1,8 @@
-"""Memories in and out: Markdown, JSON lines and zip archives, older layouts, chat exports and folders of notes.
+"""Import and export of memories: Markdown, JSON lines, zip archives, older layouts, chats, folders of notes.
 
-``markdown`` and ``export`` write; ``places`` opens a source, ``detection`` finds the format of each file, a module of
-``formats`` reads it into ``records``, and ``importing`` writes these to a store. Nothing here changes a source.
+``markdown`` and ``export`` write; ``places`` opens a source, ``detection`` detects the format of each file, a
+module of ``formats`` reads it into ``records``, and ``importing`` writes these to a store. A source is never
+changed.
 
 A format of another package is a ``Format`` found by entry point (docs/extending.md, An importer); this module exports
 the names that such a package needs.

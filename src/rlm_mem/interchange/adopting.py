@@ -1,4 +1,4 @@
-"""Write complete chunks to a store: new, known, newer, edited, or in conflict with the stored chunk."""
+"""Writes complete chunks to a store: new, known, newer, edited, or in conflict with the stored chunk."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _ARCHIVED = 1
-_AT_ONCE = 500  # replacements of one commit
+_REPLACEMENTS_PER_COMMIT = 500
 
 
 class Adopter:
-    """Writes chunks that have ids of their own to a store.
+    """Writes complete chunks with existing ids to a store.
 
-    A chunk with the same id and state counts as known. Otherwise the higher revision wins; with the same revision the
-    file was edited since it was exported, and the edit becomes a new revision. An id that another chunk has is mapped.
+    A chunk with the same id and state counts as known. Otherwise the higher revision wins; with equal revisions the
+    file was edited since its export, and the edit becomes a new revision. An id that another chunk has is mapped.
 
     Only ``dry_run``, ``keep_namespaces``, ``replace`` and ``secrets`` of the options apply.
     """
@@ -33,11 +33,11 @@ class Adopter:
         self._options = options
         self._keep = options.keep_namespaces and not store.confined
         self._planned: set[str] = set()
-        # Replacements that chunks name (namespace, newer, older); one that both chunks name is taken out.
-        self._named: dict[tuple[str, str, str], tuple[str, bool]] = {}
+        # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
+        self._one_sided: dict[tuple[str, str, str], tuple[str, bool]] = {}
 
     def adopt(self, memory: ImportedChunk) -> str | None:
-        """Write one chunk, or leave it; returns its id in the store, or None."""
+        """Write one chunk, or skip it; return its id in the store, or None."""
         try:
             return self._adopt(memory)
         except InputError as error:
@@ -46,34 +46,36 @@ class Adopter:
 
     def agree(self) -> None:
         """Record in both chunks the replacements that only one of them names; call it after the whole source."""
-        named, self._named = list(self._named.items()), {}
-        for place in range(0, len(named), _AT_ONCE):
+        one_sided, self._one_sided = list(self._one_sided.items()), {}
+        for place in range(0, len(one_sided), _REPLACEMENTS_PER_COMMIT):
             with self._store.batch():
-                for (namespace, newer_id, older_id), (where, _) in named[place : place + _AT_ONCE]:
+                for (namespace, newer_id, older_id), (where, _) in one_sided[
+                    place : place + _REPLACEMENTS_PER_COMMIT
+                ]:
                     try:
                         self._store.agree(namespace, newer_id, older_id)
                     except InputError as error:
                         self._report.problem(where, str(error))
 
     def _note_replacements(self, chunk: Chunk, where: str) -> None:
-        ways = [(chunk.id, link.target_id, True) for link in chunk.links if link.type == SUPERSEDES]
+        replacements = [(chunk.id, link.target_id, True) for link in chunk.links if link.type == SUPERSEDES]
         if chunk.metadata.superseded_by is not None:
-            ways.append((chunk.metadata.superseded_by, chunk.id, False))
-        for newer_id, older_id, by_newer in ways:
+            replacements.append((chunk.metadata.superseded_by, chunk.id, False))
+        for newer_id, older_id, by_newer in replacements:
             key = (chunk.namespace, newer_id, older_id)
-            if self._named.setdefault(key, (where, by_newer))[1] != by_newer:
-                del self._named[key]
+            if self._one_sided.setdefault(key, (where, by_newer))[1] != by_newer:
+                del self._one_sided[key]
 
-    def _give_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
-        """Set the trust of a chunk whose source has none: that of the stored chunk, else that of the settings."""
+    def _set_default_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
+        """Set the trust of a chunk whose source has none: that of the stored chunk, else the configured one."""
         about = chunk.metadata
         if stored is not None:
             about.origin, about.trust = stored.metadata.origin, stored.metadata.trust
         else:
             about.trust = self._store.config.trust.levels(chunk.namespace)[about.origin]
 
-    def _bound_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
-        """Trust a chunk no further than the import allows, or than the stored chunk if that has the same text."""
+    def _limit_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
+        """Limit the trust of a chunk to that allowed for the import, or of the stored chunk with the same text."""
         most, about = self._options.trust, chunk.metadata
         if most is None or rank(about.trust) <= rank(most):
             return
@@ -98,8 +100,8 @@ class Adopter:
             self._report.renamed(original, chunk.id)
             found = self._stored(chunk)
         if memory.derived:
-            self._give_trust(chunk, None if found is None else found[0])
-        self._bound_trust(chunk, None if found is None else found[0])
+            self._set_default_trust(chunk, None if found is None else found[0])
+        self._limit_trust(chunk, None if found is None else found[0])
         if found is None:
             return self._write(memory, new=True)
         stored, stored_archived = found
@@ -169,7 +171,7 @@ class Adopter:
 
 
 def _ended_since(stored: Chunk, chunk: Chunk) -> bool:
-    """Whether the source now has an end of validity for the same text, and the store has none."""
+    """Return whether the source now has an end of validity for the same text, and the store has none."""
     before, now = stored.metadata, chunk.metadata
     return now.valid_to is not None and before.valid_to is None and before.superseded_by is None
 
@@ -188,7 +190,7 @@ def _as_next_revision(stored: Chunk, chunk: Chunk, now: str, *, merge: bool) -> 
 
 
 def _state(chunk: Chunk) -> dict[str, Any]:
-    """The chunk as a dict, without number and time of its reads."""
+    """Return the chunk as a dict, without number and time of its reads."""
     state = chunk.to_dict()
     state["metadata"] = {
         name: value

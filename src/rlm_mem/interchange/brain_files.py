@@ -1,6 +1,7 @@
 """Export and import of the brain files that are not chunks: tiered memories, trajectories, persona.
 
-In an export they have the places of a brain folder (``store.brain_files.place_of``), whatever store they come from.
+In an export they have the paths of a brain folder (``store.brain_files.place_of``), even if they come from a
+database.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ EXPORT_MARKER = "rlm-mem-export.json"
 PASSED_OVER = "none"
 """Used in place of a format for a file that is skipped: it belongs to one machine, or describes the export."""
 _FOLDER = "files/"
-_LARGEST = 1 << 28
+_MAX_SIZE = 1 << 28
 
 
 def exported_files(
     store: ChunkStore, namespaces: Sequence[str], *, archive: bool = True
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield place and content of every file of these namespaces; their journals come last, as one file.
+    """Yield path and content of every file of these namespaces; their journals come last, as one file.
 
     Args:
         archive: include archived memories and the records of transitions.
@@ -58,7 +59,7 @@ def exported_files(
             if not folder_of(name).portable or (name.startswith("archive/") and not archive):
                 continue
             data = reader.file(name)
-            if data is None:  # removed since it was listed
+            if data is None:  # removed after it was listed
                 continue
             if name == JOURNAL:
                 steps += [(_time_of(line), line) for line in data.splitlines(keepends=True)]
@@ -78,19 +79,19 @@ def exported_files(
 
 
 def place_in_export(place: str) -> str:
-    """The place in an export for a file at this place in a brain folder."""
+    """Return the path in an export for a file at this path in a brain folder."""
     return _FOLDER + place
 
 
 def layout_of(names: Collection[str]) -> str | None:
-    """Whether these are the files of an ``export``, of a whole ``brain`` folder, or (None) of neither."""
+    """Return whether these files are an ``export``, a whole ``brain`` folder, or (None) neither."""
     if EXPORT_MARKER in names:
         return "export"
     return "brain" if any(name.startswith("memory/chunks/") for name in names) else None
 
 
 def format_by_place(name: str, layout: str | None) -> str | None:
-    """The format of a file where its place determines it, else None."""
+    """Return the format of a file if its path determines it, else None."""
     if layout == "export":
         about_export = name in ("README.md", EXPORT_MARKER)
         if about_export or name.startswith(_FOLDER):
@@ -106,11 +107,11 @@ def format_by_place(name: str, layout: str | None) -> str | None:
 
 
 def read_brain_file(file: SourceFile) -> Iterator[Record]:
-    """Read a file that is kept as it is."""
+    """Read a file that is stored unchanged."""
     with file.opened() as handle:
-        data = handle.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        yield ImportProblem(file.where, f"larger than {_LARGEST:,} bytes")
+        data = handle.read(_MAX_SIZE + 1)
+    if len(data) > _MAX_SIZE:
+        yield ImportProblem(file.where, f"larger than {_MAX_SIZE:,} bytes")
         return
     yield Asset(file.entry.name.removeprefix(_FOLDER), data, file.where)
 
@@ -119,7 +120,7 @@ def read_brain_file(file: SourceFile) -> Iterator[Record]:
 
 
 def file_to_line(place: str, data: bytes) -> dict[str, str]:
-    """A file as an object of JSON lines."""
+    """Return a file as an object of JSON lines."""
     try:
         return {"brain_file": place, "text": data.decode("utf-8")}
     except UnicodeDecodeError:
@@ -127,7 +128,7 @@ def file_to_line(place: str, data: bytes) -> dict[str, str]:
 
 
 def file_from_line(entry: Mapping[str, Any], where: str) -> Asset | ImportProblem:
-    """The file that ``file_to_line`` wrote."""
+    """Return the file that ``file_to_line`` wrote."""
     place, text, packed = entry["brain_file"], entry.get("text"), entry.get("base64")
     try:
         if isinstance(place, str) and isinstance(text, str):
@@ -154,7 +155,7 @@ class FileAdopter:
         self._targets: dict[str, NamespaceWriter] = {}
 
     def adopt(self, asset: Asset) -> None:
-        """Write one file, or leave it."""
+        """Write one file, or skip it."""
         try:
             self._adopt(asset)
         except InputError as error:
@@ -166,7 +167,7 @@ class FileAdopter:
             self._report.problem(asset.where, "not a valid name of a brain file")
             return
         if self._store.confined:
-            # Clients of a server have access to the chunks of one namespace: a personality would apply to all of
+            # Clients of a server can access the chunks of one namespace only: a personality would apply to all of
             # them, and a tiered memory would bypass the rules and the reviewer of its tier.
             self._report.conflict(
                 asset.where, "files beside the memories are imported on the command line only"
@@ -199,7 +200,7 @@ class FileAdopter:
             if present is not None:
                 stored.write(f"archive/conflicts/{secrets.token_hex(4)}-{name.replace('/', '_')}", present)
                 stored.write(name, asset.data)
-            elif not stored.create(name, asset.data):  # another process created it in the meantime
+            elif not stored.create(name, asset.data):  # another process created it meanwhile
                 self._report.conflict(asset.where, f"{name} exists already, and was kept")
                 return
         if name.startswith(tuple(f"{one}/" for one in OF_BRAIN)):
@@ -208,19 +209,19 @@ class FileAdopter:
             self._report.brain_files += 1
 
     def _journal(self, asset: Asset) -> None:
-        """Add the steps that are missing from the journals of their namespaces."""
+        """Append the missing steps to the journals of their namespaces."""
         steps: dict[str, list[bytes]] = {}
         for line in asset.data.splitlines():
             step = parse_event(line) or {}
-            named = step.get("ns")
-            if not isinstance(named, str) or "id" not in step:
+            namespace_name = step.get("ns")
+            if not isinstance(namespace_name, str) or "id" not in step:
                 continue
             try:
-                namespace = self._target(named).namespace
+                namespace = self._target(namespace_name).namespace
             except InputError as error:
                 self._report.problem(asset.where, str(error))
                 continue
-            if named != namespace:
+            if namespace_name != namespace:
                 line = msgspec.json.encode({**step, "ns": namespace})
             steps.setdefault(namespace, []).append(line)
         for namespace, lines in steps.items():

@@ -1,4 +1,4 @@
-"""Chunks made from memories of other systems: one for a short text, linked parts for a long one, with stable ids."""
+"""Creates chunks from memories of other systems: one for a short text, linked parts for a long one, with stable ids."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def derived_chunks(
     archived: bool = False,
     conversation: str | None = None,
 ) -> Iterator[ImportedChunk | ImportProblem]:
-    """One memory in as many chunks as its length needs; each part follows the one before.
+    """Yield one memory as one or more chunks, depending on its length; each part follows the one before.
 
     Args:
-        scope: the system it comes from, which keeps its ids apart from those of others.
-        original: its id there.
+        scope: the system it comes from, which distinguishes its ids from those of others.
+        original: its id in that system.
         text: its text, without lone surrogates; not empty.
-        where: its place in the source.
-        metadata: fields of the chunks, ``created_at`` among them.
+        where: its location in the source.
+        metadata: fields of the chunks, including ``created_at``.
         conversation: the conversation of several parts, if ``metadata`` names none.
     """
     from rlm_mem.ingest.chunking import ChunkingEngine
 
     pieces = ChunkingEngine(100, 500, target_tokens=250, overlap_tokens=0).chunk(text)
-    own = mapped_id(original, scope)
-    together = metadata.get("conversation_id") or (conversation if len(pieces) > 1 else None)
+    first_id = mapped_id(original, scope)
+    conversation_id = metadata.get("conversation_id") or (conversation if len(pieces) > 1 else None)
     before = ""
     for piece in pieces:
-        part = own if piece.index == 0 else f"{own}-p{piece.index + 1}"
+        part = first_id if piece.index == 0 else f"{first_id}-p{piece.index + 1}"
         links = (
             [{"target_id": before, "type": "follows", "created_at": metadata["created_at"]}] if before else []
         )
@@ -54,7 +54,7 @@ def derived_chunks(
                     "metadata": {
                         "source": "import",
                         **metadata,
-                        "conversation_id": together,
+                        "conversation_id": conversation_id,
                         "provenance": {"path": where, "span": [piece.start, piece.end]},
                     },
                 }

@@ -1,4 +1,4 @@
-"""Detect the format of a file from its name and its first bytes, never from the name of the upload."""
+"""Detects the format of a file from its name and first bytes, never from the name of an upload."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FORMATS = {one.name: one for one in sorted(_built_in(), key=lambda one: one.name
 
 
 def format_named(name: str) -> Format:
-    """The format of this name, built in or of an installed package.
+    """Return the format of this name, built in or of an installed package.
 
     Raises:
-        InputError: there is none of this name, or its package cannot be loaded.
+        InputError: there is no format of this name, or its package cannot be loaded.
     """
     if name in FORMATS:
         return FORMATS[name]
@@ -43,7 +43,7 @@ def format_named(name: str) -> Format:
 
 
 def unknown_reason(head: FileHead) -> str | None:
-    """Why a file whose name suggests memories has no known format; None for any other name."""
+    """Return why a file whose name suggests memories has no known format; None for any other name."""
     if head.suffix == ".zip":
         return "an archive within an archive, or too large to be read there: import it by itself"
     if head.suffix not in (".json", ".jsonl", ".ndjson") or head.is_derived:
@@ -64,7 +64,7 @@ def unknown_reason(head: FileHead) -> str | None:
 
 
 class Detector:
-    """Finds the format of files; formats of other packages are loaded for the first file that needs one.
+    """Detects the format of files; formats of other packages are loaded when a file first needs them.
 
     Attributes:
         problems: importers of other packages that failed; the others are still used.
@@ -74,9 +74,9 @@ class Detector:
         self.problems: list[ImportProblem] = []
 
     def detect(self, head: FileHead) -> Format | None:
-        """The format with the highest claim on a file (of equal claims the first by name, built-in formats first).
+        """Return the format with the highest claim on a file; ties go to built-in formats, then by name.
 
-        None for a file that is skipped: pictures, indexes, programs. Formats of other packages are tried where no
+        None for a file that is skipped: pictures, indexes, programs. Formats of other packages are tried if no
         built-in one claims more than ``POSSIBLE``.
         """
         best: Format | None = None
@@ -113,7 +113,7 @@ class Detector:
 
 
 def _loaded(found: Extension) -> Format:
-    """The format of another package, whose failures become problems of the file.
+    """Load the format of another package, whose failures become problems of the file.
 
     Raises:
         InputError: it cannot be loaded, is not a ``Format``, or its name differs from the entry point's or is built in.
@@ -125,10 +125,10 @@ def _loaded(found: Extension) -> Format:
             f"not {type(made).__name__}"
         )
     if made.name != found.name or made.name in FORMATS:
-        why = (
+        problem = (
             "is the name of a built-in format" if made.name in FORMATS else f"is called {found.name!r} there"
         )
-        raise InputError(f"the entry point {found} cannot be used: its format {made.name!r:.40} {why}")
+        raise InputError(f"the entry point {found} cannot be used: its format {made.name!r:.40} {problem}")
 
     def read(file: SourceFile) -> Iterator[Record]:
         try:

@@ -1,4 +1,4 @@
-"""Read and analyse the text files of a folder, for a sync to store; no store is used here."""
+"""Reads and analyses the text files of a folder for a sync; does not access the store."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.text.secrets import screen_data
 
 _HEAD = 4096
-_LOT = 8  # files of one request to another process
-_WORTH_PROCESSES = 2_500_000  # bytes of text from which processes are quicker, though they load tables first
-_WORTH_FORKS = 300_000  # the same for forks of this process, which have nothing to load
+_LOT = 8  # files per request to another process
+_MIN_FOR_PROCESSES = 2_500_000  # bytes of text above which other processes pay off, although they load tables
+_MIN_FOR_FORKS = 300_000  # the same for forks of this process, which have nothing to load
 
 
 class FolderOptions(TypedDict, total=False):
-    """Which files of a folder are kept in sync, and how; see ``folders.sync_folder``."""
+    """Selects the files of a folder to sync, and how they are stored; see ``folders.sync_folder``."""
 
     patterns: Sequence[str] | str
     conversation_id: str | None
@@ -51,13 +51,13 @@ class FolderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SyncOptions:
-    """How the text of files is stored; given values apply to new chunks only.
+    """How the text of files is stored; the values apply to new chunks only.
 
     Attributes:
-        conversation_id: of all files; None: each is a conversation of its own.
+        conversation_id: of all files; None: each is a separate conversation.
         tags: added to those of a file's front matter.
         confidence, chunk_type, secrets, trust: as of ``remember``.
-        occurred_at: when it was said; None: the date in the front matter or in the name, or the time of the file.
+        occurred_at: when it happened; None: the date in the front matter or in the name, or the time of the file.
         again: also compare files that did not change.
     """
 
@@ -76,9 +76,9 @@ class DocumentText:
     """The text of a file, ready to be stored.
 
     Attributes:
-        pieces: digest and number of each piece; of equal pieces only the first.
+        pieces: digest and number of each piece; only the first of equal pieces.
         fields, extra: of its chunks, from ``given_fields``.
-        tags, title: of its front matter. ``notice``: what is wrong with the front matter.
+        tags, title: of its front matter. ``notice``: the problem with the front matter.
     """
 
     analysed: AnalysedText
@@ -90,32 +90,32 @@ class DocumentText:
     notice: str = ""
 
     def key(self, number: int) -> tuple[str, int, str]:
-        """Content, length of the repeated prefix and surroundings of a piece: its segments are made of these."""
+        """Return the values that determine a piece's segments: content, length of the repeated prefix, surroundings."""
         piece = self.analysed.pieces[number]
         skipped = piece.overlap if piece.overlap < len(piece.content) else 0
         return piece.content, skipped, surroundings(self.origin(number))
 
     def piece_fields(self, number: int) -> dict[str, Any]:
-        """The fields of a piece."""
+        """Return the fields of a piece."""
         piece = self.analysed.pieces[number]
         more = {"tokens": piece.tokens, "provenance": self.origin(number)}
         return {"type": piece.type, **self.fields, **more}
 
     def origin(self, number: int) -> dict[str, Any]:
-        """The provenance of a piece."""
+        """Return the provenance of a piece."""
         analysed, origin = self.analysed, self.fields["provenance"]
         headings = analysed.headings[number]
         if self.title and self.title not in headings:
-            origin = {**origin, "title": self.title}  # it is found by its title
+            origin = {**origin, "title": self.title}  # so that it can be found by its title
         return provenance_of(analysed.pieces[number], len(analysed.pieces), headings, origin)
 
 
 class NotText(Unreadable):
-    """A file holds nothing that can be remembered."""
+    """A file has no content that can be remembered."""
 
 
 def piece_digest(content: str) -> str:
-    """Digest that identifies the text of a piece."""
+    """Return a digest that identifies the text of a piece."""
     return content_hash(content)[:16]
 
 
@@ -131,7 +131,7 @@ class AnalysedDocument(msgspec.Struct, array_like=True):
 
 
 class _Task(msgspec.Struct):
-    """What all files of a sync have in common."""
+    """Parameters shared by all files of a sync."""
 
     path: str
     root: str
@@ -150,15 +150,15 @@ def analysed_documents(
     *,
     language: str | None,
 ) -> Iterator[AnalysedDocument]:
-    """Read and analyse files, given with their digests, in this order; in several processes if that is quicker.
+    """Read and analyse files, given with their digests, in this order; in several processes if that is faster.
 
     Args:
-        language: of the analyser for segments; None: make no segments.
+        language: of the analyser for segments; None: no segments.
     """  # fmt: skip
     task = _Task(str(folder.path), root, options, config.ingest, config.secrets, language)
     given = json.dumps(msgspec.to_builtins(task))  # ASCII: a name may not be valid Unicode
     items = [json.dumps([msgspec.to_builtins(entry), digest]) for entry, digest in files]
-    worth = _WORTH_FORKS if can_fork() else _WORTH_PROCESSES
+    worth = _MIN_FOR_FORKS if can_fork() else _MIN_FOR_PROCESSES
     few = len(items) if sum(entry.size for entry, _ in files) >= worth else len(items) + 1
     return called(
         f"{__name__}:analyse_documents", given, items, list[AnalysedDocument],
@@ -166,10 +166,10 @@ def analysed_documents(
     )  # fmt: skip
 
 
-def analyse_documents(given: str, items: Sequence[str]) -> list[AnalysedDocument]:
-    """Do the work of ``analysed_documents`` for some files: here, or in another process."""
+def analyse_documents(task_json: str, items: Sequence[str]) -> list[AnalysedDocument]:
+    """Do the work of ``analysed_documents`` for some files, in this or another process."""
     task = msgspec.convert(
-        json.loads(given), type=_Task
+        json.loads(task_json), type=_Task
     )  # msgspec's decoder refuses names that are not valid Unicode
     config = Config(ingest=task.ingest, secrets=task.secrets)
     reader = DocumentReader(FolderPlace(Path(task.path)), task.root, task.options, config)
@@ -207,14 +207,14 @@ class DocumentReader:
         self._root = root
         self._options = options
         self._config = config
-        self._largest = config.ingest.max_content_bytes
+        self._max_size = config.ingest.max_content_bytes
 
     def conversation(self, name: str) -> str:
-        """The conversation of a file's chunks."""
+        """Return the conversation of a file's chunks."""
         return self._options.conversation_id or conversation_of(f"{self._root}/{name}")
 
     def digest(self, entry: Entry) -> str:
-        """The digest of a file of text; raises Unreadable."""
+        """Return the digest of a text file; raises Unreadable."""
         data = self._data(entry)
         if b"\0" in data[:_HEAD] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
             raise NotText("not text in UTF-8")
@@ -230,31 +230,31 @@ class DocumentReader:
         return digest_of(data)
 
     def _data(self, entry: Entry) -> bytes:
-        if entry.size > self._largest:
-            raise NotText(f"larger than {self._largest:,} bytes")
+        if entry.size > self._max_size:
+            raise NotText(f"larger than {self._max_size:,} bytes")
         handle = self._folder.open(entry)
         try:
-            data = handle.read(self._largest + 1)
+            data = handle.read(self._max_size + 1)
         except OSError as error:
             raise Unreadable(error.strerror or "cannot be read") from None
         finally:
             handle.close()
-        if len(data) > self._largest:
-            raise NotText(f"larger than {self._largest:,} bytes")
+        if len(data) > self._max_size:
+            raise NotText(f"larger than {self._max_size:,} bytes")
         return data
 
     def text(self, entry: Entry, digest: str) -> DocumentText | None:
-        """The text of a file, ready to be stored; None if its digest has changed.
+        """Return the text of a file, ready to be stored; None if its digest has changed.
 
         Raises:
-            Unreadable, InputError: there is nothing that can be remembered.
+            Unreadable, InputError: it has no content that can be remembered.
         """
         data = self._data(entry)
         return self._text(*self._note(entry, data)) if digest_of(data) == digest else None
 
     def _note(self, entry: Entry, data: bytes) -> tuple[Note, str]:
         source = SourceFile(
-            self._folder, entry, self.conversation(entry.name), max_text=self._largest, data=data
+            self._folder, entry, self.conversation(entry.name), max_text=self._max_size, data=data
         )
         problem = ""
         read = read_instructions if holds_instructions(entry.name) else read_note

@@ -1,4 +1,4 @@
-"""Exporting: one chunk as Markdown, a whole store as a folder of Markdown, as JSON lines, or as one zip archive."""
+"""Exports one chunk as Markdown, or a whole store as a folder of Markdown, as JSON lines, or as one zip archive."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ vault in Obsidian: links between memories are wiki links in `related`. `rlm-mem 
 
 @dataclass
 class ExportReport:
-    """What an export wrote, in counts."""
+    """The result of an export, in counts."""
 
     target: str
     format: str
@@ -68,10 +68,10 @@ class ExportReport:
 
 
 def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str:
-    """A chunk, active or archived, as Markdown with YAML front matter; without loss and without counting a read.
+    """Return a chunk, active or archived, as Markdown with YAML front matter; lossless, not counted as a read.
 
     Args:
-        store: the store; None opens the brain that the command line would find.
+        store: the store; None opens the brain that the command line uses.
 
     Raises:
         NotFoundError: there is no such chunk. InvalidChunkId: it is not a chunk id.
@@ -110,9 +110,9 @@ def export_store(
 
     Args:
         target: a folder, or a file ending in ``.jsonl`` or ``.zip``.
-        format: ``markdown``, ``jsonl`` or ``zip``; None takes it from the name of the target, which is a folder of
-            Markdown where it has no suffix.
-        namespaces: only these; None: all that the store may see.
+        format: ``markdown``, ``jsonl`` or ``zip``; None: by the suffix of the target; without a suffix, a folder of
+            Markdown.
+        namespaces: only these; None: all that the store may access.
         archive: include soft-deleted chunks.
         history: include former versions of these chunks, and the audit log.
         overwrite: replace a former export at ``target``.
@@ -128,13 +128,13 @@ def export_store(
     kind = format or ("markdown" if named.endswith(_SEPARATORS) else _format_of(target))
     if kind not in EXPORT_FORMATS:
         raise InputError(f"unknown format {kind!r:.40}: use one of {', '.join(EXPORT_FORMATS)}")
-    _refuse_within(store, target)
+    _refuse_inside_store(store, target)
     wanted = _namespaces(store, None if namespaces is None else as_list(namespaces))
     listed = _listed(store, wanted, archive)
     report = ExportReport(str(target), kind)
     try:
-        with _sink(kind, target, overwrite) as (write, write_file, write_lines):
-            for done, (chunk, archived) in enumerate(_read_in_groups(store, listed), 1):
+        with _open_target(kind, target, overwrite) as (write, write_file, write_lines):
+            for done, (chunk, archived) in enumerate(_read_in_batches(store, listed), 1):
                 if chunk is None:
                     report.unreadable += 1
                 else:
@@ -172,10 +172,10 @@ def _format_of(target: Path) -> str:
 _CHUNKS_PER_READ = 100
 
 
-def _read_in_groups(
+def _read_in_batches(
     store: ChunkStore, listed: Sequence[tuple[str, str, bool]]
 ) -> Iterator[tuple[Chunk | None, bool]]:
-    """The chunks of a listing, a few at a time; None for one that cannot be read."""
+    """Yield the chunks of a listing, read in batches; None for one that cannot be read."""
     for start in range(0, len(listed), _CHUNKS_PER_READ):
         group = listed[start : start + _CHUNKS_PER_READ]
         for name in dict.fromkeys(namespace for namespace, _, _ in group):
@@ -184,7 +184,7 @@ def _read_in_groups(
             yield from ((found.get(chunk_id), archived) for chunk_id, archived in ids)
 
 
-def _refuse_within(store: ChunkStore, target: Path) -> None:
+def _refuse_inside_store(store: ChunkStore, target: Path) -> None:
     """Refuse a target inside the store: its files would be read as memories."""
     inside = NamespaceReader(store).stored.path("trajectories")
     if inside is not None and target.resolve().is_relative_to(inside.parent.resolve()):
@@ -201,7 +201,7 @@ def _namespaces(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str
 def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list[tuple[str, str, bool]]:
     listed: list[tuple[str, str, bool]] = []
     for name in namespaces:
-        # Includes chunks in quarantine and expired ones.
+        # Includes quarantined and expired chunks.
         listed += [(name, one, False) for one, *_ in store.backend.queries.list_places(name, ListFilter())]
         if archive:
             listed += [
@@ -216,7 +216,7 @@ WriteLines = Callable[[str, Iterator[dict[str, Any]]], int]
 
 
 @contextmanager
-def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
+def _open_target(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
     if kind == "markdown":
         _prepare_folder(target, overwrite)
         yield (
@@ -274,7 +274,7 @@ def _marker() -> str:
 
 
 def _name(chunk: Chunk, archived: bool) -> str:
-    """The place of a chunk within an export. A namespace cannot contain parts that leave the folder."""
+    """Return the path of a chunk within an export. A namespace cannot contain parts that leave the folder."""
     inside = "" if chunk.namespace == DEFAULT_NAMESPACE else f"namespaces/{chunk.namespace}/"
     folder = "archive" if archived else f"chunks/{chunk.metadata.created_at[:7]}"
     return f"{inside}{folder}/{chunk.id}.md"
@@ -289,7 +289,7 @@ def _write_chunk(target: Path, chunk: Chunk, archived: bool) -> int:
     data = _markdown(chunk, archived)
     try:
         return _write_file(path, data)
-    except FileExistsError:  # the file system ignores letter case: chunk-A and chunk-a are one name
+    except FileExistsError:  # the file system ignores letter case: chunk-A and chunk-a are the same name
         return _write_file(path.with_name(f"{path.stem}~{secrets.token_hex(4)}.md"), data)
 
 

@@ -1,4 +1,4 @@
-"""Decide by path and content what became of each file of a folder since it was remembered; no store is used here."""
+"""Plans a folder sync: derives from paths and contents how each file changed; does not access the store."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import PurePosixPath
 
 from rlm_mem.interchange.folder_record import FileEntry
 
-_ALIKE = 0.5
-"""Share of their pieces that a new file and one that is gone must have in common to count as one file, renamed."""
+_MIN_SHARED = 0.5
+"""Share of pieces that a new and a removed file must have in common to count as one renamed file."""
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """One step that brings the memory in line with a file.
+    """One change of the memory that a file requires.
 
     Attributes:
-        path: where the file is now; None: it is gone.
-        former: its entry in the record, under this path or another one; None: it is new.
-        digest: of its bytes now; empty where it is gone.
+        path: the current path of the file; None: it was removed.
+        former: its entry in the record, under this or another path; None: it is new.
+        digest: of its current bytes; empty if it was removed.
     """
 
     path: str | None
@@ -41,7 +41,7 @@ class FileChange:
 
     @property
     def paths(self) -> list[str]:
-        """The paths that the change concerns."""
+        """The paths that the change affects."""
         names = [self.path, self.former.path if self.former else None]
         return [name for name in dict.fromkeys(names) if name is not None]
 
@@ -52,17 +52,17 @@ def plan(
     present: Mapping[str, str],
     lost: Collection[str],
 ) -> list[FileChange]:
-    """The steps for all files, in the order of their paths.
+    """Return the changes for all files, in the order of their paths.
 
-    Content keeps its chunks wherever it moves. It is looked for under its own path, then under other paths (renamed,
-    also in a circle or onto another file), then in the archive. Only after that does a file under a known path count as
+    Content keeps its chunks when it is moved. It is searched under its own path, then under other paths (renamed,
+    also in a cycle or onto another file), then in the archive. Otherwise a file under a known path counts as
     changed, and one under a new path as new.
 
     Args:
-        live: files as they were, by path.
+        live: recorded files, by path.
         archived: files that were removed, in order of time for each path.
-        present: digests of the files that are there, by path.
-        lost: paths of ``live`` that have no file any more.
+        present: digests of the existing files, by path.
+        lost: paths of ``live`` whose file no longer exists.
     """
     free: dict[str, list[FileEntry]] = defaultdict(list)  # known contents that are no longer at their paths
     for path, entry in live.items():
@@ -82,7 +82,7 @@ def plan(
             if path in chosen or digest not in known:
                 continue
             if known is away and path in live and id(live[path]) not in used:
-                continue  # the file was there all the time, so it was changed
+                continue  # the file existed all the time, so it was changed
             found = _nearest(path, [one for one in known[digest] if id(one) not in used], lost)
             if found is not None:
                 chosen[path] = found
@@ -91,20 +91,20 @@ def plan(
     for path in open_paths:
         former = chosen.get(path)
         if former is None:
-            own = live.get(path)
-            if own is None:
-                own = last.get(path)
-            if own is not None and id(own) not in used:
-                former = own
-                used.add(id(own))
+            recorded = live.get(path)
+            if recorded is None:
+                recorded = last.get(path)
+            if recorded is not None and id(recorded) not in used:
+                former = recorded
+                used.add(id(recorded))
         changes.append(FileChange(path, former, present[path]))
-    gone = [entry for entries in free.values() for entry in entries if id(entry) not in used]
-    changes += [FileChange(None, entry) for entry in sorted(gone, key=lambda entry: entry.path)]
+    removed = [entry for entries in free.values() for entry in entries if id(entry) not in used]
+    changes += [FileChange(None, entry) for entry in sorted(removed, key=lambda entry: entry.path)]
     return changes
 
 
 def _nearest(path: str, candidates: list[FileEntry], lost: Collection[str]) -> FileEntry | None:
-    """Of files with the same content, the one whose name fits best; of equal ones, one that is gone."""
+    """Return, of files with the same content, the one with the best matching name; of equal ones, a removed one."""
     name = PurePosixPath(path).name
 
     def fit(entry: FileEntry) -> tuple[bool, bool, bool]:
@@ -113,25 +113,25 @@ def _nearest(path: str, candidates: list[FileEntry], lost: Collection[str]) -> F
     return max(candidates, key=fit, default=None)
 
 
-def alike(added: Mapping[str, Sequence[str]], gone: Iterable[FileEntry]) -> list[tuple[str, FileEntry]]:
-    """Pairs of a new path and the removed file that it continues, edited: at least half of their pieces are the same.
+def alike(added: Mapping[str, Sequence[str]], removed: Iterable[FileEntry]) -> list[tuple[str, FileEntry]]:
+    """Return pairs of a new path and the removed file that it continues: at least half of their pieces are the same.
 
     Args:
         added: digests of pieces, by path.
-        gone: removed files whose content is at no other path.
+        removed: removed files whose content is at no other path.
     """
     owners: dict[str, list[int]] = defaultdict(list)
-    entries = list(gone)
+    entries = list(removed)
     for number, entry in enumerate(entries):
         for digest in {piece.digest for piece in entry.pieces}:
             owners[digest].append(number)
     scored: list[tuple[float, str, int]] = []
     for path, digests in added.items():
-        own = set(digests)
-        shared = Counter(number for digest in own for number in owners.get(digest, ())[:50])
+        own_digests = set(digests)
+        shared = Counter(number for digest in own_digests for number in owners.get(digest, ())[:50])
         for number, count in shared.most_common(3):
-            share = count / max(len(own), len(entries[number].pieces))
-            if share >= _ALIKE:
+            share = count / max(len(own_digests), len(entries[number].pieces))
+            if share >= _MIN_SHARED:
                 scored.append((-share, path, number))
     pairs: dict[str, FileEntry] = {}
     taken: set[int] = set()
@@ -143,7 +143,7 @@ def alike(added: Mapping[str, Sequence[str]], gone: Iterable[FileEntry]) -> list
 
 
 def groups(changes: Sequence[FileChange]) -> list[list[FileChange]]:
-    """Changes that share a path and must be made together: a circle of names, a file moved onto another."""
+    """Group changes that share a path and must be applied together: a cycle of names, a file moved onto another."""
     leader = list(range(len(changes)))
 
     def first(number: int) -> int:
@@ -165,12 +165,12 @@ def groups(changes: Sequence[FileChange]) -> list[list[FileChange]]:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What becomes of the pieces of a file's former state.
+    """How the pieces of a file's former state are kept, replaced or removed.
 
     Attributes:
-        kept: place of the former piece by the place of the new one with the same text.
-        replaced: places of former pieces by the place of the new piece in their position.
-        removed: former pieces with nothing in their place.
+        kept: position of the former piece by the position of the new one with the same text.
+        replaced: positions of former pieces by the position of the new piece that replaces them.
+        removed: former pieces without a replacement.
     """
 
     kept: dict[int, int]
@@ -181,12 +181,12 @@ class Replacement:
 def align(former: Sequence[str], present: Sequence[str]) -> Replacement:
     """Compare the pieces of two states of a file by their digests, each of which occurs once in a state.
 
-    Pieces with the same text are kept, wherever they are now. Between those that kept their order are gaps: the former
-    pieces in a gap are replaced, in order, by its present ones. Takes n log n time.
+    Pieces with the same text are kept at any position. Between those that kept their order are gaps: the former
+    pieces in a gap are replaced, in order, by its present ones. Takes O(n log n) time.
     """
     places = {digest: place for place, digest in enumerate(former)}
     kept = {place: places[digest] for place, digest in enumerate(present) if digest in places}
-    anchors = _rising([(place, kept[place]) for place in kept])
+    anchors = _longest_increasing([(place, kept[place]) for place in kept])
     new_anchors, old_anchors = [new for new, _ in anchors], [old for _, old in anchors]
     still = set(kept.values())
     new_by_gap: dict[int, list[int]] = defaultdict(list)
@@ -199,18 +199,18 @@ def align(former: Sequence[str], present: Sequence[str]) -> Replacement:
             old_by_gap[bisect_right(old_anchors, place)].append(place)
     replaced: dict[int, list[int]] = defaultdict(list)
     removed: list[int] = []
-    for gap, olds in old_by_gap.items():
-        news = new_by_gap.get(gap)
-        if not news:
-            removed += olds
+    for gap, old_places in old_by_gap.items():
+        new_places = new_by_gap.get(gap)
+        if not new_places:
+            removed += old_places
             continue
-        for number, old in enumerate(olds):
-            replaced[news[number * len(news) // len(olds)]].append(old)
+        for number, old in enumerate(old_places):
+            replaced[new_places[number * len(new_places) // len(old_places)]].append(old)
     return Replacement(kept, dict(replaced), removed)
 
 
-def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest subsequence of pairs, sorted by their first members, in which the second members rise as well."""
+def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest subsequence of pairs, sorted by their first members, whose second members also increase."""
     tails: list[int] = []  # for each length, the least second member that ends a run; ``ends``: its pair
     ends: list[int] = []
     before: list[int] = []

@@ -1,7 +1,7 @@
-"""The record of a folder that is kept in sync: which files were remembered, in which state, and as which chunks.
+"""The record of a synced folder: which files were remembered, in which state, and as which chunks.
 
-It is kept in brain files, changed in the transactions that change the chunks, and undone with them. Each file belongs
-to one of a fixed number of parts, so that a change of few files rewrites little.
+It is stored in brain files, changed in the transactions that change the chunks, and undone with them. The files are
+distributed over a fixed number of parts, so that a change of few files rewrites little.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import InputError, StorageError
 from rlm_mem.store.core.brain_files import BrainFiles
 
-_PLACE = "system/folders"
+_FOLDER = "system/folders"
 _PARTS = 64
 
 
 def digest_of(data: bytes | str) -> str:
-    """Digest that identifies a content: 32 hexadecimal digits."""
+    """Return a digest that identifies a content: 32 hexadecimal digits."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return hashlib.blake2b(raw, digest_size=16).hexdigest()
 
 
 class StoredPiece(NamedTuple):
-    """A piece of a file: the chunk that it is stored as, and the digest of its text in the file."""
+    """A piece of a file: its chunk id, and the digest of its text in the file."""
 
     id: str
     digest: str
@@ -36,14 +36,14 @@ class StoredPiece(NamedTuple):
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One file as it was remembered last.
+    """One file in the state in which it was last remembered.
 
     Attributes:
         path: in the folder, with ``/``.
         digest: of its bytes.
         pieces: in the order of the text.
-        former: pieces of earlier states of the file, superseded or archived on their own.
-        archived: the file is gone. ``with_it``: the chunks that went to the archive with it.
+        former: pieces of earlier states of the file, superseded or archived separately.
+        archived: whether the file was removed. ``with_it``: the chunks that were archived with it.
         tags, title: of its front matter.
     """
 
@@ -64,7 +64,7 @@ class _Part:
 
 
 class FolderRecord:
-    """The files of one folder in one namespace.
+    """The recorded files of one folder in one namespace.
 
     Args:
         files: brain files of the namespace.
@@ -77,41 +77,41 @@ class FolderRecord:
     def __init__(self, files: BrainFiles, folder: str) -> None:
         self._files = files
         self._folder = folder
-        self._place = f"{_PLACE}/{digest_of(folder)}"
+        self._place = f"{_FOLDER}/{digest_of(folder)}"
         self._parts: dict[int, _Part] = {}
         numbers = {self._name(number): number for number in range(_PARTS)}
         for name, data in files.contents([name for name in files.names(self._place) if name in numbers]):
             self._parts[numbers[name]] = self._decoded(name, data)
 
     def live(self) -> dict[str, FileEntry]:
-        """Files that were there at the last sync, by path."""
+        """Return the files that existed at the last sync, by path."""
         return {path: entry for part in self._parts.values() for path, entry in part.live.items()}
 
     def archived(self) -> Iterator[FileEntry]:
-        """Files that are gone, in order of time for each path."""
+        """Yield removed files, in order of time for each path."""
         for part in self._parts.values():
             for entries in part.archived.values():
                 yield from entries
 
     def ids(self) -> set[str]:
-        """Id of every recorded chunk."""
+        """Return the ids of all recorded chunks."""
         entries = (*self.live().values(), *self.archived())
         return {piece.id for entry in entries for piece in (*entry.pieces, *entry.former)}
 
     def refresh(self, paths: Iterable[str]) -> None:
-        """Read the parts of these paths again, as they are in the present transaction."""
+        """Read the parts of these paths again, as they are in the current transaction."""
         for number in {_number(path) for path in paths}:
             name = self._name(number)
             data = self._files.read(name)
             self._parts[number] = _Part() if data is None else self._decoded(name, data)
 
     def entry(self, path: str) -> FileEntry | None:
-        """The file that was there under this path."""
+        """Return the live file at this path."""
         part = self._parts.get(_number(path))
         return part.live.get(path) if part else None
 
-    def holds(self, entry: FileEntry) -> bool:
-        """Whether exactly this entry is recorded, live or archived."""
+    def has_entry(self, entry: FileEntry) -> bool:
+        """Return whether exactly this entry is recorded, live or archived."""
         part = self._parts.get(_number(entry.path))
         if part is None:
             return False
@@ -120,7 +120,7 @@ class FolderRecord:
         return part.live.get(entry.path) == entry
 
     def remove(self, entry: FileEntry) -> int:
-        """Remove an entry; returns the number of its part, for ``write``."""
+        """Remove an entry; return the number of its part, for ``write``."""
         number = _number(entry.path)
         part = self._parts.setdefault(number, _Part())
         if entry.archived:
@@ -132,7 +132,7 @@ class FolderRecord:
         return number
 
     def put(self, entry: FileEntry) -> int:
-        """Add an entry; returns the number of its part, for ``write``."""
+        """Add an entry; return the number of its part, for ``write``."""
         number = _number(entry.path)
         part = self._parts.setdefault(number, _Part())
         if entry.archived:

@@ -1,8 +1,8 @@
-"""Bring the memory in line with a folder of documents: changed files supersede chunks, removed files archive them.
+"""Syncs the memory with a folder of documents: changed files supersede chunks, removed files archive them.
 
-A sync reads the changed files without a lock. Then it makes the changes in transactions of bounded size, which check
-each file and the record again before they write. Files that changed in between, or that another process recorded, are
-left for the next round. All transactions of a sync are one change, which can be undone.
+A sync reads the changed files without a lock. Then it applies the changes in transactions of bounded size, which
+check each file and the record again before they write. Files that changed in between, or that another process
+recorded, are left for the next round. All transactions of a sync are one change, which can be undone.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from rlm_mem.store.core.brain_files import LEDGER
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 _PIECES_PER_COMMIT = 600
-_LONGEST_LOCK = 1.0
-"""Seconds after which a transaction ends and the rest is left for the next one, so that other writers can go on."""
+_MAX_LOCK_SECONDS = 1.0
+"""Seconds after which a transaction ends and leaves the rest to the next one, so that other writers can proceed."""
 _ROUNDS = 20
 _LISTED = 10_000
 
 
-_PLACE = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
+_POSITION_FIELDS = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
 
 
 @dataclass
 class _Document:
-    """A change of a file with its new text; ``text`` is None if the content is unchanged."""
+    """A file change with the new text of the file; ``text`` is None if the content is unchanged."""
 
     change: FileChange
     entry: Entry | None = None
@@ -79,7 +79,7 @@ class _Document:
 
     @property
     def weight(self) -> int:
-        """Number of chunks that it may write."""
+        """Maximum number of chunks that it writes."""
         former = self.change.former
         return max(len(self.text.pieces) if self.text else 0, len(former.pieces) if former else 0) + 1
 
@@ -91,9 +91,9 @@ class FolderSync:
         store: the target.
         folder: the folder to read.
         options: how files are stored.
-        dry_run: write nothing, report what would be done.
+        dry_run: write nothing, only report the planned changes.
         progress: called with (files done, files in all) as changed files are stored.
-        ledger: the ledger of imports; None reads it.
+        ledger: the ledger of imports; None: it is read from the store.
     """
 
     def __init__(
@@ -128,19 +128,19 @@ class FolderSync:
         self.report = FolderReport(clean(self._root), dry_run)
 
     def run(self, listed: Callable[[], Iterable[Entry | ImportProblem]]) -> FolderReport:
-        """Bring the memory in line with the files that ``listed`` returns; it is called once for each round.
+        """Sync the memory with the files that ``listed`` returns; it is called once per round.
 
-        Recorded files that are not listed are left unchanged, unless they do not exist any more.
+        Recorded files that are not listed are left unchanged, unless they no longer exist.
 
         Raises:
-            StorageError: the store cannot be written; the files done so far are stored.
+            StorageError: the store cannot be written; the files processed so far are stored.
         """
         problems: list[ImportProblem] = []
         for number in range(_ROUNDS):
             record = FolderRecord(self._store.files, self._root)
             problems = []
             changes = self._changes(record, list(listed()), problems, first=number == 0)
-            postponed = self._make(record, changes, problems)
+            postponed = self._apply_all(record, changes, problems)
             if not postponed:
                 break
         else:
@@ -153,7 +153,7 @@ class FolderSync:
         return self.report
 
     def _list(self, record: FolderRecord) -> None:
-        """Add the files and chunks that are recorded now to the report."""
+        """Add the currently recorded files and chunks to the report."""
         report = self.report
         if self._dry_run:
             arrived = {
@@ -164,22 +164,22 @@ class FolderSync:
             }
             report.files = report.unchanged + len(arrived)
         else:
-            there = [entry for path, entry in sorted(record.live().items()) if path in self._read]
-            report.files = len(there)
-            ids = dict.fromkeys(piece.id for entry in there for piece in entry.pieces)
+            live = [entry for path, entry in sorted(record.live().items()) if path in self._read]
+            report.files = len(live)
+            ids = dict.fromkeys(piece.id for entry in live for piece in entry.pieces)
             report.chunk_ids = list(ids)[:_LISTED]
 
-    def knows(self, entry: Entry) -> bool:
-        """Whether a file is unchanged since it was recorded last, by its name, size and times."""
+    def is_unchanged(self, entry: Entry) -> bool:
+        """Return whether a file is unchanged since it was last recorded, by its name, size and times."""
         if self._known is None:
             self._known = FolderRecord(self._store.files, self._root).live()
         known = self._known.get(entry.name)
-        return known is not None and self._ledger.mark(self._unit(entry)) == f"{entry.mark}={known.digest}"
+        return known is not None and self._ledger.mark(self._unit_of(entry)) == f"{entry.mark}={known.digest}"
 
-    def _unit(self, entry: Entry) -> str:
+    def _unit_of(self, entry: Entry) -> str:
         return f"document:{self._root}!{entry.name}"
 
-    # --- what changed ----------------------------------------------------------------------------------
+    # --- detecting changes -----------------------------------------------------------------------------
 
     def _changes(
         self,
@@ -199,14 +199,14 @@ class FolderSync:
                 problems.append(entry)
                 continue
             self._read[entry.name] = entry
-            unit = self._unit(entry)
+            unit = self._unit_of(entry)
             mark, _, digest = (self._ledger.mark(unit) or "").partition("=")
             if mark != entry.mark or not digest or entry.name not in live:
                 try:
                     digest = self._reader.digest(entry)
                 except NotText as error:
                     problems.append(ImportProblem(entry.name, str(error)))
-                    lost.add(entry.name)  # the file is not text any more
+                    lost.add(entry.name)  # the file is no longer text
                     continue
                 except Unreadable as error:
                     problems.append(ImportProblem(entry.name, str(error)))
@@ -214,7 +214,7 @@ class FolderSync:
                 if entry.settled:
                     self._ledger.note(unit, f"{entry.mark}={digest}")
             present[entry.name] = digest
-        lost = {path for path in live if path not in present and (path in lost or self._is_gone(path))}
+        lost = {path for path in live if path not in present and (path in lost or self._is_missing(path))}
         changes = plan(live, record.archived(), present, lost)
         changed = {change.path for change in changes}
         unchanged = [path for path in present if path not in changed]
@@ -224,24 +224,24 @@ class FolderSync:
             self.report.unchanged = len(unchanged)
         return changes
 
-    def _is_gone(self, path: str) -> bool:
-        """Whether there is no such file; a file whose state cannot be read is not gone."""
+    def _is_missing(self, path: str) -> bool:
+        """Return whether a file does not exist; False if its state cannot be read."""
         try:
             return self._folder.entry(path) is None
         except (OSError, ValueError):
             return False
 
-    # --- what is done about it -------------------------------------------------------------------------
+    # --- applying changes ------------------------------------------------------------------------------
 
-    def _make(
+    def _apply_all(
         self, record: FolderRecord, changes: list[FileChange], problems: list[ImportProblem]
     ) -> set[str]:
-        """Make the changes; returns the paths that have to be checked again in the next round."""
+        """Apply the changes; return the paths that have to be checked again in the next round."""
         postponed: set[str] = set()
         done = 0
         lot: list[list[_Document]] = []
         weight = 0
-        gathered = groups(self._continued(changes))
+        gathered = groups(self._with_renames(changes))
         texts = self._texts(change for group in gathered for change in group)
         for group in gathered:
             documents = [self._prepared(change, texts) for change in group]
@@ -259,11 +259,11 @@ class FolderSync:
                 self._progress(len(gathered), len(gathered))
         return postponed
 
-    def _continued(self, changes: list[FileChange]) -> list[FileChange]:
-        """The changes, with each new file joined to the removed file that it continues, renamed and edited."""
-        gone = [one.former for one in changes if one.path is None and one.former is not None]
+    def _with_renames(self, changes: list[FileChange]) -> list[FileChange]:
+        """Pair each new file with the removed file that it continues, renamed and edited; return the merged changes."""
+        removed = [one.former for one in changes if one.path is None and one.former is not None]
         added = [one for one in changes if one.kind == "added"]
-        if not gone or not added:
+        if not removed or not added:
             return changes
         digests: dict[str, list[str]] = {}
         texts = self._texts(added)
@@ -271,7 +271,7 @@ class FolderSync:
             text = self._prepared(change, texts).text
             if change.path is not None and text is not None:
                 digests[change.path] = [digest for digest, _ in text.pieces]
-        former = dict(alike(digests, gone))
+        former = dict(alike(digests, removed))
         joined = {id(entry) for entry in former.values()}
         return [
             replace(one, former=former[one.path]) if one.former is None and one.path in former else one
@@ -280,14 +280,14 @@ class FolderSync:
         ]
 
     def _is_read(self, change: FileChange) -> bool:
-        """Whether the text of the file has to be read: its content changed, or is to be stored again."""
+        """Return whether the text of the file must be read: its content changed, or is to be stored again."""
         if change.path is None:
             return False
         same = change.former is not None and change.former.digest == change.digest
         return not same or (self._options.again and change.kind == "changed")
 
     def _texts(self, changes: Iterable[FileChange]) -> Iterator[AnalysedDocument]:
-        """The texts of those files that are read, in the order of the changes."""
+        """Yield the texts of the files that must be read, in the order of the changes."""
         files = [
             (self._read[change.path], change.digest)
             for change in changes
@@ -299,7 +299,7 @@ class FolderSync:
         )
 
     def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> _Document:
-        """A change with the text of its file, if that has to be read."""
+        """Return a change with the text of its file, if that must be read."""
         document = _Document(change)
         if change.path is None:
             return document
@@ -309,24 +309,26 @@ class FolderSync:
         found = next(texts)
         document.text, document.refused, document.segments = found.text, found.refused, found.segments
         if found.text is None and found.refused is None:
-            document.entry = replace(entry, mark="")  # it changed since it was listed: for the next round
+            document.entry = replace(
+                entry, mark=""
+            )  # it changed after it was listed: left for the next round
         return document
 
     def _commit(
         self, record: FolderRecord, lot: list[list[_Document]], problems: list[ImportProblem]
     ) -> set[str]:
-        """Make some groups of changes in one transaction; returns the paths to check again in the next round."""
+        """Apply some groups of changes in one transaction; return the paths to check again in the next round."""
         if self._dry_run:
             for document in (one for group in lot for one in group):
                 self._count(document, problems)
             return set()
         postponed: set[str] = set()
         while lot:
-            whole, self.report = self.report, FolderReport(self.report.folder)
+            total, self.report = self.report, FolderReport(self.report.folder)
             try:
                 done, changed_meanwhile = self._transaction(record, lot)
                 problems += self.report.refused
-                whole.add(self.report)
+                total.add(self.report)
                 postponed |= changed_meanwhile
                 lot = lot[done:]
             except InputError as error:
@@ -334,15 +336,15 @@ class FolderSync:
                     break
                 paths = dict.fromkeys(path for document in lot[0] for path in document.change.paths)
                 problems += [ImportProblem(path, error.message) for path in paths]
-                whole.failed += map(clean, paths)
+                total.failed += map(clean, paths)
                 return postponed
             finally:
-                self.report = whole
-        # The store refused one of the groups: make each in a transaction of its own.
+                self.report = total
+        # The store refused one of the groups: apply each in a separate transaction.
         return postponed.union(*(self._commit(record, [group], problems) for group in lot))
 
     def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> tuple[int, set[str]]:
-        """Make the first groups of changes; returns their number, and the paths to check again in the next round."""
+        """Apply the first groups of changes; return their number, and the paths to check again in the next round."""
         postponed: set[str] = set()
         within = self._store.backend.in_transaction
         ahead = {
@@ -361,7 +363,7 @@ class FolderSync:
             record.refresh(path for group in lot for one in group for path in one.change.paths)
             parts: set[int] = set()
             with self._linking(lot):
-                until = monotonic() + _LONGEST_LOCK
+                until = monotonic() + _MAX_LOCK_SECONDS
                 for group in lot:
                     if done and not within and monotonic() > until:
                         break
@@ -382,9 +384,9 @@ class FolderSync:
 
     @contextmanager
     def _linking(self, lot: list[list[_Document]]) -> Iterator[None]:
-        """Link the chunks of a transaction; from memory if it only adds chunks of new files."""
+        """Link the chunks of a transaction; in memory if it only adds chunks of new files."""
         documents = [document for group in lot for document in group]
-        if any(document.change.former or self._may_be_known(document.change) for document in documents):
+        if any(document.change.former or self._may_have_chunks(document.change) for document in documents):
             yield
             return
         for document in documents:
@@ -392,42 +394,45 @@ class FolderSync:
         with self._index.held([draft for document in documents for draft in document.drafts.values()]):
             yield
 
-    def _may_be_known(self, change: FileChange) -> bool:
-        """Whether the store may have chunks of a file that has no record."""
+    def _may_have_chunks(self, change: FileChange) -> bool:
+        """Return whether the store may have chunks of a file that has no record."""
         known = self._known_conversations()
         return change.path is not None and not known.isdisjoint(self._conversations_of(change.path))
 
     def _known_conversations(self) -> set[str]:
-        """The conversations that the store had before this sync."""
+        """Return the conversations that the store had before this sync."""
         if self._conversations is None:
             self._conversations = {one.id for one in self._store.conversations()}
         return self._conversations
 
     def _conversations_of(self, path: str) -> Iterable[str]:
-        """The conversations that the chunks of a file without a record may have."""
-        given = conversation_of(str(self._folder.path / path))
-        return dict.fromkeys((self._reader.conversation(path), given))
+        """Return the possible conversations of the chunks of a file without a record."""
+        by_path = conversation_of(str(self._folder.path / path))
+        return dict.fromkeys((self._reader.conversation(path), by_path))
 
     def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
-        """Whether the file and its record, read under the lock, are as they were when the change was planned."""
+        """Return whether the file and its record, read under the lock, are unchanged since the change was planned."""
         change, former = document.change, document.change.former
-        if former is not None and not record.holds(former):
+        if former is not None and not record.has_entry(former):
             return False
         left = former is not None and not former.archived and former.path != change.path
         if former is not None and left and not any(one.change.path == former.path for one in group):
-            # No file of this group has the former path: either it does not exist any more, or it is not text.
+            # No file of this group has the former path: either it no longer exists, or it is not text.
             entry = self._read.get(former.path)
-            if not (self._is_gone(former.path) or (entry is not None and self._is_as_read(entry, None))):
+            if not (
+                self._is_missing(former.path)
+                or (entry is not None and self._is_unchanged_since_read(entry, None))
+            ):
                 return False
         if change.path is None:
             return True
         taken = record.entry(change.path)
         if taken is not None and all(one.change.former != taken for one in group):
             return False  # another process recorded this file meanwhile
-        return document.entry is not None and self._is_as_read(document.entry, change.digest)
+        return document.entry is not None and self._is_unchanged_since_read(document.entry, change.digest)
 
-    def _is_as_read(self, entry: Entry, digest: str | None) -> bool:
-        """Whether a file is unchanged since it was read; if it was changed shortly before, it is read again."""
+    def _is_unchanged_since_read(self, entry: Entry, digest: str | None) -> bool:
+        """Return whether a file is unchanged since it was read; a recently changed file is read again."""
         try:
             now = self._folder.entry(entry.name)
             if now is None or now.mark != entry.mark:
@@ -439,14 +444,14 @@ class FolderSync:
     # --- one file --------------------------------------------------------------------------------------
 
     def _apply(self, document: _Document) -> FileEntry | None:
-        """Make a change; returns the new record of the file."""
+        """Apply a change; return the new record of the file."""
         change, former = document.change, document.change.former
         if change.path is None:
-            return self._archived(former) if former is not None else None
+            return self._archive_file(former) if former is not None else None
         if document.refused is not None:
             self.report.refused.append(ImportProblem(change.path, document.refused))
             self.report.failed.append(clean(change.path))
-            return former if former is None or former.archived else self._archived(former)
+            return former if former is None or former.archived else self._archive_file(former)
         if former is not None and former.archived:
             self._restore(former)
         if document.text is None:
@@ -481,13 +486,13 @@ class FolderSync:
         if edited:
             self.report.changed.append(path)
 
-    def _archived(self, entry: FileEntry) -> FileEntry:
-        """Archive the chunks of a file that is gone."""
+    def _archive_file(self, entry: FileEntry) -> FileEntry:
+        """Archive the chunks of a removed file; return its record."""
         ids = dict.fromkeys(piece.id for piece in (*entry.pieces, *entry.former))
-        gone = tuple(one for one in ids if self._store.delete_chunk(one))
-        self.report.chunks_archived += len(gone)
+        archived = tuple(one for one in ids if self._store.delete_chunk(one))
+        self.report.chunks_archived += len(archived)
         self.report.archived.append(clean(entry.path))
-        return replace(entry, archived=True, with_it=gone)
+        return replace(entry, archived=True, with_it=archived)
 
     def _restore(self, entry: FileEntry) -> None:
         """Restore the chunks that were archived with a file."""
@@ -515,7 +520,7 @@ class FolderSync:
         return True
 
     def _adopted(self, path: str) -> FileEntry | None:
-        """A record for a file that was stored without one: its chunks are found by their conversation."""
+        """Return a record for a file that was stored without one: its chunks are found by their conversation."""
         as_given = str(self._folder.path / path)
         for conversation in self._conversations_of(path):
             if conversation not in self._known_conversations():
@@ -523,11 +528,11 @@ class FolderSync:
             pieces: dict[str, StoredPiece] = {}
             for chunk in self._store.iter_chunks(conversation_id=conversation):
                 about = chunk.metadata
-                named = about.provenance.get("path")
-                ours = named in (clean(path), as_given, f"{self._root}/{path}")
+                recorded_path = about.provenance.get("path")
+                is_of_file = recorded_path in (clean(path), as_given, f"{self._root}/{path}")
                 if chunk.id in self._recorded:
                     continue  # recorded for a file under another name
-                if about.source == "import" and about.superseded_by is None and ours:
+                if about.source == "import" and about.superseded_by is None and is_of_file:
                     digest = piece_digest(chunk.content)
                     pieces.setdefault(digest, StoredPiece(chunk.id, digest))
             if pieces:
@@ -541,7 +546,7 @@ class FolderSync:
         former: FileEntry | None,
         drafts: Mapping[int, Chunk],
     ) -> tuple[FileEntry, bool]:
-        """Store a text in place of its former state; returns its record, and whether anything was changed."""
+        """Store a text in place of its former state; return its record, and whether anything was changed."""
         assert change.path is not None
         old = former.pieces if former else ()
         earlier = {piece.digest: piece.id for piece in former.former} if former else {}
@@ -549,29 +554,29 @@ class FolderSync:
         steps = align([piece.digest for piece in old], [digest for digest, _ in text.pieces])
         before = dict(vars(self.report))
         pieces: list[StoredPiece] = []
-        left: list[StoredPiece] = []
+        superseded: list[StoredPiece] = []
         for place, (digest, number) in enumerate(text.pieces):
             if place in steps.kept:
                 piece = old[steps.kept[place]]
-                if piece.id in chunks:  # a chunk that was deleted in the memory stays deleted
-                    self._update_place(chunks[piece.id], text, number, former)
+                if piece.id in chunks:  # a chunk that was deleted in the memory is not restored
+                    self._update_position(chunks[piece.id], text, number, former)
                 pieces.append(piece)
                 continue
             replaced = [old[one] for one in steps.replaced.get(place, ())]
-            there = [chunks[one.id] for one in replaced if one.id in chunks]
-            olds = [chunk.id for chunk in there if chunk.metadata.superseded_by is None]
+            replaced_chunks = [chunks[one.id] for one in replaced if one.id in chunks]
+            superseded_ids = [chunk.id for chunk in replaced_chunks if chunk.metadata.superseded_by is None]
             if number in drafts:
-                chunk_id = self._added(text, number, drafts[number])
+                chunk_id = self._store_new(text, number, drafts[number])
             else:
-                chunk_id = self._stored(text, number, earlier.get(digest), olds, former)
+                chunk_id = self._store_replacement(text, number, earlier.get(digest), superseded_ids, former)
             pieces.append(StoredPiece(chunk_id, digest))
-            left += replaced
-            self.report.chunks_superseded += len(olds)
+            superseded += replaced
+            self.report.chunks_superseded += len(superseded_ids)
         for place in steps.removed:
             self.report.chunks_archived += self._store.delete_chunk(old[place].id)
-            left.append(old[place])
+            superseded.append(old[place])
         used = {piece.id for piece in pieces}
-        kept = [piece for piece in (*(former.former if former else ()), *left) if piece.id not in used]
+        kept = [piece for piece in (*(former.former if former else ()), *superseded) if piece.id not in used]
         self.report.found(text.analysed.screened)
         if text.notice:
             self.report.notices.append(ImportProblem(clean(change.path), text.notice))
@@ -586,10 +591,12 @@ class FolderSync:
         counted = (name for name in before if name.startswith("chunks_"))
         return made, any(before[name] != getattr(self.report, name) for name in counted)
 
-    def _update_place(self, chunk: Chunk, text: DocumentText, number: int, former: FileEntry | None) -> None:
-        """Update the place of a chunk whose text is unchanged."""
+    def _update_position(
+        self, chunk: Chunk, text: DocumentText, number: int, former: FileEntry | None
+    ) -> None:
+        """Update the position of a chunk whose text is unchanged."""
         about = chunk.metadata
-        others = {name: value for name, value in about.provenance.items() if name not in _PLACE}
+        others = {name: value for name, value in about.provenance.items() if name not in _POSITION_FIELDS}
         origin = {**others, **text.origin(number)}
         wanted: dict[str, Any] = {"provenance": origin, "conversation_id": text.fields["conversation_id"]}
         wanted |= text.extra
@@ -609,7 +616,7 @@ class FolderSync:
             return
         self._update(chunk, wanted, tags)
 
-    def _stored(
+    def _store_replacement(
         self,
         text: DocumentText,
         number: int,
@@ -617,25 +624,25 @@ class FolderSync:
         olds: Sequence[str],
         former: FileEntry | None,
     ) -> str:
-        """Store a piece that replaces others; returns its chunk id. A former chunk with the same text is restored."""
+        """Store a piece that replaces others; return its chunk id. A former chunk with the same text is restored."""
         reason = f"{text.fields['provenance']['path']} was changed"
         if earlier is not None and self._store.get_archived(earlier) is not None:
             restored = self._store.restore_chunk(earlier)
             if restored is not None:
                 self.report.chunks_restored += 1
-                self._update_place(restored, text, number, former)
+                self._update_position(restored, text, number, former)
                 for old in olds:
                     self._store.supersede(old, restored.id, reason)
                 return restored.id
         now = format_time(self._store.clock())
-        return self._added(
+        return self._store_new(
             text, number, None, [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds]
         )
 
-    def _added(
+    def _store_new(
         self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()
     ) -> str:
-        """Store a piece as a new chunk; returns its id. ``draft``: the chunk, if the caller has made it."""
+        """Store a piece as a new chunk; return its id. ``draft``: the chunk, if already created."""
         chunk = store_piece(
             self._store, self._linker if draft is None else self._quick_linker, text.analysed.pieces[number],
             {} if draft else text.piece_fields(number), text.extra, links, draft=draft,
@@ -647,7 +654,7 @@ class FolderSync:
         return chunk.id
 
     def _count(self, document: _Document, problems: list[ImportProblem]) -> None:
-        """Add the effect that a change would have to the report."""
+        """Add the effect of a planned change to the report."""
         change, former = document.change, document.change.former
         if document.refused is not None:
             problems.append(ImportProblem(change.path or "", document.refused))

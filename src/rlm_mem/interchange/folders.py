@@ -1,4 +1,4 @@
-"""Keep a folder, given by its path, in sync: once or continuously."""
+"""Syncs a folder, given by its path, once or continuously."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
 
-#: Names of folders with files that tools made, not people.
-_MADE_BY_TOOLS = ("build", "dist", "target")
+#: Names of folders with files written by tools, not people.
+_TOOL_FOLDERS = ("build", "dist", "target")
 
 
 def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
-    """The folder to keep in sync; if the brain is inside it, the brain is left out.
+    """Return the folder to sync; if the brain is inside it, the brain is left out.
 
     Raises:
         NotFoundError: there is no such folder. InputError: it is not a folder, or cannot be read.
@@ -43,14 +43,14 @@ def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not stat.S_ISDIR(mode):
         raise InputError(f"{path} is not a folder", hint="remember a single file with remember, or import it")
-    return FolderPlace(path, passed_over=_MADE_BY_TOOLS, apart=_places_of(store), whole=True)
+    return FolderPlace(path, passed_over=_TOOL_FOLDERS, apart=_places_of(store), whole=True)
 
 
 def _places_of(store: ChunkStore) -> list[Path]:
-    """The folders of the store itself, which are never read as documents."""
+    """Return the folders of the store itself, which are never read as documents."""
     try:
         base = store.base_path.resolve()
-    except StorageError:  # a database, which has none
+    except StorageError:  # a database, which has no folder
         return []
     return [base, base.parent] if base.name == "memory" else [base]
 
@@ -59,31 +59,35 @@ def _places_of(store: ChunkStore) -> list[Path]:
 def sync_folder(
     store: ChunkStore, path: str | Path, *, progress: Progress | None = None, **options: Unpack[FolderOptions]
 ) -> FolderReport:
-    """Bring the memory in line with the text files below a folder.
+    """Sync the memory with the text files below a folder.
 
     Args:
-        path: the folder; hidden files and folders, backups of editors (``NAME~``, ``#NAME#``) and what tools made are
-            not read.
+        path: the folder; hidden files and folders, editor backups (``NAME~``, ``#NAME#``) and files written by
+            tools are not read.
         progress: called with (done, total) files as they are stored.
-        options: ``patterns``: shell patterns for file names, other files are left as they are;
-            ``conversation_id``: of all files, else each is a conversation of its own; ``tags``, ``confidence``,
+        options: ``patterns``: shell patterns for file names, other files are ignored;
+            ``conversation_id``: of all files, else each is a separate conversation; ``tags``, ``confidence``,
             ``chunk_type``, ``secrets``, ``trust``: of new chunks, as of ``remember``; ``occurred_at``: when they were
             said, else the date in the front matter or in the file's name, or the time of the file; ``again``: also
             compare the text of files that did not change; ``dry_run``: only report.
 
     Raises:
         NotFoundError: there is no such folder. InputError: it is not a folder, or an option is wrong.
-        StorageError: the memory cannot be written; some of the changes may be made already.
+        StorageError: the memory cannot be written; some of the changes may have been applied.
     """
     folder = _folder_of(store, path)
     unknown = [name for name in options if name not in FolderOptions.__annotations__]
-    if unknown:  # a mistyped dry_run must not change anything
+    if unknown:  # a misspelled dry_run must not change anything
         raise InputError(
             f"sync_folder does not take {unknown[0]!r}",
             hint=f"options are {', '.join(FolderOptions.__annotations__)}",
         )
-    given = options.get("patterns", ())
-    patterns = (given,) if isinstance(given, str) else tuple(check_items(given, "patterns"))
+    patterns_option = options.get("patterns", ())
+    patterns = (
+        (patterns_option,)
+        if isinstance(patterns_option, str)
+        else tuple(check_items(patterns_option, "patterns"))
+    )
     conversation, kind = options.get("conversation_id"), options.get("chunk_type")
     occurred_at, trust = options.get("occurred_at"), options.get("trust")
     if kind is not None:
@@ -130,14 +134,14 @@ def watch_folder(
     Args:
         seconds: between two checks of the folder.
         on_report: called after the first sync, and after each that changed something or refused a file for a new
-            reason; ``refused`` then has only these. While there is no such folder, nothing changes in the memory.
+            reason; ``refused`` then has only these. While the folder does not exist, the memory is not changed.
         stop: called after each check.
         sleep: waits between checks; for tests.
         settled: seconds since its last change after which a file is read.
         options: of ``sync_folder``.
 
     Raises:
-        NotFoundError, InputError: as ``sync_folder``, when it begins.
+        NotFoundError, InputError: as ``sync_folder``, for the first sync.
     """
     folder, unreported = _folder_of(store, path), UnreportedProblems()
     first = True
@@ -147,7 +151,7 @@ def watch_folder(
         try:
             report = sync_folder(store, path, **options)
         except (NotFoundError, InputError):
-            if first or os.path.isdir(path):  # noqa: PTH112 - Path.is_dir fails below a folder that is closed
+            if first or os.path.isdir(path):  # noqa: PTH112 - Path.is_dir fails below a folder without access
                 raise
             report = FolderReport(clean(str(path)), refused=[ImportProblem(clean(str(path)), NO_FOLDER)])
         report.refused = unreported.of(report.refused)
@@ -162,19 +166,19 @@ NO_FOLDER = "there is no such folder now: what was remembered of it stays until 
 
 
 class UnreportedProblems:
-    """Lets a problem through once, for as long as it lasts."""
+    """Filters problems so that each is reported once as long as it persists."""
 
     def __init__(self) -> None:
         self._reported: set[ImportProblem] = set()
 
     def of(self, problems: Iterable[ImportProblem]) -> list[ImportProblem]:
-        """The present problems that were not among those of the last call."""
+        """Return the current problems that were not among those of the last call."""
         reported, self._reported = self._reported, set(problems)
         return [one for one in problems if one not in reported]
 
 
-_MOST_POSTPONED = 5
-"""Checks for which a file that is written again and again may delay the changes of others."""
+_MAX_POSTPONED = 5
+"""Maximum number of checks for which a constantly changing file may delay the changes of others."""
 
 
 def watch_entries(
@@ -188,8 +192,8 @@ def watch_entries(
 ) -> None:
     """Call ``act`` now, and whenever a listed file appears, disappears, changes or becomes unreadable.
 
-    The call waits until no file was changed within ``settled`` seconds, but for a few checks at most: a file may be
-    written all the time.
+    The call is postponed until no file was changed within ``settled`` seconds, but only for a few checks: a file
+    may be written constantly.
     """
     seen: dict[str, str] | None = None
     postponed = 0
@@ -202,13 +206,13 @@ def watch_entries(
                 busy = busy or recent < one.modified <= time.time()
             else:
                 now[f"{one.where}/"] = one.reason  # not the name of a file
-        if seen is not None and now != seen and busy and postponed < _MOST_POSTPONED:
+        if seen is not None and now != seen and busy and postponed < _MAX_POSTPONED:
             postponed += 1
         elif now != seen:
             try:
                 act()
             except StoreLocked:
-                pass  # another writer takes long: the next check finds the same changes
+                pass  # another writer holds the lock for long: the next check finds the same changes
             else:
                 seen, postponed = now, 0
         if stop():

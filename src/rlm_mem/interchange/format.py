@@ -1,4 +1,4 @@
-"""The interface of a format: a name, a function that inspects a file's beginning, and a reader of the whole."""
+"""The interface of an import format: a name, a function that inspects a file's beginning, and a reader."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TEXTS = {".md", ".markdown", ".txt", ".text", ".rst", ".org"}
 
 
 class Claim(IntEnum):
-    """How sure a format is that a file is one of its own; the highest claim reads it."""
+    """How certain a format is that a file is one of its own; the highest claim reads the file."""
 
     NO = 0
     POSSIBLE = 1
@@ -46,12 +46,12 @@ class Claim(IntEnum):
 
 
 class FileHead:
-    """A file as a format first sees it: its name, and its first ``HEAD_BYTES`` bytes.
+    """The name and the first ``HEAD_BYTES`` bytes of a file, for detecting its format.
 
     Args:
         name: its path within the source, with ``/``; never the name of an upload.
         data: its first bytes.
-        folder: the name of the folder that is the source, or that holds it; empty for archives and uploads.
+        folder: the name of the source folder, or of the folder of the source file; empty for archives and uploads.
     """
 
     def __init__(self, name: str, data: bytes, folder: str = "") -> None:
@@ -68,7 +68,7 @@ class FileHead:
 
     @property
     def is_text(self) -> bool:
-        """Whether the name is that of prose, such as Markdown or plain text."""
+        """Whether the file extension is that of prose, such as Markdown or plain text."""
         return self.suffix in _TEXTS
 
     @property
@@ -78,17 +78,17 @@ class FileHead:
 
     @property
     def is_json(self) -> bool:
-        """Whether the name is that of JSON, and not of a derived file."""
+        """Whether the file extension is that of JSON, and the file is not derived."""
         return self.suffix == ".json" and not self.is_derived
 
     @property
     def is_json_lines(self) -> bool:
-        """Whether the name is that of JSON lines, and not of a derived file."""
+        """Whether the file extension is that of JSON lines, and the file is not derived."""
         return self.suffix in (".jsonl", ".ndjson") and not self.is_derived
 
     @cached_property
     def lines(self) -> list[dict[str, Any]]:
-        """The JSON objects on the first 50 lines, one a line."""
+        """The JSON objects among the first 50 lines, one per line."""
         found = []
         for line in self.text.split("\n", _LINES)[:_LINES]:
             try:
@@ -107,25 +107,25 @@ class FileHead:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The names of the keys in JSON or JSON lines, at any depth; none for files of other names."""
+        """The names of the keys in JSON or JSON lines, at any depth; empty for files of other names."""
         return frozenset(_KEY.findall(self.text) if self.suffix in _JSON else ())
 
     @cached_property
     def front_matter(self) -> str | None:
-        """The front matter without its fences; None where there is none."""
+        """The front matter without its fences; None if there is none."""
         return split_frontmatter(self.text)[0]
 
 
 @dataclass(frozen=True)
 class Format:
-    """One format that an import reads.
+    """A file format that an import reads.
 
     Attributes:
         name: for ``--format`` and reports: lower case, with ``-`` between words.
-        sniff: how sure it is that a file is of this format; called for many files, so it inspects the head alone.
+        sniff: how certain it is that a file is of this format; called for many files, so it inspects the head only.
         read: yields the records of a file, and an ``ImportProblem`` for each part that cannot be read; treats the
             file as hostile, and reads it in bounded memory.
-        description: what it is, in a few words, for reports.
+        description: a few words about it, for reports.
     """
 
     name: str

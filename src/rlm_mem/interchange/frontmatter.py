@@ -1,4 +1,4 @@
-"""YAML front matter of Markdown files: written one field a line as JSON (which is YAML), read in any form."""
+"""YAML front matter of Markdown files: written with one field per line as JSON (which is YAML), read in any form."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAX_NODES = 200_000
 _PLAIN = re.compile(
     r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[A-Za-z][A-Za-z0-9_-]*(?:/[A-Za-z0-9_-]+)*\Z", re.IGNORECASE
 )
-# Characters that JSON leaves as they are, but YAML reads as line breaks or refuses.
+# Characters that JSON leaves unescaped, but YAML reads as line breaks or refuses.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def split_frontmatter(text: str) -> tuple[str | None, str]:
-    """The front matter without its fences, and the body after it; None where there is none.
+    """Return the front matter without its fences, and the body after it; None if there is none.
 
-    The body is verbatim, whatever it contains: only the first closing fence counts.
+    The body is verbatim: only the first closing fence counts.
     """
     start = 1 if text.startswith("\ufeff") else 0
     for fence in ("---\n", "---\r\n"):
@@ -45,7 +45,7 @@ def split_frontmatter(text: str) -> tuple[str | None, str]:
 
 
 def frontmatter_line(name: str, value: Any) -> str:
-    """One field. Lists of texts and of objects take one line for each item."""
+    """Format one field. Lists of texts and of objects take one line per item."""
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         return f"{name}:\n" + "".join(f"  - {_scalar(item)}\n" for item in value)
     return f"{name}: {_scalar(value)}\n"
@@ -66,7 +66,7 @@ def _scalar(value: Any) -> str:
 
 
 def read_frontmatter(header: str) -> dict[str, Any]:
-    """The fields as plain data (times as ISO text); raises InvalidChunk with the reason and line."""
+    """Return the fields as plain data (times as ISO text); raises InvalidChunk with the reason and line."""
     if len(header) > _MAX_CHARS:
         raise InvalidChunk(f"the front matter is longer than {_MAX_CHARS:,} characters")
     quick = yaml.quick_fields(header)

@@ -1,4 +1,4 @@
-"""Export and import of former versions of chunks and of the audit log, only if both are called with ``history``.
+"""Exports and imports former versions of chunks and the audit log, only if called with ``history``.
 
 An imported audit log is as trustworthy as its source: an import without ``history`` skips it.
 """
@@ -24,7 +24,7 @@ _EVENTS_PER_WRITE = 500
 
 
 def exported_versions(store: ChunkStore, listed: Sequence[tuple[str, str, bool]]) -> Iterator[dict[str, Any]]:
-    """Every kept former version of these chunks (namespace, id, archived), oldest first, one object a line."""
+    """Yield every kept former version of these chunks (namespace, id, archived), oldest first, an object per line."""
     readers = {namespace: NamespaceReader(store, namespace) for namespace, _, _ in listed}
     for namespace, chunk_id, _ in listed:
         for former in readers[namespace].former(chunk_id):
@@ -32,7 +32,7 @@ def exported_versions(store: ChunkStore, listed: Sequence[tuple[str, str, bool]]
 
 
 def exported_events(store: ChunkStore, namespaces: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Every line of the audit logs, namespace by namespace."""
+    """Yield every event of the audit logs, namespace by namespace."""
     for namespace in namespaces:
         for event in NamespaceReader(store, namespace).events():
             yield {"event": event}
@@ -46,7 +46,7 @@ def read_history(file: SourceFile) -> Iterator[Record]:
 
 
 def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEvent | ImportProblem | None:
-    """The record on a line; None for a line of another kind."""
+    """Return the record on a line; None for a line of another kind."""
     if entry.keys() == {"version"}:
         try:
             chunk = Chunk.from_dict(entry["version"])
@@ -74,7 +74,7 @@ def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEv
 
 
 class HistoryAdopter:
-    """Writes versions and events to a store that has the chunks already.
+    """Writes versions and events to a store that already has the chunks.
 
     Only ``dry_run``, ``keep_namespaces`` and ``secrets`` of the options apply.
     """
@@ -107,7 +107,7 @@ class HistoryAdopter:
             target.keep(chunk)
 
     def event(self, step: ImportedEvent) -> None:
-        """Add a line to the audit log, unless it is present."""
+        """Append an event to the audit log, unless it is present."""
         event = dict(step.event)
         if not self._keep:
             event["ns"] = self._store.namespace
@@ -122,7 +122,7 @@ class HistoryAdopter:
                 self.flush()
 
     def flush(self) -> None:
-        """Write the pending lines, namespace by namespace."""
+        """Write the pending events, namespace by namespace."""
         pending, self._pending = self._pending, []
         if self._options.dry_run:
             return

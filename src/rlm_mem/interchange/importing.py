@@ -1,4 +1,4 @@
-"""Import the files at a path into a store, each once, with a report; the source is not changed."""
+"""Imports the files at a path into a store, each once, with a report; the source is not changed."""
 
 from __future__ import annotations
 
@@ -54,13 +54,14 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
-"""Formats whose files are kept in sync where they are in a folder."""
+"""Formats whose files are synced if the source is a folder."""
 _RECORDS_PER_COMMIT = 500
 _CHARS_PER_COMMIT = 250_000
 _TEXTS_AT_ONCE = 10_000
-"""Most texts held before they are analysed, by several processes, and stored, in several transactions."""
+"""Maximum number of texts collected before they are analysed (in several processes) and stored (in several
+transactions)."""
 _CHARS_AT_ONCE = 4_000_000
-_STEPS = 200  # about how often a progress function is called
+_PROGRESS_CALLS = 200  # approximate number of calls of a progress function
 
 
 @observed("import")
@@ -82,24 +83,24 @@ def import_source(
     """Import a file, a folder or a zip archive, in any format of docs/spec/interchange.md, Formats.
 
     It can be stopped at any time and called again: nothing is stored twice. Ids and times of the source are
-    kept where they are valid, and mapped where not. Memory stays bounded, however large the source is.
+    kept if they are valid, and mapped otherwise. Memory use is bounded for sources of any size.
 
     Args:
-        store: the target. Notes, chats, and chunks that name no namespace go to its own.
+        store: the target. Notes, chats, and chunks that name no namespace are imported to its namespace.
         format: read every file as this format instead of detecting it.
-        dry_run: write nothing, report what would be done.
-        keep_namespaces: False writes chunks to the namespace of the store, whatever namespace they name.
-        replace: a chunk of the source replaces the one with its id in the store, whatever their revisions.
-        again: also read what was imported before and has not changed since.
-        history: import former versions of chunks and the audit log, where an export has them.
-        label: name of the source where its path means nothing, as for an upload.
+        dry_run: write nothing, only report the planned changes.
+        keep_namespaces: False writes all chunks to the namespace of the store.
+        replace: a chunk of the source replaces the one with its id in the store, even if its revision is lower.
+        again: also read items that were imported before and have not changed since.
+        history: import former versions of chunks and the audit log, if an export has them.
+        label: name of the source if its path is meaningless, as for an upload.
         secrets: ``redact``, ``keep`` or ``refuse`` keys and passwords; None: ``config.secrets.action``.
-        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are trusted
-            as the settings say of imports.
+        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are
+            trusted as configured for imports.
         progress: called as the source is read.
 
     Returns:
-        what was done and what could not be read. Bad files are entries of the report, never errors.
+        a report of the imported items and of the problems. Invalid files are entries of the report, never errors.
 
     Raises:
         NotFoundError: there is nothing at ``path``. InputError: the archive is damaged, or the format is unknown.
@@ -110,7 +111,7 @@ def import_source(
         ("history", history),
     ):  # fmt: skip
         check_flag(value, what)
-    given = format_named(format) if format else None
+    format_ = format_named(format) if format else None
     if trust is not None:
         trust = check_trust(trust)
     place = open_place(path)
@@ -120,7 +121,7 @@ def import_source(
     on_secret = store.on_secret
     store.on_secret = _ignore_secret
     try:
-        run.all_files(given)
+        run.all_files(format_)
     finally:
         store.on_secret = on_secret
         place.close()
@@ -132,10 +133,10 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
 
     Args:
         md_path: the file or folder.
-        store: the target; None opens the brain that the command line would find.
+        store: the target; None opens the brain that the command line uses.
 
     Returns:
-        the chunks that were written, as they are in the store; not those that it had already.
+        the chunks that were written, as stored; not those that were already there.
 
     Raises:
         NotFoundError: there is no such path. InputError: nothing in it could be read.
@@ -153,7 +154,7 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
 
 
 def _ignore_secret(_chunk_id: str, _screened: Screened) -> None:
-    """Do not log secrets one by one: the report counts them."""
+    """Do not log individual secrets: the report counts them."""
 
 
 class _Import:
@@ -171,8 +172,10 @@ class _Import:
         self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
         self._documents: FolderSync | None = None
         if isinstance(place, FolderPlace) and place.label is None:
-            named = SyncOptions(secrets=options.secrets, again=options.again)
-            self._documents = FolderSync(store, place, named, dry_run=options.dry_run, ledger=self._ledger)
+            sync_options = SyncOptions(secrets=options.secrets, again=options.again)
+            self._documents = FolderSync(
+                store, place, sync_options, dry_run=options.dry_run, ledger=self._ledger
+            )
         self._detector = Detector()
         self._waiting: list[ImportedChunk | Dialogue | Note] = []
         self._waiting_chars = 0
@@ -181,8 +184,8 @@ class _Import:
 
     # --- files -----------------------------------------------------------------------------------------
 
-    def all_files(self, given: Format | None) -> None:
-        """Read every file of the source, as ``given`` if it is not None."""
+    def all_files(self, format_: Format | None) -> None:
+        """Read every file of the source, as ``format_`` unless it is None."""
         entries: list[Entry] = []
         for found in self._place.entries():
             if isinstance(found, ImportProblem):
@@ -198,16 +201,16 @@ class _Import:
         for entry in entries:
             before = self._done
             try:
-                if self._file(entry, names, given):
+                if self._file(entry, names, format_):
                     documents.append(entry)
                     continue
             except Unreadable as error:
                 self.report.problem(self._place.name(entry), str(error))
             self._flush()
-            self._moved(before + entry.size - self._done)
+            self._count_bytes(before + entry.size - self._done)
         self._adopter.agree()
         if self._documents is not None:
-            self._keep_in_step(self._documents, documents)
+            self._sync_documents(self._documents, documents)
         if self._history is not None:
             self._history.flush()
         self._ledger.flush()
@@ -215,8 +218,8 @@ class _Import:
             self.report.problem(self.report.source, "contains nothing that can be imported")
         self.report.finished = True
 
-    def _keep_in_step(self, sync: FolderSync, documents: Sequence[Entry]) -> None:
-        """Bring the memory in line with the notes of a folder."""
+    def _sync_documents(self, sync: FolderSync, documents: Sequence[Entry]) -> None:
+        """Sync the memory with the notes of a folder."""
         folder, listed = sync.folder, {entry.name: entry for entry in documents}
 
         def present() -> Iterator[Entry]:
@@ -244,26 +247,26 @@ class _Import:
             report.chunk(chunk_id, self._store.namespace)
         for problem in (*found.notices, *found.refused):
             report.problem(problem.where, problem.reason)
-        self._moved(self._total - self._done)
+        self._count_bytes(self._total - self._done)
 
-    def _file(self, entry: Entry, names: frozenset[str], given: Format | None) -> bool:
-        """Read a file; or return True if it is a note of a folder, which is kept in sync instead."""
-        if self._documents is not None and given is None and self._documents.knows(entry):
+    def _file(self, entry: Entry, names: frozenset[str], format_: Format | None) -> bool:
+        """Read a file; or return True if it is a note of a folder, which is synced instead."""
+        if self._documents is not None and format_ is None and self._documents.is_unchanged(entry):
             return True
         unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
         if not self._options.again and self._ledger.mark(unit) == entry.mark:
             self.report.unchanged_files += 1
             return False
-        name = given.name if given else format_by_place(entry.name, self._layout)
+        name = format_.name if format_ else format_by_place(entry.name, self._layout)
         if name is None:
             head = self._head(entry)
             found = self._detected(head)
         else:
             head = None
-            found = given or (None if name == PASSED_OVER else format_named(name))
+            found = format_ or (None if name == PASSED_OVER else format_named(name))
         if found is None or (found.name == "history" and self._history is None):
             reason = unknown_reason(head) if head else None
-            # Pictures and programs among notes are expected; a file that is named alone should be readable.
+            # Pictures and programs among notes are expected; a file that is imported on its own should be readable.
             if reason is None and head and len(names) == 1:
                 reason = "not of a format that can be imported"
             if reason is None:
@@ -281,18 +284,18 @@ class _Import:
             conversation=self._conversation(entry),
             max_text=self._store.config.ingest.max_content_bytes,
             names=names,
-            moved=self._moved,
+            moved=self._count_bytes,
             problem=self.report.problem,
         )
         problems = self.report.problem_count
         records = 0
         for record in found.read(source):
             records += 1
-            self._take(record)
+            self._take_record(record)
         self._flush()
         if not records and self.report.problem_count == problems:
             self.report.problem(source.where, "nothing to remember in it" if entry.size else "empty")
-        if self.report.problem_count == problems:  # a file with problems is read, and reported, again
+        if self.report.problem_count == problems:  # a file with problems is read and reported again next time
             self._ledger.note(unit, entry.mark)
         return False
 
@@ -304,7 +307,7 @@ class _Import:
             handle.close()
 
     def _folder(self, entry: Entry) -> str:
-        """The name of the folder that is read, or that a file read by itself is in; empty for archives and uploads."""
+        """Return the name of the source folder, or of the folder of a single file; empty for archives and uploads."""
         path = self._place.path.absolute()
         if self._place.label is not None:
             return ""
@@ -320,26 +323,26 @@ class _Import:
         return found
 
     def _conversation(self, entry: Entry) -> str:
-        """The conversation of a file's chunks, named as by `remember --file`."""
+        """Return the conversation of a file's chunks, named as by `remember --file`."""
         path = self._place.path.absolute()
         shown = str(path) if self._place.label is None else self._place.label
         if path.is_dir():
-            whole = str(path / entry.name)
+            full_name = str(path / entry.name)
         else:
-            whole = shown if path.name == entry.name else f"{shown}!/{entry.name}"
-        return conversation_of(whole)
+            full_name = shown if path.name == entry.name else f"{shown}!/{entry.name}"
+        return conversation_of(full_name)
 
-    def _moved(self, count: int) -> None:
+    def _count_bytes(self, count: int) -> None:
         self._done += count
         if self._progress and (
-            self._done - self._reported >= self._total // _STEPS or self._done >= self._total
+            self._done - self._reported >= self._total // _PROGRESS_CALLS or self._done >= self._total
         ):
             self._reported = self._done
             self._progress(min(self._done, self._total), self._total)
 
     # --- records ---------------------------------------------------------------------------------------
 
-    def _take(self, record: Record) -> None:
+    def _take_record(self, record: Record) -> None:
         if isinstance(record, ImportProblem):
             self.report.problem(record.where, record.reason)
         elif isinstance(record, ImportNotice):
@@ -349,13 +352,13 @@ class _Import:
         elif isinstance(record, ImportedVersion | ImportedEvent):
             self._take_history(record)
         else:
-            whole = isinstance(record, ImportedChunk)
-            if self._waiting and whole != isinstance(self._waiting[0], ImportedChunk):
+            is_chunk = isinstance(record, ImportedChunk)
+            if self._waiting and is_chunk != isinstance(self._waiting[0], ImportedChunk):
                 self._flush()
             self._waiting.append(record)
             self._waiting_chars += _size(record)
             most, longest = (
-                (_RECORDS_PER_COMMIT, _CHARS_PER_COMMIT) if whole else (_TEXTS_AT_ONCE, _CHARS_AT_ONCE)
+                (_RECORDS_PER_COMMIT, _CHARS_PER_COMMIT) if is_chunk else (_TEXTS_AT_ONCE, _CHARS_AT_ONCE)
             )
             if len(self._waiting) >= most or self._waiting_chars >= longest:
                 self._flush()
@@ -384,7 +387,7 @@ class _Import:
         self._ledger.flush()
 
     def _remember(self, texts: Sequence[_Text]) -> None:
-        """Store notes and dialogues, in this order; each that replaces another in a transaction of its own."""
+        """Store notes and dialogues, in this order; each that replaces another in a separate transaction."""
         new: dict[str, _Text] = {}
         for text in texts:
             if isinstance(text.record, Dialogue):
@@ -416,7 +419,7 @@ class _Import:
 
         remember_many(
             self._store,
-            [text.given(self._options.secrets) for text in texts],
+            [text.arguments(self._options.secrets) for text in texts],
             refused=refused,
             stored=lambda number, result: self._stored(texts[number], result),
             progress=lambda _done, _total: (
@@ -438,7 +441,7 @@ class _Import:
         self._ledger.note(text.unit, text.mark, result.chunk_ids)
 
     def _retire(self, record: Dialogue | Note, former: list[str], present: list[str]) -> None:
-        """Archive what was replaced: chunks of text that a note no longer has, chunks of a conversation that grew.
+        """Archive replaced chunks: of text that was removed from a note, or of a conversation that was extended.
 
         Chunks that were changed in the store since are kept.
         """
@@ -478,7 +481,7 @@ class _Import:
 
 @dataclass
 class _Text:
-    """A note or a dialogue as a text to remember; ``mark`` changes with it."""
+    """A note or a dialogue as text to remember; ``mark`` changes with it."""
 
     record: Dialogue | Note
     text: str
@@ -489,8 +492,8 @@ class _Text:
     def mark(self) -> str:
         return _digest(f"{self.text}\0{self.when(0)}\0{self.record.tags}")
 
-    def given(self, secrets: SecretAction | None) -> dict[str, Any]:
-        """The arguments of ``remember``."""
+    def arguments(self, secrets: SecretAction | None) -> dict[str, Any]:
+        """Return the arguments of ``remember``."""
         record = self.record
         return {
             "text": self.text, "conversation_id": record.conversation_id, "tags": record.tags, "source": "import",
@@ -501,7 +504,7 @@ class _Text:
 
 def _text(record: Dialogue | Note) -> _Text:
     if isinstance(record, Note):
-        return _Text(record, record.text, _unit(record), lambda _position: record.at)
+        return _Text(record, record.text, _unit_of(record), lambda _position: record.at)
     starts: list[int] = []
     lines: list[str] = []
     position = 0
@@ -518,7 +521,7 @@ def _text(record: Dialogue | Note) -> _Text:
     )
 
 
-def _unit(note: Note) -> str:
+def _unit_of(note: Note) -> str:
     return f"note:{note.conversation_id}" + (f"#{note.key}" if note.key else "")
 
 
@@ -546,19 +549,19 @@ def watch(
 ) -> None:
     """Import a folder now and whenever files in it are new or changed, until ``stop()`` is true.
 
-    Its notes are kept in sync (``sync_folder``): a changed one supersedes its former text, the chunks of a deleted one
+    Its notes are synced (``sync_folder``): a changed note supersedes its former text, the chunks of a deleted one
     are archived.
 
     Args:
         seconds: between two checks of the folder.
-        on_report: called after the first import, and after each that changed something or met a new problem;
-            ``problems`` then has only the new ones. While there is no such folder, nothing changes in the memory.
+        on_report: called after the first import, and after each that changed something or had a new problem;
+            ``problems`` then has only the new ones. While the folder does not exist, the memory is not changed.
         stop: called after each check.
         sleep: waits between checks; for tests.
         settled: seconds since its last change after which a file is read.
 
     Raises:
-        InputError: ``folder`` is not a folder. Others as ``import_source``, when it begins.
+        InputError: ``folder`` is not a folder. Others as ``import_source``, for the first import.
     """
     folder = Path(folder)
     if not folder.is_dir():

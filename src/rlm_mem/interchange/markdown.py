@@ -1,6 +1,6 @@
-"""One chunk as a Markdown file with YAML front matter, and back, without loss.
+"""Converts one chunk to a Markdown file with YAML front matter, and back, without loss.
 
-The body is the content, verbatim, and one newline. Characters that editors and tools do not keep (carriage returns,
+The body is the content, verbatim, and one newline. Characters that editors and tools may change (carriage returns,
 NUL and other controls) are written as ``\\r`` and ``\\uXXXX``; the field
 ``content_encoding: escapes`` marks such files.
 """
@@ -35,8 +35,8 @@ _KNOWN_FIELDS = frozenset(
     {*_METADATA, *_TOP, "links", "related", "extra", "chunk_extra", "content_encoding", "aliases"}
 )
 
-# Escaped in a Markdown body: C0 controls except tab and newline, DEL, C1, BOM, and characters that some tools read as
-# line ends.
+# Escaped in a Markdown body: C0 controls except tab and newline, DEL, C1, BOM, and characters that some tools read
+# as line ends.
 _FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SHORT = {"\r": r"\r", "\\": r"\\"}
 _ESCAPE = re.compile(r"\\(\\|r|u[0-9a-fA-F]{4})")
@@ -52,7 +52,7 @@ class ReadChunk:
 
 
 def chunk_to_markdown(chunk: Chunk, *, archived: bool = False) -> str:
-    """The whole chunk as one Markdown text: every field in the front matter, the content as the body.
+    """Return the whole chunk as one Markdown text: every field in the front matter, the content as the body.
 
     Links are in ``links`` with all their fields, and as wiki links in ``related``, which Obsidian follows.
     """
@@ -111,20 +111,20 @@ def _unescape(body: str) -> str:
 
 
 def is_chunk_markdown(fields: Mapping[str, Any]) -> bool:
-    """Whether front matter is that of an exported chunk."""
+    """Return whether front matter is that of an exported chunk."""
     return is_chunk_id(fields.get("id")) and (
         "type" in fields or "created_at" in fields or "created" in fields
     )
 
 
 def chunk_from_markdown(text: str, *, default_time: str | None = None) -> ReadChunk:
-    """Read what chunk_to_markdown wrote, also after a person edited it.
+    """Parse the output of chunk_to_markdown, also after manual edits.
 
     A wiki link added to ``related`` becomes a link ``related_to``. An edited body is valid: hash and number of tokens
     are computed from it.
 
     Args:
-        default_time: ``created_at`` of a file that names no time.
+        default_time: ``created_at`` of a file without a time.
 
     Raises:
         InvalidChunk: no front matter, or a field in it does not validate.
@@ -166,7 +166,7 @@ def _raw(fields: Mapping[str, Any], content: str, default_time: str | None) -> d
     if not isinstance(extra, Mapping):
         raise InvalidChunk(f"extra must be a table, not {type(extra).__name__}")
     known = {*_KNOWN_FIELDS, "created", "updated", "last_accessed", "token_count"}
-    # Fields that a person added to the front matter are kept in ``extra``.
+    # Fields that a person added to the front matter are stored in ``extra``.
     metadata["extra"] = {**{name: value for name, value in fields.items() if name not in known}, **extra}
     more = fields.get("chunk_extra") or {}
     if not isinstance(more, Mapping):

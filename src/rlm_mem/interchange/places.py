@@ -1,7 +1,7 @@
-"""The source of an import: a file, a folder or a zip archive, all as a list of named files, read only.
+"""Sources of an import: a file, a folder or a zip archive, each as a list of named files, read-only.
 
-Sources may be hostile: names outside of the archive, links out of the folder, archives that unpack to
-more than fits on a disk. Nothing is ever unpacked to disk.
+Sources may be hostile: names outside of the archive, links out of the folder, archives that unpack to more than a
+disk can store. Nothing is ever unpacked to disk.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
-_HIDDEN_BUT_READ = {".agents", ".claude"}
+_AGENT_FOLDERS = {".agents", ".claude"}
 _MAX_FILES = 2_000_000
 _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
-_MAX_WITHIN = 1 << 28  # bytes of an archive in an archive, which is held in memory
+_MAX_NESTED = 1 << 28  # bytes of a nested archive, which is read into memory
 _MAX_RATIO = 300  # unpacked to packed, for files over _RATIO_FROM bytes: chat exports reach 20
 _RATIO_FROM = 50_000_000
 _SETTLED_SECONDS = 2.5
@@ -39,9 +39,9 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """A file of a place: its name there (with ``/``), its size in bytes, and a mark that changes with the file.
+    """A file of a source: its name (with ``/``), its size in bytes, and a mark that changes with the file.
 
-    ``settled``: it was changed long enough ago that any later change gets a different mark.
+    ``settled``: its last change is old enough that any later change gets a different mark.
     """
 
     name: str
@@ -52,21 +52,21 @@ class Entry:
 
 
 class Place(Protocol):
-    """Files that can be listed and read.
+    """A source whose files can be listed and read.
 
     Attributes:
-        label: their name in reports, provenance and conversation ids where the path means nothing, as for an upload.
+        label: the name in reports, provenance and conversation ids if the path is meaningless, as for an upload.
     """
 
     path: Path
     label: str | None
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
-        """Every file in a fixed order, and a problem for each that cannot be read."""
+        """Yield every file in a fixed order, and a problem for each that cannot be read."""
         ...
 
     def open(self, entry: Entry) -> BinaryIO:
-        """The bytes of a file; raises Unreadable."""
+        """Open a file for reading; raises Unreadable."""
         ...
 
     def close(self) -> None:
@@ -74,12 +74,12 @@ class Place(Protocol):
         ...
 
     def name(self, entry: Entry) -> str:
-        """The name of the file in reports."""
+        """Return the name of the file in reports."""
         ...
 
 
 def open_place(path: Path | str) -> Place:
-    """The source at ``path``; raises NotFoundError, or InputError if it is not a file, folder or valid archive."""
+    """Open the source at ``path``; raises NotFoundError, or InputError if it is not a file, folder or valid archive."""
     path = Path(path)
     try:
         mode = path.stat().st_mode
@@ -108,24 +108,24 @@ class _File:
         yield _entry(self.path.stat(), self.path.name)
 
     def open(self, entry: Entry) -> BinaryIO:  # noqa: ARG002 - there is one file
-        return _opened(self.path)
+        return _open_file(self.path)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing: no file is kept open."""
 
     def name(self, entry: Entry) -> str:  # noqa: ARG002 - there is one file
         return str(self.path) if self.label is None else self.label
 
 
 class FolderPlace:
-    """The files of a folder.
+    """The files of a folder, as the source of an import.
 
     Args:
         path: the folder.
         passed_over: names of folders that are not entered, in addition to folders of tools and hidden folders.
         apart: resolved paths of folders that are not entered.
-        whole: False enters the hidden folders of agents, and reads only the memories of agents if there are any, not
-            the source code around them.
+        whole: False: also enter the hidden folders of agents, and if there are memories of agents, read only these,
+            not the source code around them.
     """
 
     label: str | None = None
@@ -144,36 +144,38 @@ class FolderPlace:
         self._whole = whole
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
-        """Every file in a fixed order, and a problem for each that cannot be read."""
+        """Yield every file in a fixed order, and a problem for each that cannot be read."""
         root = Path(os.path.realpath(self.path))
         agents = self.path / ".agents" / "memory"
-        start = agents if not self._whole and os.path.isdir(agents) else self.path  # noqa: PTH112 - see _entered
+        start = agents if not self._whole and os.path.isdir(agents) else self.path  # noqa: PTH112 - see _is_entered
         count = 0
         closed: list[OSError] = []
         for folder, folders, names in os.walk(start, onerror=closed.append):
             while closed:
-                yield self._closed(closed.pop())
-            folders[:] = sorted(name for name in folders if self._entered(Path(folder) / name))
+                yield self._unreadable_folder(closed.pop())
+            folders[:] = sorted(name for name in folders if self._is_entered(Path(folder) / name))
             within = Path(folder).relative_to(self.path).as_posix()
             for name in sorted(names):
                 if name.startswith(".") or name.endswith("~") or (name[0] == name[-1] == "#"):
-                    continue  # hidden, or the backup of an editor, which would store the former text beside the new
+                    continue  # hidden, or an editor's backup, which would store the former text beside the new one
                 count += 1
                 if count > _MAX_FILES:
                     yield ImportProblem(
                         str(self.path), f"more than {_MAX_FILES:,} files: the rest is not read"
                     )
                     return
-                yield self._found(f"{folder}/{name}", name if within == "." else f"{within}/{name}", root)
+                yield self._listed_file(
+                    f"{folder}/{name}", name if within == "." else f"{within}/{name}", root
+                )
         while closed:
-            yield self._closed(closed.pop())
+            yield self._unreadable_folder(closed.pop())
 
-    def _found(self, path: str, name: str, root: Path) -> Entry | ImportProblem:
-        """A file as it is listed. Paths are strings here: path objects take longer than the system call."""
+    def _listed_file(self, path: str, name: str, root: Path) -> Entry | ImportProblem:
+        """Return a listed file. Paths are strings here: path objects take longer than the system call."""
         try:
             status = os.lstat(path)
             if stat.S_ISLNK(status.st_mode):
-                if not Path(os.path.realpath(path)).is_relative_to(root):  # resolve() fails in a circle
+                if not Path(os.path.realpath(path)).is_relative_to(root):  # resolve() fails on a link cycle
                     return ImportProblem(name, "a link that leads out of the folder")
                 status = os.stat(path)
         except OSError as error:
@@ -184,14 +186,14 @@ class FolderPlace:
             else ImportProblem(name, "not a regular file")
         )
 
-    def _closed(self, error: OSError) -> ImportProblem:
+    def _unreadable_folder(self, error: OSError) -> ImportProblem:
         path = Path(error.filename)
         where = path.relative_to(self.path).as_posix() if path.is_relative_to(self.path) else str(path)
         return ImportProblem(where, f"a folder that cannot be read: {error.strerror}")
 
-    def _entered(self, path: Path) -> bool:
+    def _is_entered(self, path: Path) -> bool:
         name = path.name
-        if name.startswith(".") and (self._whole or name not in _HIDDEN_BUT_READ):
+        if name.startswith(".") and (self._whole or name not in _AGENT_FOLDERS):
             return False
         if name in self._passed_over:
             return False
@@ -201,7 +203,7 @@ class FolderPlace:
         return not self._apart or Path(os.path.realpath(path)) not in self._apart
 
     def entry(self, name: str) -> Entry | None:
-        """The present state of a file; None if there is none. Raises OSError."""
+        """Return the current state of a file; None if it does not exist. Raises OSError."""
         try:
             status = os.stat(f"{self.path}/{name}")  # a path object takes longer than the system call
         except (FileNotFoundError, NotADirectoryError):
@@ -209,14 +211,14 @@ class FolderPlace:
         return _entry(status, name) if stat.S_ISREG(status.st_mode) else None
 
     def open(self, entry: Entry) -> BinaryIO:
-        """The bytes of a file; raises Unreadable."""
-        return _opened(f"{self.path}/{entry.name}")
+        """Open a file for reading; raises Unreadable."""
+        return _open_file(f"{self.path}/{entry.name}")
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing: no file is kept open."""
 
     def name(self, entry: Entry) -> str:
-        """The path in the folder."""
+        """Return the path in the folder."""
         return entry.name
 
 
@@ -242,7 +244,7 @@ class _Archive:
             yield ImportProblem(where, f"more than {_MAX_FILES:,} files: nothing is read")
             return
         for info in sorted(infos, key=lambda item: item.filename):
-            name = info.filename.replace("\\", "/")  # as some programs for Windows write it
+            name = info.filename.replace("\\", "/")  # some programs for Windows write backslashes
             if name.endswith("/"):
                 continue
             pure = PurePosixPath(name)
@@ -250,7 +252,7 @@ class _Archive:
                 yield ImportProblem(name, "a name that leads out of the archive")
                 continue
             if any(
-                part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in _HIDDEN_BUT_READ)
+                part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in _AGENT_FOLDERS)
                 for part in pure.parts
             ):
                 continue
@@ -270,14 +272,14 @@ class _Archive:
             ):
                 yield ImportProblem(name, f"unpacks to {info.file_size:,} bytes from {packed:,}: not read")
                 continue
-            if pure.suffix.lower() == ".zip" and archive is self._zip and info.file_size <= _MAX_WITHIN:
-                yield from self._within(info, name)
+            if pure.suffix.lower() == ".zip" and archive is self._zip and info.file_size <= _MAX_NESTED:
+                yield from self._nested_files(info, name)
                 continue
             self._infos[name] = (archive, info)
             yield Entry(name, info.file_size, f"{info.CRC:08x}-{info.file_size}", _zip_time(info))
 
-    def _within(self, info: zipfile.ZipInfo, name: str) -> Iterator[Entry | ImportProblem]:
-        """The files of an archive in this one, as if they were in this one: Notion packs its exports twice."""
+    def _nested_files(self, info: zipfile.ZipInfo, name: str) -> Iterator[Entry | ImportProblem]:
+        """Yield the files of a nested archive as if they were in this one: Notion packs its exports twice."""
         try:
             inner = zipfile.ZipFile(io.BytesIO(self._zip.read(info)))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
@@ -334,15 +336,15 @@ def _entry(status: os.stat_result, name: str) -> Entry:
     return Entry(name, status.st_size, mark, status.st_mtime, settled)
 
 
-def _opened(path: Path | str) -> BinaryIO:
+def _open_file(path: Path | str) -> BinaryIO:
     try:
-        return open(path, "rb")  # noqa: PTH123 - a path object takes longer than the opening
+        return open(path, "rb")  # noqa: PTH123 - a path object takes longer than opening the file
     except OSError as error:
         raise Unreadable(_reason(error)) from None
 
 
 def _reason(error: OSError) -> str:
-    """The reason why a file cannot be read, in words."""
+    """Return the reason why a file cannot be read, in words."""
     return error.strerror or "cannot be read"
 
 

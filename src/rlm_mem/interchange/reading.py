@@ -1,4 +1,4 @@
-"""Read one file in bounded memory: text, lines of JSON, and the entries of a JSON array one at a time."""
+"""Reads one file in bounded memory: as text, as JSON lines, or as the entries of a JSON array one at a time."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 @dataclass
 class SourceFile:
-    """A file to read.
+    """A file of a source, to be read by a format.
 
     Args:
         place, entry: the source and the file in it.
         names: every file name of the source.
-        conversation: the conversation of its text where the file names none.
-        max_text: bytes that one text may have.
-        data: its bytes, if they were read already.
+        conversation: the conversation of its text if the file names none.
+        max_text: maximum size of one text in bytes.
+        data: its bytes, if already read.
         moved: called with the number of bytes of each read.
-        problem: called with each place that cannot be read, and the reason.
+        problem: called with the location of each unreadable part, and the reason.
     """
 
     place: Place
@@ -50,12 +50,12 @@ class SourceFile:
 
     @property
     def modified_at(self) -> str:
-        """When the file was last changed."""
+        """The time of the file's last change."""
         return format_time(from_epoch(max(0.0, self.entry.modified)))
 
     @contextmanager
     def opened(self) -> Iterator[Counted]:
-        """The bytes of the file from its beginning; raises Unreadable."""
+        """Open the file from its beginning; raises Unreadable."""
         handle = self.place.open(self.entry) if self.data is None else BytesIO(self.data)
         try:
             yield Counted(handle, self.moved)
@@ -64,7 +64,7 @@ class SourceFile:
 
 
 def moment(value: Any) -> str | None:
-    """A time in any usual form (ISO 8601, seconds or milliseconds since 1970), or None."""
+    """Parse a time in any usual form (ISO 8601, seconds or milliseconds since 1970), or return None."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if abs(value) > 1e11 else float(value)
@@ -77,22 +77,22 @@ def moment(value: Any) -> str | None:
 
 
 def clean(text: str) -> str:
-    """The text with lone surrogates, which cannot be stored, replaced."""
+    """Replace lone surrogates, which cannot be stored."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def text_lines(value: Any, limit: int = 1000) -> str:
-    """A title, name or id as one line of storable text; may be empty."""
+    """Return a title, name or id as one line of storable text; may be empty."""
     return _CONTROL.sub(" ", value).strip()[:limit].strip() if isinstance(value, str) else ""
 
 
 def whole_text(value: Any) -> str:
-    """A text value as storable text without surrounding space; empty for any other value."""
+    """Return a text value as storable text without surrounding space; empty for any other value."""
     return clean(value).strip() if isinstance(value, str) else ""
 
 
 def plain_tags(value: Any) -> list[str]:
-    """Tags from a list, or from words in brackets or with commas between; invalid tags are left out."""
+    """Return tags from a list, or from words in brackets or separated by commas; invalid tags are left out."""
     if isinstance(value, str):
         value = value.strip().removeprefix("[").removesuffix("]").split(",")
     if not isinstance(value, list | tuple):
@@ -105,25 +105,25 @@ def plain_tags(value: Any) -> list[str]:
     return list(dict.fromkeys(tag for tag in cleaned if tag))[:1000]
 
 
-MAX_ENTRY = 128 * 1024 * 1024  # characters of one entry of an array, bytes of one line
+MAX_ENTRY = 128 * 1024 * 1024  # characters of one array entry, or bytes of one line
 _BLOCK = 256 * 1024
 _SPACE = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder(strict=False)
 
 
 class Counted:
-    """A file that reports how many bytes are read, for progress bars."""
+    """A file reader that reports the number of bytes read, for progress bars."""
 
     def __init__(self, handle: BinaryIO, moved: Callable[[int], None]) -> None:
         self._handle = handle
         self._moved = moved
 
     def read(self, size: int) -> bytes:
-        """At most ``size`` bytes."""
+        """Read at most ``size`` bytes."""
         return self._counted(self._handle.read(size))
 
     def readline(self, size: int) -> bytes:
-        """To the end of the line, at most ``size`` bytes."""
+        """Read to the end of the line, at most ``size`` bytes."""
         return self._counted(self._handle.readline(size))
 
     def _counted(self, data: bytes) -> bytes:
@@ -132,12 +132,12 @@ class Counted:
 
 
 def encoding_of(data: bytes) -> str:
-    """The encoding of a text by its first bytes: UTF-16 where it begins with its byte order mark, else UTF-8."""
+    """Return the encoding of a text by its first bytes: UTF-16 if it begins with its byte order mark, else UTF-8."""
     return "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
 
 
 def read_text(handle: Counted, limit: int) -> str:
-    """A whole file as text (UTF-8, or UTF-16 with its mark); raises Unreadable if it is not text or too long."""
+    """Read a whole file as text (UTF-8, or UTF-16 with its mark); raises Unreadable if it is not text or too long."""
     data = handle.read(limit + 1)
     if len(data) > limit:
         raise Unreadable(f"larger than {limit:,} bytes")
@@ -148,7 +148,7 @@ def read_text(handle: Counted, limit: int) -> str:
 
 
 def json_lines(handle: Counted | BinaryIO) -> Iterator[tuple[int, Any | Unreadable]]:
-    """Number (from 1) and value of each line that is not empty; Unreadable in place of a value that cannot be read."""
+    """Yield number (from 1) and value of each line that is not empty; an unreadable value is an Unreadable."""
     number = 0
     while True:
         line = handle.readline(MAX_ENTRY)
@@ -180,11 +180,11 @@ def _value(line: bytes) -> Any | Unreadable:
 def json_objects(
     file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects among the entries of a file, each with its place; any other entry is a problem of the file.
+    """Yield the objects among the entries of a file, each with its location; report any other entry as a problem.
 
     Args:
         entries: from ``json_lines`` or ``json_entries``.
-        unit: what the numbers count, ``line`` or ``entry``.
+        unit: the counted unit, ``line`` or ``entry``.
     """
     for number, entry in entries:
         where = f"{file.where}, {unit} {number}"
@@ -197,14 +197,15 @@ def json_objects(
 
 
 def json_entries(handle: Counted, *, inside: tuple[str, ...] = ()) -> Iterator[tuple[int, Any | Unreadable]]:
-    """The entries of the array in a file, by number from 1; for a single object, the object itself.
+    """Yield the entries of the array in a file, by number from 1; for a single object, the object itself.
 
-    One entry and one block are in memory at a time. Entries after a broken one cannot be separated and are not read.
+    One entry and one block are in memory at a time. Entries after a malformed one cannot be separated and are not
+    read.
 
     Args:
-        inside: keys under which the array may be when the file contains an object around it.
+        inside: keys under which the array may be if the file contains an object around it.
     """
-    text = _Text(handle)
+    text = _TextWindow(handle)
     text.skip()
     first = text.peek()
     if first == "[":
@@ -217,7 +218,7 @@ def json_entries(handle: Counted, *, inside: tuple[str, ...] = ()) -> Iterator[t
 
 
 def json_records(file: SourceFile, inside: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of a file of JSON lines, of a JSON array, or of arrays in one JSON object, each with its place.
+    """Yield the objects of JSON lines, of a JSON array, or of arrays in one JSON object, each with its location.
 
     Args:
         inside: keys of the object under which arrays may be.
@@ -229,8 +230,8 @@ def json_records(file: SourceFile, inside: tuple[str, ...]) -> Iterator[tuple[st
             yield from json_objects(file, json_entries(handle, inside=inside), "entry")
 
 
-class _Text:
-    """A window of the file's text that grows at its end and is cut at its beginning."""
+class _TextWindow:
+    """A window over the file's text that is extended at its end and cut at its beginning."""
 
     def __init__(self, handle: Counted) -> None:
         self._handle = handle
@@ -260,18 +261,18 @@ class _Text:
                 return
 
     def peek(self) -> str:
-        """The character here, or nothing at the end."""
+        """Return the current character, or an empty text at the end."""
         return self.window[self.start : self.start + 1]
 
     def value(self) -> Any:
-        """The JSON value that begins here; raises Unreadable."""
+        """Parse the JSON value that begins here; raises Unreadable."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.window, self.start)
             except RecursionError:
                 raise Unreadable("JSON that is nested too deeply") from None
             except json.JSONDecodeError as error:
-                # An error at the end of the window may be due to missing text; any other means broken JSON.
+                # An error at the end of the window may be due to missing text; any other means malformed JSON.
                 near_end = error.pos >= len(self.window) - 16 or error.msg.startswith("Unterminated string")
                 if self.ended or not near_end:
                     raise Unreadable(
@@ -290,7 +291,7 @@ class _Text:
             self.more()
 
 
-def _array(text: _Text) -> Iterator[tuple[int, Any | Unreadable]]:
+def _array(text: _TextWindow) -> Iterator[tuple[int, Any | Unreadable]]:
     number = 0
     while True:
         text.skip()
@@ -310,8 +311,8 @@ def _array(text: _Text) -> Iterator[tuple[int, Any | Unreadable]]:
         yield number, value
 
 
-def _object(text: _Text, inside: tuple[str, ...]) -> Iterator[tuple[int, Any | Unreadable]]:
-    """Walk the keys of the outer object: an array under a wanted key is streamed, other values are skipped."""
+def _object(text: _TextWindow, inside: tuple[str, ...]) -> Iterator[tuple[int, Any | Unreadable]]:
+    """Scan the keys of the outer object: an array under a wanted key is streamed, other values are skipped."""
     kept: dict[str, Any] = {}
     text.start += 1
     streamed = False

@@ -1,4 +1,4 @@
-"""The records that readers of formats yield: whole chunks, conversations, notes, files, and problems."""
+"""The records that format readers yield: whole chunks, conversations, notes, files, and problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlm_mem.chunk import Chunk, is_chunk_id
 
 @dataclass(frozen=True)
 class ImportProblem:
-    """Something that could not be read: its place (file, and line or entry), and the reason."""
+    """An item that could not be read: its location (file, and line or entry), and the reason."""
 
     where: str
     reason: str
@@ -20,7 +20,7 @@ class ImportProblem:
 
 @dataclass(frozen=True)
 class ImportNotice:
-    """A remark on what was read, for the report: its place, and what to do about it."""
+    """A remark for the report: its location, and what to do about it."""
 
     where: str
     text: str
@@ -28,9 +28,9 @@ class ImportNotice:
 
 @dataclass
 class ImportedChunk:
-    """One complete chunk with its own id and times.
+    """One complete chunk with its id and times.
 
-    A ``derived`` chunk was made from a format without chunks: its id is computed from its origin, and a change of the
+    A ``derived`` chunk comes from a format without chunks: its id is computed from its origin, and a change of the
     source changes the content of the stored chunk.
     """
 
@@ -53,7 +53,7 @@ class ChatMessage:
 
 @dataclass
 class Dialogue:
-    """A run of messages of one conversation; ``key`` names it within its source, ``part`` counts from 0."""
+    """Consecutive messages of one conversation; ``key`` identifies it within its source, ``part`` counts from 0."""
 
     key: str
     conversation_id: str
@@ -68,8 +68,8 @@ class Dialogue:
 class Note:
     """A plain text, to be chunked.
 
-    ``key`` names it within its conversation, so that a change of the source replaces the former text; empty: the
-    conversation has this note alone.
+    ``key`` identifies it within its conversation, so that a change of the source replaces the former text; empty:
+    it is the only note of the conversation.
     """
 
     key: str
@@ -83,7 +83,7 @@ class Note:
 
 @dataclass
 class Asset:
-    """A brain file that is written as it is: a personality, a tiered memory, a trajectory.
+    """A brain file that is written unchanged: a personality, a tiered memory, a trajectory.
 
     ``place`` is its path in a brain folder.
     """
@@ -103,7 +103,7 @@ class ImportedVersion:
 
 @dataclass
 class ImportedEvent:
-    """A line of an audit log."""
+    """An event of an audit log."""
 
     event: dict[str, Any]
     where: str
@@ -117,10 +117,10 @@ _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def mapped_id(original: object, scope: str = "") -> str:
-    """A chunk id computed from an id that is not one: readable, and the same every time.
+    """Return a readable chunk id derived deterministically from another id.
 
     Args:
-        original: the id in the source; a chunk id is returned as it is, unless there is a scope.
+        original: the id in the source; a chunk id is returned unchanged, unless there is a scope.
         scope: distinguishes equal ids of several sources.
     """
     if is_chunk_id(original) and not scope:
@@ -132,7 +132,7 @@ def mapped_id(original: object, scope: str = "") -> str:
 
 
 def conversation_of(path: str) -> str:
-    """The conversation of the text of a file, as ``remember --file`` names it."""
+    """Return the conversation of the text of a file, as ``remember --file`` names it."""
     cleaned = f"file:{path}"
     if not cleaned.isprintable():
         cleaned = "".join(char if char.isprintable() else "\ufffd" for char in cleaned)

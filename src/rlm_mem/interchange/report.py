@@ -19,17 +19,17 @@ _LISTED = 10_000
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """How an import treats what it reads.
+    """Options of an import.
 
     Attributes:
-        dry_run: decide and count, write nothing.
+        dry_run: write nothing, only count the planned changes.
         keep_namespaces: False writes everything to the namespace of the store.
-        replace: imported chunks and files replace the stored ones, whatever the revisions.
-        again: also read what was imported before and has not changed since.
+        replace: imported chunks and files replace the stored ones, even those of a higher revision.
+        again: also read items that were imported before and have not changed since.
         history: import former versions of chunks and the audit log.
         secrets: how to handle secrets; None: as configured.
-        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are trusted
-            as the settings say of imports.
+        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are
+            trusted as configured for imports.
     """
 
     dry_run: bool = False
@@ -57,13 +57,13 @@ class _Report:
         self.secrets_hidden += hidden
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data, for JSON."""
         return asdict(self)  # type: ignore[call-overload,no-any-return]  # the classes below are dataclasses
 
 
 @dataclass
 class FolderReport(_Report):
-    """What a sync of a folder did, or with ``dry_run`` would do.
+    """The result of a folder sync, or of its dry run.
 
     Paths are relative to the folder, with ``/``. A file is in one of the lists, but a renamed or restored one that was
     edited as well is also in ``changed``.
@@ -71,20 +71,20 @@ class FolderReport(_Report):
     Attributes:
         folder: its absolute path.
         change: the id by which ``undo`` reverts the sync; None if nothing was changed.
-        added: files that are new. ``changed``: their former text is superseded by the present one.
+        added: new files. ``changed``: files whose former text is superseded by the present one.
         renamed: former and present path of files that keep their chunks.
-        archived: files that are gone: their chunks are in the archive.
-        restored: files that came back, with their chunks.
-        unchanged: how many files are as they were.
-        refused: files that are not remembered, and why. ``failed``: those of them that are text.
-        notices: files that are remembered except for a part, and why.
-        files: how many files are remembered now, of those that were looked at.
-        chunks_created, chunks_updated, chunks_superseded, chunks_archived, chunks_restored: how many. ``updated`` ones
-            have the same text at another place of the file, or under another name.
+        archived: removed files, whose chunks were archived.
+        restored: files that exist again, whose chunks were restored.
+        unchanged: number of unchanged files.
+        refused: files that are not remembered, with reasons. ``failed``: the text files among them.
+        notices: files that are only partly remembered, with reasons.
+        files: number of the examined files that are remembered now.
+        chunks_created, chunks_updated, chunks_superseded, chunks_archived, chunks_restored: their numbers.
+        ``updated`` ones have the same text at another position in the file, or under another name.
         tokens: of the new chunks.
         chunk_ids: the chunks of the present files, in the order of paths and texts, the first 10,000.
-        secrets: by rule, what looks like a key or password in the text that was read; ``secrets_hidden`` of them were
-            stored as ``[redacted:RULE]``.
+        secrets: number of apparent keys and passwords in the text, by rule; ``secrets_hidden`` of them were stored
+            as ``[redacted:RULE]``.
     """
 
     folder: str
@@ -116,7 +116,7 @@ class FolderReport(_Report):
         return bool(self.added or self.changed or self.renamed or self.archived or self.restored)
 
     def add(self, other: FolderReport) -> None:
-        """Add what a part of the work did."""
+        """Add the counts and lists of a part of the work."""
         for name in ("added", "changed", "renamed", "archived", "restored", "failed", "notices"):
             getattr(self, name).extend(getattr(other, name))
         for name in ("created", "updated", "superseded", "archived", "restored"):
@@ -138,16 +138,15 @@ class FolderReport(_Report):
 
 @dataclass
 class ImportReport(_Report):
-    """Counts are of chunks unless stated otherwise; the lists have the first 10,000 entries.
+    """The result of an import; counts are of chunks unless stated otherwise, lists have the first 10,000 entries.
 
-    ``created`` are new, ``updated`` replaced stored ones, ``known`` were stored already, ``kept`` differ from the
-    stored ones, which were kept (``conflicts`` has the reasons), ``archived`` are no longer in their source. Notes of a
-    folder are kept in sync with it: ``superseded`` are those whose text changed, ``restored`` came back from the
-    archive, and ``documents`` has what became of each file.
-    ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are,
-    ``versions`` are former versions of chunks, ``events`` lines of the audit log. ``secrets`` counts by rule what looks
-    like a key or password; ``secrets_hidden`` of them were, or would be, stored as ``[redacted:RULE]``, the others in
-    clear. ``notices`` are remarks on what was read.
+    ``created`` are new, ``updated`` replaced stored ones, ``known`` were already stored, ``kept`` differ from the
+    stored ones, which were kept (``conflicts`` has the reasons), ``archived`` are no longer in their source. Notes
+    of a folder are synced: ``superseded`` are those whose text changed, ``restored`` were archived before, and
+    ``documents`` has the result for each file. ``persona_files`` and ``brain_files`` (tiered memories and records)
+    are files that were written unchanged, ``versions`` are former versions of chunks, ``events`` lines of the
+    audit log. ``secrets`` counts by rule what looks like a key or password; ``secrets_hidden`` of them were, or
+    would be, stored as ``[redacted:RULE]``, the others in clear. ``notices`` are remarks on what was read.
     """
 
     source: str
@@ -183,19 +182,19 @@ class ImportReport(_Report):
 
     @property
     def read_anything(self) -> bool:
-        """Whether anything of the source was usable, in this or an earlier import."""
+        """Whether any item of the source was usable, in this or an earlier import."""
         chunks = self.created or self.updated or self.known or self.kept or self.archived
         files = self.persona_files or self.brain_files or self.unchanged_files
         return bool(chunks or files or self.versions or self.events)
 
     def problem(self, where: str, reason: str) -> None:
-        """Add something that could not be read or stored."""
+        """Add an item that could not be read or stored."""
         self.problem_count += 1
         if len(self.problems) < _LISTED:
             self.problems.append(ImportProblem(where, reason))
 
     def conflict(self, where: str, reason: str) -> None:
-        """Add a chunk whose counterpart in the store was kept."""
+        """Add a chunk that was not imported because the stored one was kept."""
         self.kept += 1
         if len(self.conflicts) < _LISTED:
             self.conflicts.append(ImportProblem(where, reason))
@@ -216,8 +215,8 @@ class Ledger:
     """The record of earlier imports: for each unit (a file, note or dialogue) its mark and chunk ids.
 
     Args:
-        stored: the files of the namespace.
-        write: False only reads (dry run).
+        stored: the brain files of the namespace.
+        write: False: read-only (dry run).
 
     Raises:
         StorageError: it cannot be read.
@@ -232,17 +231,17 @@ class Ledger:
         self._load()
 
     def mark(self, unit: str) -> str | None:
-        """The mark with which the unit was imported last, or None."""
+        """Return the mark of the unit at its last import, or None."""
         found = self._known.get(unit)
         return found[0] if found else None
 
     def ids(self, unit: str) -> tuple[str, ...]:
-        """The chunks that the unit became."""
+        """Return the ids of the chunks that were imported from the unit."""
         found = self._known.get(unit)
         return found[1] if found else ()
 
     def note(self, unit: str, mark: str, ids: Sequence[str] = ()) -> None:
-        """Record a unit; it is written at the next flush, which follows the commit of its chunks."""
+        """Record a unit; written at the next flush, which follows the commit of its chunks."""
         if self._write and self._known.get(unit) != (mark, tuple(ids)):
             self._known[unit] = (mark, tuple(ids))
             self._fresh.append(json.dumps([unit, mark, list(ids)]) + "\n")
@@ -263,11 +262,11 @@ class Ledger:
     def _load(self) -> None:
         data = self._stored.read(LEDGER) or b""
         if self._write and data and not data.endswith(b"\n"):
-            self._fresh.append("\n")  # the last line was cut off: the next one begins anew
+            self._fresh.append("\n")  # the last line was truncated: start the next one on a new line
         for line in data.decode("utf-8", "replace").splitlines():
             self._lines += 1
             try:
                 unit, mark, ids = json.loads(line)
                 self._known[str(unit)] = (str(mark), tuple(check_chunk_id(item) for item in ids))
             except (ValueError, TypeError, RecursionError, InputError):
-                continue  # a line cut off by a crash: its unit is imported again, and its chunks are known
+                continue  # a line truncated by a crash: its unit is imported again, and its chunks are known

@@ -1,9 +1,9 @@
-"""Storage of chunks.
+"""Storage of chunks: the store interface, its backends, and the checks and repairs.
 
-``core`` is shared by every backend: ``ChunkStore`` (``core.chunk_store``), the ``Backend`` protocol and the plain data
-of both. ``local`` keeps chunks as JSON files with a SQLite index beside them; ``postgres`` keeps them as rows.
-Text analysis comes from ``rlm_mem.text``; ranking belongs to ``rlm_mem.search``.
-The names below are loaded when they are first used.
+``core`` is shared by every backend: ``ChunkStore`` (``core.chunk_store``), the ``Backend`` protocol and the plain
+data of both. ``local`` stores chunks as JSON files with a SQLite index beside them; ``postgres`` stores them as
+rows. Text analysis is in ``rlm_mem.text``; ranking is in ``rlm_mem.search``. The names below are loaded on first
+use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Backup, restore and vacuum of a brain of either kind: a folder, or namespaces of a database."""
+"""Backup, restore and vacuum of a brain, in a folder or in namespaces of a database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlm_mem.store.local.restore import RestoreReport, restore_folder
 def back_up(
     store: ChunkStore, target: Path, *, only: str | None = None, progress: Progress | None = None
 ) -> BackupInfo:
-    """Write a whole brain to the new file ``target``.
+    """Write a backup of a whole brain to the new file ``target``.
 
     Args:
         only: for a database, back up only this namespace; a folder is always backed up whole.
@@ -35,11 +35,12 @@ def back_up(
 def restore_backup(
     backup: Path, place: Path | str, *, replace: bool = False, progress: Progress | None = None
 ) -> RestoreReport:
-    """Restore a backup of either kind into a brain folder, or into a database.
+    """Restore a backup of either kind to a brain folder, or to a database.
 
     Args:
         place: the folder, or the DSN.
-        replace: restore even where there are memories: a folder is renamed and kept; namespaces of a database are first
+        replace: restore even if there are memories: a folder is renamed and kept; namespaces of a database are
+            first
             backed up to a file beside ``backup``. In a database each namespace is restored in one transaction.
 
     Raises:
@@ -60,7 +61,7 @@ def restore_backup(
 
 
 def _back_up_existing(target: ChunkStore, names: list[str], backup: Path, *, replace: bool) -> Path | None:
-    """Back up the database if a namespace to restore has memories; refused unless ``replace``."""
+    """Back up the database if a namespace to restore has memories; refuse unless ``replace``."""
     occupied = [
         name
         for name, _ in target.backend.queries.namespaces()
@@ -79,11 +80,11 @@ def _back_up_existing(target: ChunkStore, names: list[str], backup: Path, *, rep
 
 
 def _copy_in(folder: Path, target: ChunkStore, progress: Progress | None) -> None:
-    """Make a namespace of a database what the unpacked backup has, in one transaction, and compare the two."""
+    """Make a namespace of a database equal to the unpacked backup, in one transaction, and compare the two."""
     with ChunkStore(folder, config=target.config, namespace=target.namespace) as source:
         with target.backend.transaction(target.namespace):
             copy_namespace(source, target, overwrite=True, mirror=True, progress=progress)
-        # The audit log keeps its lines about memories that were replaced.
+        # The audit log keeps its events about memories that were replaced.
         differences = [one for one in compare(source, target) if one.what != "audit log"]
         if differences:
             raise CorruptStore(

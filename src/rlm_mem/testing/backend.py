@@ -1,4 +1,4 @@
-"""The contract of store backends as tests: chunks, versions, links, namespaces, transactions, files, maintenance."""
+"""The contract of store backends, as pytest tests: chunks, versions, links, namespaces, transactions, maintenance."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class _Rollback(Exception):
 
 
 class BackendContract(StoreFixtures):
-    """Tests of a store backend; a subclass provides the fixture ``place``: a new, empty place.
+    """Tests of a store backend; a subclass provides the fixture ``place``: the location of a new, empty store.
 
-    The place is opened through ``ChunkStore``, as users open it, so the package has to be installed for its scheme to
-    be found. Search over the backend has a suite of its own, ``CandidateSourceContract``.
+    The location is opened through ``ChunkStore``, as users open it, so the package has to be installed for its
+    scheme to be found. Search over the backend is tested by ``CandidateSourceContract``.
 
     Attributes:
         persistent: whether data are kept when a store is closed and opened again.
-        several_processes: whether several processes may have the same place open at once.
+        several_processes: whether several processes may open the same location at once.
     """
 
     persistent = True
@@ -60,7 +60,7 @@ class BackendContract(StoreFixtures):
     # --- chunks -------------------------------------------------------------------------------------------
 
     def test_a_chunk_is_read_back_as_it_was_written(self, store: ChunkStore, open_store: OpenStore) -> None:
-        """Every field is the same, whatever the text, in the store that wrote it and in one opened later."""
+        """Every field is unchanged, for any text, in the store that wrote it and in one opened later."""
         made = [
             store.create_chunk(
                 text,
@@ -86,7 +86,7 @@ class BackendContract(StoreFixtures):
         assert [chunk.content for chunk in store.iter_chunks()] == list(_TEXTS)
 
     def test_an_unknown_id_finds_nothing_and_an_invalid_one_is_refused(self, store: ChunkStore) -> None:
-        """An unknown id has an empty result; an invalid id is an error, and never reaches the backend."""
+        """An unknown id yields an empty result; an invalid id is an error, and never reaches the backend."""
         unknown = "chunk-2026-01-01-00000000"
         assert store.get_chunk(unknown) is None
         assert store.update_chunk(unknown, content="x") is None
@@ -101,7 +101,7 @@ class BackendContract(StoreFixtures):
                 store.get_chunk(bad)
 
     def test_an_id_is_taken_once(self, store: ChunkStore) -> None:
-        """A second chunk with the same id is refused, even if the first one is archived; the first one stays."""
+        """A second chunk with the same id is refused, even if the first one is archived; the first one is unchanged."""
         store.create_chunk("first", chunk_id="chunk-own")
         with pytest.raises(InvalidChunk):
             store.create_chunk("second", chunk_id="chunk-own")
@@ -146,7 +146,7 @@ class BackendContract(StoreFixtures):
         assert (now.content, now.revision) == ("two", 2)
 
     def test_deleting_archives_and_restoring_brings_back_the_same(self, store: ChunkStore) -> None:
-        """An archived chunk is in no listing, no count and no search, and comes back with its links and tags."""
+        """An archived chunk is in no listing, count or search, and is restored with its links and tags."""
         kept, gone = store.create_chunk("kept walnut"), store.create_chunk("gone walnut", tags=["t"])
         store.add_link(gone.id, kept.id, "supports")
         before = store.get_chunk(gone.id, track=False)
@@ -169,7 +169,7 @@ class BackendContract(StoreFixtures):
         assert {hit.chunk_id for hit in search(store, "walnut")} == {kept.id, gone.id}
 
     def test_erasing_leaves_nothing(self, store: ChunkStore) -> None:
-        """An erased chunk, active or archived, is gone with its versions and the links that led to it."""
+        """An erased chunk, active or archived, is removed with its versions and the links to it."""
         kept = store.create_chunk("kept")
         for archived_first in (False, True):
             gone = store.create_chunk(f"gone {archived_first}")
@@ -188,7 +188,7 @@ class BackendContract(StoreFixtures):
         assert check(store) == []
 
     def test_reads_are_counted_and_are_no_change(self, store: ChunkStore, open_store: OpenStore) -> None:
-        """A read raises the count, but changes neither revision nor history; counts outlive the store object."""
+        """A read increments the count, but changes neither revision nor history; counts survive closing the store."""
         made = store.create_chunk("read me")
         for _ in range(3):
             store.get_chunk(made.id)
@@ -208,7 +208,7 @@ class BackendContract(StoreFixtures):
     # --- links --------------------------------------------------------------------------------------------
 
     def test_links_are_seen_from_both_ends(self, store: ChunkStore) -> None:
-        """Outgoing, incoming, both; strongest first; by type; changed in place; removed; never to a missing chunk."""
+        """Links are listed from both ends, strongest first, by type; can be changed and removed; need a target."""
         hub, one, two = (store.create_chunk(name) for name in ("hub", "one", "two"))
         store.add_link(hub.id, one.id, "supports", 0.4, "since it says so")
         store.add_link(hub.id, two.id, "contradicts", 0.9)
@@ -243,7 +243,7 @@ class BackendContract(StoreFixtures):
     def test_every_filter_restricts_and_the_order_is_that_of_time(
         self, store: ChunkStore, moved_clock: MovedClock
     ) -> None:
-        """By conversation, period, tags and type, alone and together, forwards and backwards, page by page."""
+        """Filters by conversation, period, tags and type, alone and combined, in both orders, page by page."""
         made = []
         for number in range(12):
             moved_clock.advance(days=1)
@@ -278,7 +278,7 @@ class BackendContract(StoreFixtures):
             page, place = store.list_page(5, after=place)
             paged += page
             if len(paged) == 5:
-                store.delete_chunk(paged[0])  # a page keeps its place whatever is written in the meantime
+                store.delete_chunk(paged[0])  # a page keeps its position during concurrent writes
             if place is None:
                 break
         assert paged == ids
@@ -363,7 +363,7 @@ class BackendContract(StoreFixtures):
     def test_a_transaction_appears_whole_or_not_at_all(
         self, store: ChunkStore, open_store: OpenStore
     ) -> None:
-        """A failed transaction leaves chunks, versions, links, archive, index and audit log as they were; can nest."""
+        """A failed transaction leaves chunks, versions, links, archive, index and audit log unchanged; it can nest."""
         kept, gone = store.create_chunk("kept walnut", tags=["t"]), store.create_chunk("gone")
         store.add_link(kept.id, gone.id, "supports")
         before = _everything(store)
@@ -400,7 +400,7 @@ class BackendContract(StoreFixtures):
     # --- the audit log ------------------------------------------------------------------------------------
 
     def test_the_audit_log_has_every_operation_in_order(self, store: ChunkStore) -> None:
-        """Every operation on a chunk in order; filtered by operation and by chunk, and the newest alone."""
+        """Every operation on a chunk in order; filtered by operation and by chunk, and only the newest."""
         made = store.create_chunk("a")
         store.update_chunk(made.id, "b")
         store.delete_chunk(made.id)
@@ -418,10 +418,10 @@ class BackendContract(StoreFixtures):
         assert newest is not None
         assert newest["op"] == "delete"
 
-    # --- files beside the chunks --------------------------------------------------------------------------
+    # --- brain files --------------------------------------------------------------------------------------
 
     def test_files_are_kept_byte_for_byte(self, store: ChunkStore) -> None:
-        """Written, read in part, created exclusively, appended to, renamed, listed, seen as changed, removed."""
+        """Files are written, read in part, created exclusively, appended, renamed, listed, compared, removed."""
         files = store.backend.files(store.namespace)
         name = "system/memory_log.md"
         assert (files.read(name), files.exists(name), files.signature(name)) == (None, False, None)
@@ -451,7 +451,7 @@ class BackendContract(StoreFixtures):
     def test_a_sound_store_has_no_findings_and_a_rebuilt_index_answers_as_before(
         self, store: ChunkStore
     ) -> None:
-        """Check, status, sync, checkpoint, vacuum and rebuild change nothing that a reader sees."""
+        """Check, status, sync, checkpoint, vacuum and rebuild change nothing that a reader can see."""
         made = [store.create_chunk(f"walnut {number}", tags=["t"]) for number in range(10)]
         store.add_link(made[0].id, made[1].id, "supports")
         store.delete_chunk(made[2].id)
@@ -471,7 +471,7 @@ class BackendContract(StoreFixtures):
     def test_a_backup_holds_everything(
         self, store: ChunkStore, tmp_path: Path, moved_clock: MovedClock
     ) -> None:
-        """Restored into a folder, chunks, archive, versions and files are equal; so they are in a copy brought back."""
+        """A backup restored to a folder has equal chunks, archive, versions and files; so has a copy of it."""
         made = [store.create_chunk(f"number {number}", tags=["t"]) for number in range(4)]
         store.add_link(made[0].id, made[1].id, "supports")
         store.update_chunk(made[1].id, "changed")
@@ -485,7 +485,7 @@ class BackendContract(StoreFixtures):
             for chunk_id in store.list_chunks():
                 store.delete_chunk(chunk_id, permanent=True)
             copy_namespace(restored, store, mirror=True)
-            # The audit log continues: it has the erasures above as well.
+            # The audit log of the store has since recorded the erasures above as well.
             assert [one for one in compare(store, restored) if one.what != "audit log"] == []
 
     def test_a_read_only_store_writes_nothing(self, store: ChunkStore, open_store: OpenStore) -> None:
@@ -508,7 +508,7 @@ class BackendContract(StoreFixtures):
     # --- several writers ----------------------------------------------------------------------------------
 
     def test_threads_share_a_store_and_lose_no_update(self, store: ChunkStore) -> None:
-        """Reads and writes inside a transaction are atomic, whatever other threads write."""
+        """Reads and writes inside a transaction are atomic with respect to other threads."""
         made = store.create_chunk("0", metadata={"count": 0})
 
         def work(who: int) -> None:
@@ -528,7 +528,7 @@ class BackendContract(StoreFixtures):
         assert check(store) == []
 
     def test_processes_share_a_place_and_see_each_other(self, store: ChunkStore, place: Path | str) -> None:
-        """No update of several processes is lost, and each write is seen by the next read elsewhere."""
+        """No update of several processes is lost, and each write is visible to the next read of another process."""
         if not self.several_processes:
             pytest.skip("this backend allows one process at a place")
         made = store.create_chunk("0", metadata={"count": 0})
@@ -563,7 +563,7 @@ def _texts(store: ChunkStore) -> dict[str, str]:
 
 
 def _everything(store: ChunkStore) -> Any:
-    """Everything that a reader sees of a namespace, except access counts."""
+    """Return everything that a reader can see of a namespace, except access counts."""
 
     def plain(chunk: Chunk) -> dict[str, Any]:
         data = chunk.to_dict()

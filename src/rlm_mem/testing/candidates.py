@@ -1,4 +1,4 @@
-"""The contract of candidate sources as tests: every result is compared with a plain count over the chunks."""
+"""The contract of candidate sources, as pytest tests: every result is compared with a plain count over the chunks."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class _CountedChunk:
 
 
 class CandidateSourceContract(StoreFixtures):
-    """Tests of ``Backend.candidate_source``; a subclass provides the fixture ``place``: a new, empty place.
+    """Tests of ``Backend.candidate_source``; a subclass provides the fixture ``place``: an empty store's location.
 
-    The source is exact: after any sequence of writes its figures equal a recount of every chunk, and its results are in
-    the order of their scores, equal ones newest first.
+    The source is exact: after any sequence of writes its figures equal a recount of every chunk, and its results
+    are ordered by score, ties newest first.
     """
 
     @pytest.fixture
     def searched(self, store: ChunkStore, moved_clock: MovedClock) -> ChunkStore:
-        """A store with some 60 chunks after creations, changes, archiving and erasing, alone and in transactions."""
+        """Return a store with some 60 chunks after creations, changes, archiving and erasing, some in transactions."""
         rng = random.Random(20260210)
         ids: list[str] = []
         with store.batch():
@@ -117,7 +117,7 @@ class CandidateSourceContract(StoreFixtures):
             assert lengths.tolist() == [sum(one.length for one in members)]
 
     def test_the_best_are_the_best(self, searched: ChunkStore) -> None:
-        """Weighted BM25 of whole chunks, under each kind of filter, cut off exactly at the limit."""
+        """Weighted BM25 of whole chunks, with each kind of filter, cut off exactly at the limit."""
         source, plain = searched.candidate_source(), _recounted(searched)
         ids = _ids(source)
         rng = random.Random(7)
@@ -155,7 +155,7 @@ class CandidateSourceContract(StoreFixtures):
             assert [at[one] for one in period] == sorted(at[one] for one in period)
 
     def test_rows_and_segments_are_those_of_the_chunks(self, searched: ChunkStore) -> None:
-        """Rows and segments for the ranker agree with the chunk's own text."""
+        """Rows and segments for the ranker match the chunk's own text."""
         source = searched.candidate_source()
         plain = {one.chunk.id: one for one in _recounted(searched)}
         docs = source.newest(1000, Filters(include_superseded=True))
@@ -183,7 +183,7 @@ class CandidateSourceContract(StoreFixtures):
             assert found == [(two.start, two.end, two.author, two.length) for two in one.segments]
 
     def test_what_holds_every_term_of_a_group(self, searched: ChunkStore) -> None:
-        """Chunks in force that contain a group of terms, by the weights of their terms, then the newest first."""
+        """Chunks that are not superseded and contain a group of terms, ordered by term weights, then newest first."""
         source, plain = searched.candidate_source(), _recounted(searched)
         terms = _terms()
         rng = random.Random(11)
@@ -248,7 +248,7 @@ class CandidateSourceContract(StoreFixtures):
         assert source.later_with([], since, most, 4, Filters()) == []
 
     def test_neighbours_are_in_the_order_of_their_conversation(self, searched: ChunkStore) -> None:
-        """``around`` reaches as many segments on each side as asked, in one unbroken run."""
+        """``around`` covers the requested number of segments on each side, in one contiguous run."""
         source, plain = searched.candidate_source(), _recounted(searched)
         ids = _ids(source)
         docs = {chunk_id: doc for doc, chunk_id in ids.items()}
@@ -268,7 +268,7 @@ class CandidateSourceContract(StoreFixtures):
             assert before in (FAR, sum(lengths[one] for one in order[: order.index(chunk_id)]))
 
     def test_terms_that_nobody_used_are_no_error(self, searched: ChunkStore) -> None:
-        """Unknown words, no words at all, and words that no database can store find nothing."""
+        """Unknown words, no words at all, and words that no database can store yield empty results."""
         source = searched.candidate_source()
         odd = ["neverused", "\0", "\ud800", "'; --", ""]
         assert source.term_ids(odd).tolist() == [-1] * len(odd)
@@ -279,7 +279,7 @@ class CandidateSourceContract(StoreFixtures):
         assert source.successors(np.zeros(0, np.int64)).tolist() == []
 
     def test_an_empty_namespace_has_empty_answers(self, store: ChunkStore) -> None:
-        """Search in an empty namespace finds nothing, without an error."""
+        """Search in an empty namespace yields empty results, without an error."""
         source = store.candidate_source()
         assert source.statistics(source.term_ids(["walnut"])).chunks == 0
         assert source.newest(10, Filters()).tolist() == []
@@ -288,7 +288,7 @@ class CandidateSourceContract(StoreFixtures):
     def test_search_sees_a_write_at_once_and_inside_its_transaction(self, store: ChunkStore) -> None:
         """A chunk is found as soon as it is written, and no longer once it is changed or deleted.
 
-        The title in its provenance is searched, too.
+        The title in its provenance is searched as well.
         """
         with store.batch():
             made = store.create_chunk("The walnut stands in the garden.")

@@ -1,4 +1,4 @@
-"""The contract of importers as tests: an importer claims its own files only, and no file makes an import fail."""
+"""The contract of importers, as pytest tests: an importer claims only its own files, and no file crashes an import."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class ImporterContract:
     """Tests of an importer; a subclass provides the fixtures ``importer`` and ``example``.
 
     Attributes:
-        foreign: further files, name to content, that are not of the format though they look like it.
-        chunks: how many chunks the example becomes; None: at least one.
+        foreign: further files, name to content, that look like the format but are not.
+        chunks: number of chunks imported from the example; None: at least one.
     """
 
     foreign: ClassVar[Mapping[str, bytes]] = {}
@@ -55,32 +55,32 @@ class ImporterContract:
 
     @pytest.fixture
     def importer(self) -> Format:
-        """The format that is tested; its package is installed, or it is built in."""
+        """Return the format to test; its package is installed, or it is built in."""
         raise NotImplementedError("define the fixture `importer` in your subclass of the suite")
 
     @pytest.fixture
     def example(self) -> tuple[str, bytes]:
-        """A file of the format as its program writes it: its name, and its bytes."""
+        """Return the name and the bytes of a file as the program of the format writes it."""
         raise NotImplementedError("define the fixture `example` in your subclass of the suite")
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> ChunkStore:
-        """An empty store."""
+        """Return an empty store."""
         config = Config.load(None, environ={}, store={"durability": "normal"})
         return ChunkStore(tmp_path / "brain" / "memory", config=config)
 
     @pytest.fixture
     def source(self, tmp_path: Path, example: tuple[str, bytes]) -> Path:
-        """The example as a file under its own name."""
+        """Write the example to a file under its own name; return its path."""
         path = tmp_path / "source" / example[0]
         path.parent.mkdir(parents=True)
         path.write_bytes(example[1])
         return path
 
-    # --- telling files apart ------------------------------------------------------------------------------
+    # --- detection ----------------------------------------------------------------------------------------
 
     def test_it_is_found_by_its_name(self, importer: Format) -> None:
-        """``--format NAME`` finds this format; its name is plain, and it has a description for reports."""
+        """``--format NAME`` selects this format; its name is well-formed, and it has a description for reports."""
         assert format_named(importer.name).name == importer.name
         assert importer.name == importer.name.lower().strip()
         assert all(char.isalnum() or char == "-" for char in importer.name)
@@ -92,7 +92,7 @@ class ImporterContract:
         assert report.formats == {importer.name: 1}, _problems(report)
 
     def test_it_claims_no_foreign_file(self, importer: Format, example: tuple[str, bytes]) -> None:
-        """The importer claims no file of another format or of none, nor one that only has its file extension."""
+        """The importer claims no file of another format or of none, nor one that only shares its file extension."""
         own = Path(example[0]).suffix
         for name, data in {**_FOREIGN, **self.foreign}.items():
             if (
@@ -107,7 +107,7 @@ class ImporterContract:
         assert claim_by_ending <= Claim.POSSIBLE, f"a picture that is called picture{own}"
 
     def test_sniffing_takes_any_bytes(self, importer: Format, example: tuple[str, bytes]) -> None:
-        """For half a file, an empty one or another encoding, the answer is a claim, never an error."""
+        """Sniffing half a file, an empty one or another encoding returns a claim, and never raises."""
         name, data = example
         for head in (
             b"",
@@ -126,7 +126,7 @@ class ImporterContract:
     def test_the_example_is_imported_without_a_problem_and_once(
         self, source: Path, store: ChunkStore
     ) -> None:
-        """Its content is remembered with its origin; importing it again, with and without ``again``, adds nothing."""
+        """The content is stored with its origin; importing it again, with and without ``again``, adds nothing."""
         before = source.read_bytes()
         report = import_source(store, source)
         assert report.problems == []
@@ -145,7 +145,7 @@ class ImporterContract:
     def test_a_dry_run_reports_what_an_import_does_and_writes_nothing(
         self, source: Path, store: ChunkStore
     ) -> None:
-        """The figures of ``--dry-run`` are those of the import that follows."""
+        """The figures of ``--dry-run`` equal those of the import that follows."""
         planned = import_source(store, source, dry_run=True)
         assert store.list_chunks() == []
         assert import_source(store, source).created == planned.created
@@ -156,7 +156,7 @@ class ImporterContract:
     def test_a_hostile_file_is_reported(
         self, importer: Format, example: tuple[str, bytes], store: ChunkStore, tmp_path: Path, damage: str
     ) -> None:
-        """Whatever the file contains, the import finishes, reports the reason, and leaves a valid store."""
+        """For any content, the import finishes, reports the reason, and leaves a valid store."""
         name, data = example
         hostile = {
             "empty": b"",

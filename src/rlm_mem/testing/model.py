@@ -1,4 +1,4 @@
-"""The contract of models as tests: completions with their usage, streaming, time-outs, errors."""
+"""The contract of models, as pytest tests: completions with their usage, streaming, time-outs, errors."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _KEY = "contract-k3y-51f0a9c27d"
 
 
 class ModelContract:
-    """Tests of a model; a subclass provides the fixture ``model``, and ``failing_model`` where it can.
+    """Tests of a model; a subclass provides the fixture ``model``, and ``failing_model`` if possible.
 
     Attributes:
-        time_limit: seconds within which a call with a small ``timeout`` must return, however slow the model is.
+        time_limit: seconds within which a call with a small ``timeout`` must return, even from a slow model.
     """
 
     time_limit = 10.0
 
     @pytest.fixture
     def model(self) -> LLM:
-        """A model that answers any prompt with some text."""
+        """Return a model that answers any prompt with some text."""
         raise NotImplementedError("define the fixture `model` in your subclass of the suite")
 
     @pytest.fixture
     def failing_model(self) -> LLM | None:
-        """A model whose every call fails, such as one without its server; None if there is none."""
+        """Return a model whose every call fails, such as one without its server; None if there is none."""
         return None
 
     @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ class ModelContract:
         yield
 
     def test_it_follows_the_protocol(self, model: LLM) -> None:
-        """It is used without a wrapper, and its name contains no key."""
+        """The model is used without a wrapper, and its name contains no key."""
         assert isinstance(model, LLM)
         assert adapt(model) is model
         assert model.name
@@ -71,7 +71,7 @@ class ModelContract:
         assert made.cost is None or made.cost >= 0
 
     def test_a_conversation_is_taken_as_well_as_a_text(self, model: LLM) -> None:
-        """Roles in any order and empty or odd texts are accepted; an empty list and other types are refused."""
+        """Roles in any order and empty or unusual texts are accepted; an empty list and other types are refused."""
         made = model.complete(
             [
                 Message("system", "Be brief."),
@@ -86,7 +86,7 @@ class ModelContract:
                 model.complete(bad)  # type: ignore[arg-type]
 
     def test_options_that_it_cannot_follow_are_no_error(self, model: LLM) -> None:
-        """Every option may be given, and may be None."""
+        """Every option is accepted, and may be None."""
         made = model.complete(
             "x", max_tokens=200, temperature=0.0, stop=["STOP"], timeout=60.0, extra_body={}
         )
@@ -118,7 +118,7 @@ class ModelContract:
         assert all(isinstance(one, Completion) for one in made)
 
     def test_a_timeout_is_kept(self, model: LLM) -> None:
-        """A call with a tiny time-out returns soon: with an answer, or with a ``ModelError``."""
+        """A call with a tiny time-out returns soon, with an answer or with a ``ModelError``."""
         began = time.monotonic()
         try:
             model.complete("Say a word.", timeout=0.001)
@@ -139,7 +139,7 @@ class ModelContract:
             error = error.__cause__
 
     def test_it_can_be_closed_and_used_again(self, model: LLM) -> None:
-        """``close``, where there is one, may be called twice; a later call reopens what it needs."""
+        """``close``, if implemented, may be called twice; a later call reopens the resources it needs."""
         model.complete("x")
         close = getattr(model, "close", None)
         if close is None:

@@ -23,7 +23,7 @@ class MovedClock:
         self.now = datetime(2026, 2, 10, 12, tzinfo=UTC)
 
     def __call__(self) -> datetime:
-        """The present time."""
+        """Return the current time."""
         self.now += timedelta(milliseconds=1)
         return self.now
 
@@ -33,21 +33,21 @@ class MovedClock:
 
 
 class StoreFixtures:
-    """Fixtures of a suite for a place with chunks; a subclass provides ``place``."""
+    """Fixtures of a suite for a store; a subclass provides ``place``."""
 
     @pytest.fixture
     def place(self) -> Path | str:
-        """An empty place for this test alone, in a form ``ChunkStore`` accepts: a folder, or ``SCHEME://…``."""
+        """Return the location of an empty store for this test, as accepted by ``ChunkStore``: a folder or a DSN."""
         raise NotImplementedError("define the fixture `place` in your subclass of the suite")
 
     @pytest.fixture
     def moved_clock(self) -> MovedClock:
-        """The clock of every store of the test."""
+        """Return the clock of every store of the test."""
         return MovedClock()
 
     @pytest.fixture
     def open_store(self, place: Path | str, moved_clock: MovedClock) -> Iterator[OpenStore]:
-        """Opens a further store at the place, with options of ``ChunkStore``; closed at the end of the test."""
+        """Yield a function that opens another store at the place, with options of ``ChunkStore``."""
         with ExitStack() as stack:
 
             def opened(**options: Any) -> ChunkStore:
@@ -60,5 +60,5 @@ class StoreFixtures:
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> ChunkStore:
-        """An open, empty store at the place."""
+        """Return an open, empty store."""
         return open_store()

@@ -1,4 +1,4 @@
-"""Files whose format follows from their place in an export or a brain folder (``brain_files.format_by_place``)."""
+"""Formats determined by a file's path in an export or a brain folder (``brain_files.format_by_place``)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.history import read_history
 
 
-def _never(_head: FileHead) -> Claim:
+def _claim_nothing(_head: FileHead) -> Claim:
     return Claim.NO
 
 
 BRAIN_FILE = Format(
-    "brain-file", _never, read_brain_file, "tiered memories, trajectories and other files of a brain"
+    "brain-file", _claim_nothing, read_brain_file, "tiered memories, trajectories and other files of a brain"
 )
-HISTORY = Format("history", _never, read_history, "former versions of chunks, and the audit log")
+HISTORY = Format("history", _claim_nothing, read_history, "former versions of chunks, and the audit log")

@@ -1,4 +1,4 @@
-"""Chat exports: ChatGPT and Claude data exports, Claude Code transcripts, plain lines of role and content."""
+"""Chat exports: ChatGPT and Claude data exports, Claude Code transcripts, and plain lists of role and content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlm_mem.interchange.reading import (
 )
 from rlm_mem.interchange.records import ChatMessage, Dialogue, ImportProblem, Record
 
-_MESSAGES = 200  # of one part: earlier parts stay the same when a conversation grows
+_MESSAGES = 200  # messages per part: earlier parts are unchanged when a conversation grows
 _CHARS = 200_000
 _INSIDE = ("conversations", "messages", "chat_messages")
 _AUTHORS = {
@@ -32,7 +32,7 @@ _AUTHORS = {
 
 
 def read_array(file: SourceFile) -> Iterator[Record]:
-    """Read a JSON array of conversations (ChatGPT, Claude) or of messages; each entry in its own form."""
+    """Read a JSON array of conversations (ChatGPT, Claude) or of messages; the form of each entry is detected."""
     with file.opened() as handle:
         yield from _read(file, json_entries(handle, inside=_INSIDE), "entry")
 
@@ -82,7 +82,7 @@ def read_transcript(file: SourceFile) -> Iterator[Record]:
 
 
 class Parts:
-    """Collects messages that follow each other in one conversation into parts of bounded size."""
+    """Collects consecutive messages of a conversation into parts of bounded size."""
 
     def __init__(self, file: SourceFile) -> None:
         self.fallback = file.conversation
@@ -102,14 +102,14 @@ class Parts:
         extra: Mapping[str, Any] | None = None,
         tags: Iterable[str] = (),
     ) -> Iterator[Dialogue]:
-        """Add a message; yields the part that this completes, if any."""
+        """Add a message; yield the part that this completes, if any."""
         full = len(self._messages) >= _MESSAGES or self._chars + len(message.text) > _CHARS
         if self._messages and (conversation != self._conversation or full):
             yield from self.end()
         if not self._messages:
             self._conversation, self._where = conversation, where
             self._extra, self._tags = dict(extra or {}), list(tags)
-        # A very long message is split: a part stays within the limit of one remember.
+        # A very long message is split, so that a part stays within the limit of one remember.
         while len(message.text) > _CHARS:
             head, rest = message.text[:_CHARS], message.text[_CHARS:]
             self._messages.append(ChatMessage(message.author, head, message.at))
@@ -142,8 +142,8 @@ def _conversation(
     file: SourceFile, where: str, entry: dict[str, Any], messages: Iterator[ChatMessage], created: Any
 ) -> Iterator[Record]:
     title = text_lines(entry.get("title") or entry.get("name"))
-    own = entry.get("conversation_id") or entry.get("uuid") or entry.get("id")
-    conversation = text_lines(own) if isinstance(own, str) else ""
+    conversation_id = entry.get("conversation_id") or entry.get("uuid") or entry.get("id")
+    conversation = text_lines(conversation_id) if isinstance(conversation_id, str) else ""
     if not conversation:
         conversation = f"{file.conversation}:{title or where.rsplit(' ', 1)[-1]}"[:1000]
     parts = Parts(file)
@@ -164,8 +164,8 @@ def _one_message(parts: Parts, where: str, entry: dict[str, Any]) -> Iterator[Re
         return
     message = _plain_message(entry)
     if message is not None:
-        own = entry.get("conversation_id", entry.get("session_id"))
-        conversation = text_lines(own) or parts.fallback
+        conversation_id = entry.get("conversation_id", entry.get("session_id"))
+        conversation = text_lines(conversation_id) or parts.fallback
         yield from parts.add(conversation, message, where, tags=plain_tags(entry.get("tags")))
 
 
@@ -194,7 +194,7 @@ def _author(role: Any) -> str:
 
 
 def content_text(content: Any) -> str:
-    """The text of a message whose content is a text, or a list of blocks, some of them text."""
+    """Return the text of a message whose content is a text, or a list of blocks, some of them text."""
     if isinstance(content, str):
         return clean(content).strip()
     if isinstance(content, dict):
@@ -230,8 +230,8 @@ def _claude_messages(entries: list[Any]) -> Iterator[ChatMessage]:
 
 
 def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[ChatMessage]:
-    """The messages from the root to the current node; answers that were replaced are left out."""
-    for node in _thread(entry["mapping"], entry.get("current_node")):
+    """Yield the messages from the root to the current node; replaced answers are left out."""
+    for node in _current_branch(entry["mapping"], entry.get("current_node")):
         message = node.get("message")
         if not isinstance(message, dict):
             continue
@@ -247,7 +247,7 @@ def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[ChatMessage]:
             yield ChatMessage(_author(role), text, moment(message.get("create_time")))
 
 
-def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
+def _current_branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     if not isinstance(current, str) or current not in nodes:
         parents = {node.get("parent") for node in nodes.values() if isinstance(node.get("parent"), str)}
@@ -262,7 +262,7 @@ def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
     return path[::-1]
 
 
-# --- which file is which ---------------------------------------------------------------------------
+# --- detection -------------------------------------------------------------------------------------
 
 _MESSAGE_KEYS = {"role", "sender", "author", "messages"}
 _TRANSCRIPT_KEY = re.compile(r'"(?:sessionId|parentUuid)"\s*:')
@@ -290,7 +290,7 @@ def _sniff_transcript(head: FileHead) -> Claim:
         for entry in head.lines
     )
     if not claimed and not any(_MESSAGE_KEYS & entry.keys() for entry in head.lines):
-        # A line longer than the head does not parse: look for a key of its beginning.
+        # A line longer than the head does not parse: look for a key at its beginning.
         claimed = _TRANSCRIPT_KEY.search(head.text) is not None
     return Claim.LIKELY if claimed else Claim.NO
 

@@ -23,7 +23,7 @@ _DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")
 
 
 def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
-    """Exported JSON lines: one chunk a line, archived chunks as ``{"archived": true, "chunk": {…}}``; then files."""
+    """Read exported JSON lines: a chunk per line, archived ones as ``{"archived": true, "chunk": {…}}``; then files."""
     with file.opened() as handle:
         for where, entry in json_objects(file, json_lines(handle), "line"):
             if "brain_file" in entry:
@@ -40,7 +40,7 @@ def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
 
 
 def read_chunk_file(file: SourceFile) -> Iterator[Record]:
-    """One chunk file of any documented shape."""
+    """Read one chunk file of any documented shape."""
     with file.opened() as handle:
         text = read_text(handle, 4 * file.max_text)
     try:
@@ -58,7 +58,7 @@ def read_chunk_file(file: SourceFile) -> Iterator[Record]:
 
 
 class _DayLayout:
-    """Ids of the day layout, which numbers chunks per day: ``chunk-001`` names a different chunk on each day."""
+    """Maps ids of the day layout, which numbers chunks per day: ``chunk-001`` names a different chunk on each day."""
 
     def __init__(self, file: SourceFile) -> None:
         path = PurePosixPath(file.entry.name)
@@ -67,22 +67,22 @@ class _DayLayout:
         self._names = file.names
 
     def mapped(self, chunk_id: str) -> str:
-        """The id of a chunk in the store."""
+        """Return the id of a chunk in the store."""
         if not self._day or _DATED.match(chunk_id):
             return chunk_id
-        here = str(self._above / self._day / f"{chunk_id}.json") in self._names
+        is_of_same_day = str(self._above / self._day / f"{chunk_id}.json") in self._names
         # A link to a chunk that is missing on the same day refers to an unknown day.
-        return f"chunk-{self._day}-{chunk_id.removeprefix('chunk-')}" if here else chunk_id
+        return f"chunk-{self._day}-{chunk_id.removeprefix('chunk-')}" if is_of_same_day else chunk_id
 
 
 def lenient_chunk(
     raw: Any, where: str, default_time: str, *, archived: bool = False, rename: Any = None
 ) -> ImportedChunk | ImportProblem:
-    """A chunk of any documented shape; an id or time that is not valid is mapped, anything else is a problem.
+    """Convert a chunk of any documented shape; an invalid id or time is mapped, anything else is a problem.
 
     Args:
-        default_time: ``created_at`` where none is given or it is not a time.
-        rename: called with each valid id; returns the one to use.
+        default_time: ``created_at`` if it is missing or not a time.
+        rename: maps each valid id to the one to use.
     """
     if not isinstance(raw, Mapping):
         return ImportProblem(where, f"a chunk was expected, not {type(raw).__name__}")
@@ -141,7 +141,7 @@ def _map_time(
 
 
 def _renamed(links: Any, stored_id: Any) -> Any:
-    """Links in any documented shape, with every target's id mapped."""
+    """Return links in any documented shape, with every target's id mapped."""
 
     def one(link: Any) -> Any:
         if not isinstance(link, Mapping):

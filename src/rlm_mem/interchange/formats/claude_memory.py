@@ -1,6 +1,6 @@
-"""What Claude keeps beside the chats of a data export: its memory (``memories.json``) and projects (``projects.json``).
+"""Claude's memory (``memories.json``) and projects (``projects.json``) from a data export, beside the chats.
 
-The shapes are those of exports in 2026, in one file each or one for each account and project: ``conversations_memory``
+The shapes are those of exports in 2026, in one file each or one per account and project: ``conversations_memory``
 and ``project_memories`` (text by project), and ``uuid``, ``name``, ``description``, ``prompt_template`` and ``docs``.
 """
 
@@ -28,17 +28,17 @@ def _memory(where: str, entry: dict[str, Any]) -> Iterator[Note]:
     if text:
         yield Note("", f"claude-memory:{account}", text, where)
     projects = entry.get("project_memories")
-    for project, told in projects.items() if isinstance(projects, dict) else ():
-        text = whole_text(told)
+    for project, memory in projects.items() if isinstance(projects, dict) else ():
+        text = whole_text(memory)
         if text:
             yield Note("memory", f"claude-project:{text_lines(project)}", text, where)
 
 
 def _project(where: str, entry: dict[str, Any]) -> Iterator[Note]:
-    own = text_lines(entry.get("uuid"))
-    if not own:
+    project_id = text_lines(entry.get("uuid"))
+    if not project_id:
         return
-    conversation, name = f"claude-project:{own}", text_lines(entry.get("name"))
+    conversation, name = f"claude-project:{project_id}", text_lines(entry.get("name"))
     at, extra = moment(entry.get("created_at")), {"title": name} if name else {}
     descriptions = [
         text for text in map(whole_text, map(entry.get, ("description", "prompt_template"))) if text

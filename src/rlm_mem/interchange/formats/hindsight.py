@@ -32,7 +32,7 @@ def _read(file: SourceFile) -> Iterator[Record]:
 
 
 def _document(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    """The retained text, verbatim, and the facts that were drawn from it."""
+    """Yield the retained text, verbatim, and the facts that were extracted from it."""
     document = text_lines(entry.get("id")) or file.conversation
     tags = plain_tags(entry.get("tags"))
     text = whole_text(entry.get("original_text")) or "\n\n".join(_chunk_texts(entry.get("chunks")))
@@ -84,9 +84,9 @@ def _fact(file: SourceFile, where: str, entry: dict[str, Any], document: Any) ->
     names = entities.split(",") if isinstance(entities, str) else entities
     if plain_tags(names):
         extra["entities"] = plain_tags(names)
-    given = entry.get("metadata")
-    if isinstance(given, dict):
-        extra = {**given, **extra}
+    metadata = entry.get("metadata")
+    if isinstance(metadata, dict):
+        extra = {**metadata, **extra}
     yield from derived_chunks(
         "hindsight",
         text_lines(entry.get("id") or entry.get("source_id")) or f"{source}\n{text}"[:1000],
@@ -103,7 +103,7 @@ def _fact(file: SourceFile, where: str, entry: dict[str, Any], document: Any) ->
 
 
 def _page(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    """A mental model or a directive: a text that is rewritten as the bank learns."""
+    """Yield a mental model or a directive: a text that is rewritten as the bank learns."""
     text = whole_text(entry["content"])
     if not text:
         yield ImportProblem(where, "a page without content")

@@ -1,9 +1,8 @@
 """Instructions for coding agents: ``CLAUDE.md``, ``AGENTS.md`` and the like.
 
 The names are those that Claude Code (code.claude.com, "How Claude remembers your project", 2026), agents.md,
-Codex and Gemini CLI document. As Claude Code does, comments (``<!-- … -->``) that stand outside of code are
-left out. Lines that import another file (``@style.md``) stay as they are: no file is read because
-another one names it.
+Codex and Gemini CLI document. As in Claude Code, comments (``<!-- … -->``) outside of code are left out. Lines that
+import another file (``@style.md``) are kept unchanged: no file is read because another one names it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _TAG = "instructions"
 
 
 def holds_instructions(name: str) -> bool:
-    """Whether a file of this path is one of instructions, by its name alone."""
+    """Return whether a file of this path contains instructions, by its name alone."""
     return name.rpartition("/")[2].lower() in _NAMES
 
 

@@ -19,7 +19,7 @@ from rlm_mem.interchange.records import ImportProblem, Record
 
 _INSIDE = ("items", "data")
 _TEXTS = ("text", "content", "memory", "data")
-_DEEPEST = 3
+_MAX_DEPTH = 3
 
 
 def _read(file: SourceFile) -> Iterator[Record]:
@@ -49,9 +49,9 @@ def _read(file: SourceFile) -> Iterator[Record]:
 
 
 def _text(value: dict[str, Any]) -> str:
-    """The text of a value: its text field, however deep, where there is one, else the value as JSON."""
+    """Return the text of a value: its text field, at any depth, if there is one, else the value as JSON."""
     inner: Any = value
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if not isinstance(inner, dict):
             break
         inner = next((inner[name] for name in _TEXTS if inner.get(name)), None)

@@ -24,16 +24,16 @@ from rlm_mem.text.tokens import count_tokens
 
 _SCOPES = ("project_agent", "project_global", "user_agent", "user_global")
 
-_NEEDED = ("id", "created_at", "scope", "entry_type", "content", "project_id")
+_REQUIRED = ("id", "created_at", "scope", "entry_type", "content", "project_id")
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._@-]+")
 _RECOVERED = ("supports", "contradicts")
 
 
 def read_layered(file: SourceFile) -> Iterator[Record]:
-    """The last line of each id, with the links that only its earlier lines have. The file is read twice."""
+    """Read the last line of each id, with the links that only its earlier lines have. The file is read twice."""
     last: dict[str, str] = {}
     recovered: dict[str, list[tuple[str, str]]] = {}
-    quiet = replace(file, problem=lambda _where, _reason: None)  # the second pass reports what is wrong
+    quiet = replace(file, problem=lambda _where, _reason: None)  # the second pass reports the problems
     with file.opened() as handle:
         for where, entry in json_objects(quiet, json_lines(handle), "line"):
             if not _missing(entry):
@@ -51,7 +51,7 @@ def read_layered(file: SourceFile) -> Iterator[Record]:
 
 
 def _missing(entry: dict[str, Any]) -> list[str]:
-    missing = [name for name in _NEEDED if not isinstance(entry.get(name), str) or not entry[name].strip()]
+    missing = [name for name in _REQUIRED if not isinstance(entry.get(name), str) or not entry[name].strip()]
     scope = entry.get("scope")
     if not missing and scope not in _SCOPES:
         return [f"a known scope ({str(scope)[:40]!r})"]
@@ -75,7 +75,7 @@ def _part(value: Any) -> str:
 
 
 def _links(raw: Any) -> list[tuple[str, str]]:
-    """(type, target) of each link, from a dict of type to ids or from a list of objects."""
+    """Return (type, target) of each link, from a dict of type to ids or from a list of objects."""
     found: list[tuple[str, str]] = []
     if isinstance(raw, dict):
         for kind, targets in raw.items():
@@ -104,8 +104,8 @@ def _memory(
     created = moment(entry["created_at"])
     if created is None:
         return ImportProblem(where, f"created_at {entry['created_at'][:40]!r} is not a time")
-    # The same id may be in several scopes, but ids are unique within a store.
-    own = mapped_id(entry["id"], namespace)
+    # The same id may occur in several scopes, but ids are unique within a store.
+    chunk_id = mapped_id(entry["id"], namespace)
     content = clean(entry["content"])
     more = entry.get("metadata")
     extra: dict[str, Any] = {"entry_type": text_lines(entry["entry_type"]), "scope": entry["scope"]}
@@ -116,7 +116,7 @@ def _memory(
     try:
         chunk = Chunk.from_dict(
             {
-                "id": own,
+                "id": chunk_id,
                 "content": content,
                 "type": entry["entry_type"] if entry["entry_type"] in CHUNK_TYPES else "note",
                 "tokens": entry["tokens"] if _count(entry.get("tokens")) else count_tokens(content),
@@ -125,7 +125,7 @@ def _memory(
                 "links": [
                     {"target_id": mapped_id(target, namespace), "type": kind, "created_at": created}
                     for kind, target in links
-                    if mapped_id(target, namespace) != own
+                    if mapped_id(target, namespace) != chunk_id
                 ],
                 "metadata": {
                     "created_at": created,

@@ -1,4 +1,4 @@
-"""Agents of Letta: memory blocks, files and conversations of an AgentFile (``.af``), and exports of archival memory.
+"""Letta agents: memory blocks, files and conversations of an AgentFile (``.af``), and exports of archival memory.
 
 The shapes are those of AgentFile in both its versions (docs.letta.com, "AgentFile";
 ``letta/schemas/agent_file.py`` of letta 0.11 and later: ``agents``, ``blocks``, ``files``; the single agent
@@ -94,8 +94,8 @@ def _passage(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Re
         return
     if entry.get("is_deleted") is True:
         return
-    given = entry.get("metadata")
-    extra = dict(given) if isinstance(given, dict) else {}
+    metadata = entry.get("metadata")
+    extra = dict(metadata) if isinstance(metadata, dict) else {}
     for name in ("archive_id", "file_name"):
         if text_lines(entry.get(name)):
             extra[name] = text_lines(entry.get(name))
@@ -113,10 +113,10 @@ def _message(parts: Parts, where: str, entry: dict[str, Any], conversation: str)
     role = entry.get("role")
     text = ""
     if role == "user":
-        text = _said_by_user(content_text(entry.get("content", entry.get("text"))))
+        text = _user_text(content_text(entry.get("content", entry.get("text"))))
     elif role == "assistant":
-        sent = [_sent(call) for call in _objects(entry.get("tool_calls"))]
-        # If tools are called, the text is what the agent thought; what it said is in the calls.
+        sent = [_sent_message(call) for call in _objects(entry.get("tool_calls"))]
+        # If tools are called, the text is the agent's reasoning; its messages are in the calls.
         text = (
             "\n".join(one for one in sent if one)
             if sent
@@ -127,16 +127,16 @@ def _message(parts: Parts, where: str, entry: dict[str, Any], conversation: str)
         yield from parts.add(conversation, ChatMessage(author, text, moment(entry.get("created_at"))), where)
 
 
-def _said_by_user(text: str) -> str:
-    """What a user said. Letta wraps messages in JSON with their type; events of the system give an empty text."""
+def _user_text(text: str) -> str:
+    """Return the text of a user message. Letta wraps messages in typed JSON; system events yield an empty text."""
     envelope = _json_object(text)
     if isinstance(envelope.get("type"), str) and "time" in envelope:
         return whole_text(envelope.get("message")) if envelope["type"] == "user_message" else ""
     return text
 
 
-def _sent(call: dict[str, Any]) -> str:
-    """The message that a call of the tool ``send_message`` sends; empty for other tools."""
+def _sent_message(call: dict[str, Any]) -> str:
+    """Return the message that a call of the tool ``send_message`` sends; empty for other tools."""
     function = call.get("function")
     if not isinstance(function, dict) or function.get("name") != "send_message":
         return ""

@@ -70,14 +70,16 @@ def _memory(
     state = entry.get("state")
     if state == "deleted":
         return
-    named = entry.get("category_ids")
+    category_ids = entry.get("category_ids")
     tags = plain_tags(entry.get("categories")) + [
-        categories[one] for one in (named if isinstance(named, list) else []) if categories.get(str(one))
+        categories[one]
+        for one in (category_ids if isinstance(category_ids, list) else [])
+        if categories.get(str(one))
     ]
     extra: dict[str, Any] = {name: text_lines(entry.get(name)) for name in _OWNERS if entry.get(name)}
-    given = entry.get("metadata")
-    if isinstance(given, dict):
-        extra = {**given, **extra}
+    metadata = entry.get("metadata")
+    if isinstance(metadata, dict):
+        extra = {**metadata, **extra}
     created = moment(entry.get("created_at")) or file.modified_at
     changed = moment(entry.get("updated_at"))
     yield from derived_chunks(
@@ -98,7 +100,7 @@ def _memory(
 
 
 def _relation(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    """One edge of the graph, as the text "source relationship target"."""
+    """Return one edge of the graph, as the text "source relationship target"."""
     parts = [entry["source"], entry["relationship"], entry.get("target", entry.get("destination"))]
     words = [text_lines(part).replace("_", " ") for part in parts]
     if not all(words):

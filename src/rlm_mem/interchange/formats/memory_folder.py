@@ -1,7 +1,7 @@
 """Files of the memory folder of Claude, except Markdown and plain text, which ``notes`` reads.
 
-Claude's memory tool (``memory_20250818``; platform.claude.com, "Memory tool") keeps what it learns in text
-files below ``/memories``, named as it likes: its documentation shows ``customer_service_guidelines.xml``.
+Claude's memory tool (``memory_20250818``; platform.claude.com, "Memory tool") writes text files of any name below
+``/memories``: its documentation shows ``customer_service_guidelines.xml``.
 """
 
 from __future__ import annotations

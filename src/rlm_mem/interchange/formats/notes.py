@@ -25,14 +25,14 @@ _CANDIDATE = re.compile(
     r"[ \t]+[—–-]+[ \t]+tags:[ \t]*(\[[^\]\n]*\])?[^\n]*$",
     re.MULTILINE | re.IGNORECASE,
 )
-# Fields that are used otherwise, or concern the file.
-_NOT_TOLD = frozenset(
+# Fields with another use, or about the file itself.
+_FILE_FIELDS = frozenset(
     ("title", "tags", "tag", "date", "created", "created_at", "updated", "updated_at", "modified", "modified_at",
      "lastmod", "id", "uid", "uuid", "permalink", "slug", "layout")
 )  # fmt: skip
-_MOST_TOLD = 2000
+_MAX_SUBJECT_CHARS = 2000
 _BARE_WORD = re.compile(r"[a-z_/.:#-]*")
-# A day in the name of a note: 2026-03-07, 2026_03_07, 2026.03.07; at its beginning also 20260307 and 202603071230.
+# A day in the name of a note: 2026-03-07, 2026_03_07, 2026.03.07; at the start also 20260307 and 202603071230.
 _DAY_IN_NAME = re.compile(
     r"(?<!\d)((?:19|20)\d\d)([-_.])(\d\d)\2(\d\d)(?!\d)|\A((?:19|20)\d\d)(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)"
 )
@@ -60,9 +60,13 @@ def read_meridian(file: SourceFile) -> Iterator[Record]:
     fields = {match[1].lower(): match[2].strip() for match in _FIELD.finditer(head)}
     title = _TITLE.search(head)
     name = PurePosixPath(file.entry.name).stem
-    named = text_lines(title[1]) if title else name
+    title_text = text_lines(title[1]) if title else name
     created = moment(fields.get("created"))
-    extra: dict[str, Any] = {"title": named, "name": name, "category": text_lines(fields.get("category"))}
+    extra: dict[str, Any] = {
+        "title": title_text,
+        "name": name,
+        "category": text_lines(fields.get("category")),
+    }
     if fields.get("created") and created is None:
         extra["original_created_at"] = fields["created"][:200]
     if not body.strip():
@@ -111,7 +115,7 @@ def _memories(
     *,
     superseded_by: str | None = None,
 ) -> Iterator[ImportedChunk | ImportProblem]:
-    """One memory in as many chunks as its length needs; the id of the first is derived from its name."""
+    """Yield one memory as one or more chunks, depending on its length; the id of the first is derived from its name."""
     successor = mapped_id(superseded_by, "meridian") if superseded_by else None
     yield from derived_chunks(
         "meridian",
@@ -129,7 +133,7 @@ def _memories(
 
 
 def read_asset(file: SourceFile) -> Iterator[Record]:
-    """Read a personality, slider or gauge, in either documented form; it is kept as it is."""
+    """Read a personality, slider or gauge, in either documented form; it is stored unchanged."""
     with file.opened() as handle:
         text = read_text(handle, 1_000_000)
     name = PurePosixPath(file.entry.name).name
@@ -145,9 +149,9 @@ def read_asset(file: SourceFile) -> Iterator[Record]:
 
 
 def read_note(file: SourceFile) -> Iterator[Record]:
-    """Read any other text: its front matter gives tags, title and time, and what else it tells begins the text.
+    """Read any other text: tags, title and time are taken from its front matter, whose other fields begin the text.
 
-    Without a time there, the only day in the name of the file (a daily note) is its time, else that of the file.
+    Without a time there, it is the only day in the file name (a daily note), else the time of the file.
     """
     with file.opened() as handle:
         text = clean(read_text(handle, file.max_text))
@@ -162,45 +166,47 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         except InvalidChunk as error:
             yield ImportProblem(file.where, f"{error}; the note is imported with it as text")
             body = text
-    told = _told(fields)
-    if not body.strip() and not told:
+    subject = _subject_lines(fields)
+    if not body.strip() and not subject:
         yield ImportProblem(file.where, "empty")
         return
-    named = next((fields[key] for key in ("date", "created", "created_at") if moment(fields.get(key))), None)
+    date = next((fields[key] for key in ("date", "created", "created_at") if moment(fields.get(key))), None)
     title = text_lines(fields.get("title"))
     yield Note(
         key="",
         conversation_id=file.conversation,
-        text=f"{told}\n\n{body}" if told else body,
+        text=f"{subject}\n\n{body}" if subject else body,
         where=file.where,
-        at=moment(named) or day_in_name(file.entry.name) or file.modified_at,
+        at=moment(date) or day_in_name(file.entry.name) or file.modified_at,
         tags=plain_tags(fields.get("tags") or fields.get("tag")),
         extra={"title": title} if title else {},
     )
 
 
-def _told(fields: dict[str, Any]) -> str:
-    """What the front matter tells of the subject of a note ("birthday: 1964-05-14"), one field a line.
+def _subject_lines(fields: dict[str, Any]) -> str:
+    """Format the front matter about the subject of a note ("birthday: 1964-05-14"), one field per line.
 
-    Switches, small numbers and bare words (``draft: true``, ``template: wide``) concern the file.
+    Switches, small numbers and bare words (``draft: true``, ``template: wide``) are about the file and left out.
     """
     lines = []
     for name, value in fields.items():
-        told = [str(one) for one in (value if isinstance(value, list) else [value]) if _tells(one)]
-        if told and name.lower() not in _NOT_TOLD:
-            lines.append(f"- {text_lines(name)}: {text_lines(', '.join(told))}")
+        values = [
+            str(one) for one in (value if isinstance(value, list) else [value]) if _describes_subject(one)
+        ]
+        if values and name.lower() not in _FILE_FIELDS:
+            lines.append(f"- {text_lines(name)}: {text_lines(', '.join(values))}")
     text = "\n".join(lines)
-    return text if len(text) <= _MOST_TOLD else ""
+    return text if len(text) <= _MAX_SUBJECT_CHARS else ""
 
 
-def _tells(value: Any) -> bool:
+def _describes_subject(value: Any) -> bool:
     if isinstance(value, str):
         return _BARE_WORD.fullmatch(value.strip()) is None
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 10
 
 
 def day_in_name(name: str) -> str | None:
-    """The only day in the name of a file, as a time; None where it has none, or several."""
+    """Return the only day in the name of a file, as a time; None if it has none, or several."""
     days = {
         f"{match[1] or match[5]}-{match[3] or match[6]}-{match[4] or match[7]}"
         for match in _DAY_IN_NAME.finditer(PurePosixPath(name).stem[:200])
@@ -208,7 +214,7 @@ def day_in_name(name: str) -> str | None:
     return moment(days.pop()) if len(days) == 1 else None
 
 
-# --- which file is which ---------------------------------------------------------------------------
+# --- detection -------------------------------------------------------------------------------------
 
 _MERIDIAN_LINE = re.compile(r"^\*\*(?:Created|Category):\*\*", re.MULTILINE)
 _PERSONA_LINE = re.compile(
@@ -226,11 +232,11 @@ def _sniff_chunk_markdown(head: FileHead) -> Claim:
     if head.front_matter is None:  # or longer than the head
         return Claim.SURE if _LONG_FRONT_MATTER.match(head.text) else Claim.NO
     try:
-        ours = is_chunk_markdown(read_frontmatter(head.front_matter))
+        is_claimed = is_chunk_markdown(read_frontmatter(head.front_matter))
     except InputError:
-        # Broken YAML with a chunk id is reported as a broken chunk, not remembered as a note.
-        ours = bool(_CHUNK_ID_LINE.search(head.front_matter))
-    return Claim.SURE if ours else Claim.NO
+        # Malformed YAML with a chunk id is reported as an invalid chunk, not remembered as a note.
+        is_claimed = bool(_CHUNK_ID_LINE.search(head.front_matter))
+    return Claim.SURE if is_claimed else Claim.NO
 
 
 def _sniff_candidates(head: FileHead) -> Claim:
@@ -245,8 +251,8 @@ def _sniff_persona(head: FileHead) -> Claim:
 
 
 def _sniff_meridian(head: FileHead) -> Claim:
-    ours = head.is_text and head.front_matter is None and _MERIDIAN_LINE.search(head.text[:4096])
-    return Claim.LIKELY if ours else Claim.NO
+    is_claimed = head.is_text and head.front_matter is None and _MERIDIAN_LINE.search(head.text[:4096])
+    return Claim.LIKELY if is_claimed else Claim.NO
 
 
 def _sniff_note(head: FileHead) -> Claim:

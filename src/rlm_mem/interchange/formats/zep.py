@@ -37,7 +37,7 @@ def _read(file: SourceFile) -> Iterator[Record]:
 
 
 def _is_mention(entry: dict[str, Any]) -> bool:
-    """Whether the edge only connects an episode with a node, and states no fact."""
+    """Return whether the edge only connects an episode with a node, and states no fact."""
     return "source_node_uuid" in entry or ("uuid" in entry and "group_id" in entry and len(entry) <= 4)
 
 
@@ -48,7 +48,7 @@ def _edge(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Recor
         return
     begins = _time(entry, "valid_at")
     ends = _time(entry, "invalid_at") or _time(entry, "expired_at")
-    extra = _about(entry, ("source_node_name", "target_node_name"))
+    extra = _metadata_fields(entry, ("source_node_name", "target_node_name"))
     if text_lines(entry.get("name")):
         extra["relation"] = text_lines(entry.get("name"))
     if (
@@ -57,7 +57,7 @@ def _edge(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Recor
         extra["original_valid_at"], begins = begins, None
     yield from derived_chunks(
         "zep",
-        _own(entry, text),
+        _id_of(entry, text),
         text,
         where,
         metadata={
@@ -78,12 +78,12 @@ def _node(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Recor
     labels = [label for label in plain_tags(entry.get("labels")) if label not in _GENERAL_LABELS]
     yield from derived_chunks(
         "zep",
-        _own(entry, text),
+        _id_of(entry, text),
         text,
         where,
         metadata={
             "created_at": _time(entry, "created_at") or file.modified_at,
-            "extra": {**_about(entry, ()), "entity": name},
+            "extra": {**_metadata_fields(entry, ()), "entity": name},
         },
         tags=labels,
     )
@@ -96,9 +96,9 @@ def _episode(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Re
         return
     thread = text_lines(entry.get("thread_id") or entry.get("session_id") or entry.get("thread_uuid"))
     speaker = text_lines(entry.get("role") or entry.get("role_type"), 60).replace(":", " ")
-    extra = _about(entry, ("source_description", "name"))
+    extra = _metadata_fields(entry, ("source_description", "name"))
     yield Note(
-        key=_own(entry, text),
+        key=_id_of(entry, text),
         conversation_id=thread or file.conversation,
         text=f"{speaker}: {text}" if speaker else text,
         where=where,
@@ -114,11 +114,11 @@ def _time(entry: dict[str, Any], name: str) -> str | None:
     return moment(value)
 
 
-def _own(entry: dict[str, Any], text: str) -> str:
+def _id_of(entry: dict[str, Any], text: str) -> str:
     return text_lines(entry.get("uuid")) or text[:1000]
 
 
-def _about(entry: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _metadata_fields(entry: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: text_lines(entry.get(name)) for name in (*names, *_GROUPS) if text_lines(entry.get(name))}
 
 

@@ -1,6 +1,6 @@
-"""What every backend shares: ``ChunkStore``, the ``Backend`` protocol, and the plain data passed between them.
+"""Code shared by every backend: ``ChunkStore``, the ``Backend`` protocol, and the plain data passed between them.
 
-What only writing and views of the past need is loaded when it is first used.
+Modules that only writes and views of the past need are loaded on first use.
 """
 
 from __future__ import annotations

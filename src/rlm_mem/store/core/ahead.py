@@ -1,4 +1,4 @@
-"""Segments of chunks, encoded before their transaction: outside the write lock, and in other processes if possible."""
+"""Pre-encoded segments of chunks, computed before their transaction: outside the write lock, possibly in workers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LocalTerms(msgspec.Struct, array_like=True, gc=False):
     normalised: str = ""
 
     def numbered(self, term: Callable[[str], int]) -> bytes:
-        """The blob with term numbers of the index's dictionary: the result of ``encode_segments`` with ``term``."""
+        """Return the blob with dictionary numbers of the index: the result of ``encode_segments`` with ``term``."""
         numbers = list(map(term, self.terms))
         words = self._words()
         start = _HEAD + _PER_SEGMENT * words[1]
@@ -46,7 +46,7 @@ class LocalTerms(msgspec.Struct, array_like=True, gc=False):
         return words.tobytes()
 
     def figures(self) -> tuple[int, int]:
-        """Total length of the segments in terms, and the number of segments."""
+        """Return the total length of the segments in terms, and the number of segments."""
         words = self._words()
         return sum(words[_HEAD + _LENGTH : _HEAD + _PER_SEGMENT * words[1] : _PER_SEGMENT]), words[1]
 
@@ -65,12 +65,12 @@ AHEAD: ContextVar[Ahead] = ContextVar("AHEAD", default=MappingProxyType({}))
 """The encoded segments available to the chunks being stored."""
 
 WAIT: ContextVar[Callable[[Callable[[], object]], object]] = ContextVar("WAIT", default=lambda call: call())
-"""Makes a call that waits for the disk: here, or in a thread if there is other work for this process meanwhile."""
+"""Runs a call that waits for the disk: in this thread, or in another if this process has other work meanwhile."""
 
 
 @contextlib.contextmanager
 def segments_ahead(found: Ahead) -> Iterator[None]:
-    """Make encoded segments available to chunks stored inside the block; each block sets a new mapping."""
+    """Provide encoded segments to chunks stored inside the block; each block sets a new mapping."""
     token = AHEAD.set(MappingProxyType(dict(found)))
     try:
         yield
@@ -79,7 +79,7 @@ def segments_ahead(found: Ahead) -> Iterator[None]:
 
 
 def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
-    """Every dictionary entry (term or author) that these segments need, in order of appearance."""
+    """Return every dictionary entry (term or author) that these segments need, in order of appearance."""
     texts: dict[str, int] = {}
     for seg in segs:
         texts |= seg.terms
@@ -89,7 +89,7 @@ def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
 
 
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
-    """Encode the segments of a content, with term numbers of their own."""
+    """Encode the segments of a content, with local term numbers."""
     from rlm_mem.text.analysis import get_analyser
 
     segments = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)

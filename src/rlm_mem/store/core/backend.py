@@ -1,6 +1,7 @@
-"""The protocol between a ChunkStore and the place that stores its chunks: a folder of files or a database.
+"""The protocol between a ChunkStore and its storage: a folder of files or a database.
 
-A backend decides nothing about chunks: ids, revisions, validation and the audit log's wording belong to the store.
+A backend makes no decisions about chunks: ids, revisions, validation and the wording of the audit log belong to the
+store.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _T = TypeVar("_T")
 
 
 class IndexQueries(Protocol):
-    """Queries that the index alone answers, each for one namespace (see ``store.local.queries``)."""
+    """Queries that the index answers alone, each for one namespace (see ``store.local.queries``)."""
 
     def namespaces(self) -> list[tuple[str, int]]: ...
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None: ...
@@ -72,7 +73,7 @@ class Backend(Protocol):
     """Stores chunks and answers index queries."""
 
     read_only: bool
-    is_far: bool  # whether each query takes a round trip to a server
+    is_far: bool  # whether each query requires a round trip to a server
 
     @property
     def location(self) -> str:
@@ -81,11 +82,11 @@ class Backend(Protocol):
 
     @property
     def queries(self) -> IndexQueries:
-        """The index, as the calling thread sees it now."""
+        """The index queries, as the calling thread sees the index now."""
         ...
 
     def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]:
-        """Hold the write lock of a namespace (or of the whole store); nests. An exception rolls everything back."""
+        """Take the write lock of a namespace or of the whole store; nests. An exception rolls everything back."""
         ...
 
     @property
@@ -94,33 +95,33 @@ class Backend(Protocol):
         ...
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk of this namespace, whatever its status."""
+        """Return the row of a chunk of this namespace, active or archived."""
         ...
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk to repair; in a folder of any namespace, since its check covers all of them."""
+        """Return the row of a chunk to repair; in a folder, of any namespace, since its check covers all of them."""
         ...
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
-        """Whether a chunk of another namespace has this id; always False where each namespace has its own ids."""
+        """Return whether a chunk of another namespace has this id; always False if ids are unique per namespace."""
         ...
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        """The chunk of a row; None if it is gone or does not validate."""
+        """Return the chunk of a row; None if it no longer exists or does not validate."""
         ...
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:
-        """Why a chunk that is there cannot be read; None if it can, or is not there."""
+        """Return why an existing chunk cannot be read; None if it can, or does not exist."""
         ...
 
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """The chunks that exist with this status (None: any) and validate, by id, in the order of ``chunk_ids``."""
+        """Return the valid chunks with this status (None: any), by id, in the order of ``chunk_ids``."""
         ...
 
     def id_taken(self, chunk: Chunk) -> bool:
-        """Whether anything, readable or not, has this chunk's id."""
+        """Return whether a chunk, readable or not, has this chunk's id."""
         ...
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
@@ -128,11 +129,11 @@ class Backend(Protocol):
         ...
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
-        """Kept versions with a revision under ``below``, oldest first."""
+        """Return the kept versions with a revision below ``below``, oldest first."""
         ...
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Add lines to the audit log."""
+        """Append events to the audit log."""
         ...
 
     def read_events(
@@ -144,59 +145,61 @@ class Backend(Protocol):
         chunk_id: str | None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first; at most the newest ``limit``."""
+        """Yield events of the audit log, oldest first; with ``limit``, only the newest."""
         ...
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """The newest audit log line of one of these operations; None if a cheap search of recent lines finds none."""
+        """Return the newest event of one of these operations; None if a cheap search of recent events finds none."""
         ...
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
     ) -> BrainFiles:
-        """The files of the namespace other than its chunks; writes inside a transaction belong to it.
+        """Return the brain files of the namespace; writes inside a transaction belong to it.
 
         Args:
-            actor, clock: who changes them, and the time, for change records.
+            actor, clock: who changes them, and the current time, for change records.
         """
         ...
 
     def status(self, namespace: str) -> StoreStatus:
-        """Counts that are 0 in a sound store at rest."""
+        """Return counts that are 0 in a sound store at rest."""
         ...
 
     def version(self, namespace: str) -> int:
-        """A number that grows with every change of a chunk; cheap enough to poll."""
+        """Return a number that grows with every change of a chunk; cheap enough to poll."""
         ...
 
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:
-        """The time of a chunk that is written ``now`` by the clock of this machine, which may have gone back, or differ
-        from those of others, by up to ``changes.MOST_OFF``: what is written later should not look older.
+        """Return the time to record for a chunk written now, so that later writes do not look older.
+
+        ``now`` is from the clock of this machine, which may have been set back, or differ from those of others, by
+        up to ``changes.MOST_OFF``.
         """
         ...
 
     def clock_fault(self, namespace: str, now: datetime) -> str:
-        """How far the clock, which says ``now``, is from what the store can compare it with; empty if not far."""
+        """Describe how far the clock reading ``now`` is from the store's reference; empty if it is not far."""
         ...
 
     def figures(self) -> dict[str, Any]:
-        """Figures that only this kind of backend has."""
+        """Return figures that only this kind of backend has."""
         ...
 
     def checkpoint(self) -> dict[str, Any]:
-        """Write what ordinary writes defer, such as access counts."""
+        """Write data that ordinary writes defer, such as access counts."""
         ...
 
     def write_views(self, *, up_to: int | None = None) -> list[str]:
-        """Write the JSON views, unless there are more than ``up_to`` chunks; returns their names."""
+        """Write the JSON views, unless there are more than ``up_to`` chunks; return their names."""
         ...
 
     def sync(self, *, full: bool = False, wait_seconds: float | None = None) -> SyncReport:
-        """Index changes that others made to files.
+        """Index changes that other programs made to files.
 
         Args:
-            full: look at every file, not only in changed folders.
-            wait_seconds: how long to wait for the write lock; None: as long as the settings say.
+            full: check every file, not only those in changed folders.
+            wait_seconds: how long to wait for the write lock; None: as configured.
 
         Raises:
             StoreLocked: another process writes.
@@ -204,15 +207,15 @@ class Backend(Protocol):
         ...
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
-        """Rebuild the index of this namespace, or of the whole store where all namespaces share one index."""
+        """Rebuild the index of this namespace, or of the whole store if all namespaces share one index."""
         ...
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """Find defects of chunks, links and index (see ``integrity.check``); changes nothing."""
+        """Check chunks, links and index for defects (see ``integrity.check``); changes nothing."""
         ...
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
-        """Repair a defect that only this kind of backend can have; False if nothing can be done about it."""
+        """Repair a defect that only this kind of backend can have; False if it cannot be repaired."""
         ...
 
     def back_up(
@@ -224,7 +227,7 @@ class Backend(Protocol):
         progress: Progress | None = None,
         source: str = "local",
     ) -> BackupInfo:
-        """Write the brain to the new file ``target`` (see ``store.backup.back_up``)."""
+        """Write a backup of the brain to the new file ``target`` (see ``store.backup.back_up``)."""
         ...
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
@@ -234,36 +237,40 @@ class Backend(Protocol):
     def rewrite_events(
         self, namespace: str, rewrite: Callable[[dict[str, Any]], dict[str, Any] | None], *, dry_run: bool
     ) -> int:
-        """Replace lines of the audit log by what ``rewrite`` returns (None: the line stays); returns how many."""
+        """Replace events of the audit log by the results of ``rewrite`` (None: unchanged); return how many."""
         ...
 
     def purge(self, namespaces: Sequence[str]) -> None:
-        """Remove all remains of chunks erased in these namespaces from derived data and from free pages and rows."""
+        """Remove all traces of chunks erased in these namespaces from derived data and from free pages and rows."""
         ...
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """The bytes of every file, or of every row of these namespaces, each after the name of its location."""
+        """Yield the bytes of every file, or of every row of these namespaces, each after the name of its location."""
         ...
 
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """The index as search sees it at this moment."""
+        """Return the index for one search, as of now."""
         ...
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
-        """Prepare, inside a transaction, for storing a new chunk: where each query takes a round trip, send at once
-        the queries needed for it and those that ``reading`` makes, which runs with empty answers."""
+        """Prefetch the results of the queries for storing a new chunk, in one round trip inside a transaction.
+
+        The queries that ``reading`` makes are included; it runs with empty answers. Does nothing if queries require
+        no round trip.
+        """
         ...
 
     def together(self, namespace: str, reading: Callable[[], _T]) -> _T:
-        """The result of ``reading``, which makes several queries of one namespace: where each takes a round trip, all
-        that do not depend on the answer of another are sent at once. It may be called twice, first with empty answers.
+        """Return the result of ``reading``, sending its independent queries at once if queries require round trips.
+
+        All queries are of one namespace. ``reading`` may be called twice, first with empty answers.
         """
         ...
 
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """The result of ``ask``, which is called again if a derived index turns out to be damaged meanwhile."""
+        """Return the result of ``ask``, which is called again if a derived index turns out to be damaged."""
         ...
 
     def close(self) -> None:
-        """Flush, and release everything."""
+        """Flush buffers and release all resources."""
         ...

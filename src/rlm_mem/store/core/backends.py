@@ -1,7 +1,7 @@
-"""Finds the backend of a place: built-in ones by name, those of other packages by entry point.
+"""Selects the backend of a place: built-in ones by scheme, those of other packages by entry point.
 
-Built-in backends are named by dotted path, so that each is imported only when a place of its kind is opened, and
-``core`` depends on none of them.
+Built-in backends are named by dotted path, so that each is imported only when needed, and ``core`` does not depend
+on them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
         opened = partial(_loaded(_FOLDER), place, config)
         try:
             return opened(read_only=read_only)  # type: ignore[no-any-return]
-        except StoreReadOnly as error:  # files changed, and the index here is somebody else's
+        except StoreReadOnly as error:  # files changed, and the index here belongs to another user
             if read_only or not place.is_dir():
                 raise
             _logger.warning("%s; it is opened for reading only", error)
@@ -52,7 +52,7 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
 
 @contextmanager
 def extra_postgres(what: str) -> Iterator[None]:
-    """Load modules of the extra ``postgres`` inside; if it is not installed, the error names it and ``what``."""
+    """Load modules of the extra ``postgres`` inside the block; if it is missing, the error names it and ``what``."""
     try:
         yield
     except ModuleNotFoundError as error:

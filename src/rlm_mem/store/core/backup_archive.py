@@ -1,7 +1,7 @@
-"""The format of a backup: a compressed tar of a description, the brain's files, and a manifest, in this order.
+"""The backup format: a compressed tar archive of a description, the brain's files, and a manifest, in this order.
 
 Every file has its path within a brain folder, so ``tar -xzf`` alone restores a memory in an emergency. The manifest
-lists each file's size and SHA-256; it comes last because it is made while the files are written, in a single pass.
+lists each file's size and SHA-256; it is last because it is computed while the files are written, in a single pass.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _HEAD = "rlm-mem-backup.json"
 _MANIFEST = "manifest.jsonl"
 _ROOT = "brain/"
 _BLOCK = 1 << 20
-_MOST_HEAD = 1 << 20
+_MAX_HEAD = 1 << 20
 _DAMAGE = (tarfile.TarError, zlib.error, msgspec.MsgspecError, EOFError, ValueError, RecursionError)
-_MOST_RATIO = 300
-_ALWAYS = 256 << 20
-"""A backup may unpack to ``_ALWAYS`` bytes plus ``_MOST_RATIO`` times its own size; real ones reach some ten times."""
-_ENTRY = 512  # bytes of a tar header, which even an empty file takes
+_MAX_RATIO = 300
+_MIN_ALLOWANCE = 256 << 20
+"""A backup may unpack to ``_ALWAYS`` bytes plus ``_MAX_RATIO`` times its size; real ones reach about ten times."""
+_ENTRY = 512  # bytes of a tar header, which even an empty file has
 _SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
 
 
@@ -45,7 +45,7 @@ class BackupInfo:
 
     Attributes:
         made_at: the time of the state that it contains, ISO 8601 UTC.
-        version: version of the package that made it.
+        version: version of the package that wrote it.
         source: "local" or "postgresql".
         chunks: number of active and archived chunks.
         namespaces: their names.
@@ -65,12 +65,12 @@ class BackupInfo:
 
 
 def can_be_packed(name: str) -> bool:
-    """Whether a file of a brain can have this relative name in a backup."""
+    """Return whether a brain file can have this relative name in a backup."""
     return _SAFE.match(name) is not None
 
 
 class Packer:
-    """Adds files to a backup that is being written; made by ``packing``."""
+    """Adds files to a backup that is being written; created by ``packing``."""
 
     def __init__(self, archive: tarfile.TarFile, info: BackupInfo) -> None:
         self._archive = archive
@@ -78,10 +78,10 @@ class Packer:
         self.info = info
 
     def add(self, name: str, source: IO[bytes], size: int, mtime: float) -> None:
-        """Add one file of the brain: the first ``size`` bytes of ``source``, which may be longer (a growing log)."""
+        """Add one brain file: the first ``size`` bytes of ``source``, which may be longer (a growing log)."""
         entry = tarfile.TarInfo(_ROOT + name)
         entry.size, entry.mtime, entry.mode = size, int(mtime), 0o644
-        reader = _Hashing(source, size)
+        reader = _HashingReader(source, size)
         self._archive.addfile(entry, reader)
         self._lines.append(msgspec.json.encode({"path": name, "size": size, "sha256": reader.digest()}))
         self.info.files += 1
@@ -102,8 +102,8 @@ class Packer:
         self._archive.addfile(entry, io.BytesIO(data))
 
 
-class _Hashing(io.RawIOBase):
-    """Reads exactly ``size`` bytes and hashes them."""
+class _HashingReader(io.RawIOBase):
+    """A stream of exactly ``size`` bytes that hashes the data read from it."""
 
     def __init__(self, source: IO[bytes], size: int) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class _Hashing(io.RawIOBase):
 
 @contextmanager
 def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
-    """Write a backup; the file appears under its name only once all of it is on disk.
+    """Write a backup; the file gets its final name only once all of it is on disk.
 
     Raises:
         InputError: ``target`` exists already.
@@ -166,20 +166,20 @@ def read_backup(
         progress: called now and then with (files read, files in all as far as known).
 
     Raises:
-        InputError: there is no such file, it is not a backup, or a later version made it.
+        InputError: there is no such file, it is not a backup, or a later version wrote it.
         CorruptStore: it is damaged, cut off or altered.
     """
     found: dict[str, tuple[int, str]] = {}
     info: BackupInfo | None = None
     listed: dict[str, tuple[int, str]] | None = None
     try:
-        left = _ALWAYS + _MOST_RATIO * path.stat().st_size
+        left = _MIN_ALLOWANCE + _MAX_RATIO * path.stat().st_size
         with tarfile.open(path, "r|gz") as archive:
             for entry in archive:
                 left -= _ENTRY + max(0, entry.size)
                 if left < 0:
                     raise CorruptStore(
-                        f"{path} unpacks to more than {_ALWAYS >> 20} MiB plus {_MOST_RATIO} times its size: "
+                        f"{path} unpacks to more than {_MIN_ALLOWANCE >> 20} MiB plus {_MAX_RATIO} times its size: "
                         "more than a backup of a memory can have"
                     )
                 content = archive.extractfile(entry) if entry.isreg() else None
@@ -193,7 +193,7 @@ def read_backup(
                     listed = dict(_listed(content))
                 else:
                     name = _checked(path, entry.name, found)
-                    reader = _Hashing(content, entry.size)
+                    reader = _HashingReader(content, entry.size)
                     if keep is not None:
                         keep(name, reader, float(entry.mtime))
                     while reader.read(_BLOCK):
@@ -230,7 +230,7 @@ def _unreadable(path: Path, info: BackupInfo | None, error: Exception) -> Except
 
 
 def _described(path: Path, entry: tarfile.TarInfo, content: IO[bytes]) -> BackupInfo:
-    if entry.name != _HEAD or entry.size > _MOST_HEAD:
+    if entry.name != _HEAD or entry.size > _MAX_HEAD:
         raise InputError(f"{path} is not a backup of a memory", hint="rlm-mem store backup FILE creates one")
     header: dict[str, Any] = msgspec.json.decode(content.read(), type=dict[str, Any])
     made_by = header.pop("format", None)
@@ -252,7 +252,7 @@ class _Listed(msgspec.Struct):
 
 
 def _listed(content: IO[bytes]) -> Iterator[tuple[str, tuple[int, str]]]:
-    for line in iter(lambda: content.readline(_MOST_HEAD), b""):
+    for line in iter(lambda: content.readline(_MAX_HEAD), b""):
         listed = msgspec.json.decode(line, type=_Listed)
         yield listed.path, (listed.size, listed.sha256)
 

@@ -1,8 +1,8 @@
-"""The files of a brain other than its chunks: tiered memories, trajectories, persona, import ledgers.
+"""Brain files, which are the files of a brain other than its chunks: tiered memories, trajectories, persona, ledgers.
 
-They are read and written through ``Backend.files(namespace)``, never by path: on a database the same files are rows.
-Names are relative, with forward slashes. The folder that a name begins with (``FOLDERS``) determines what the file
-is, and where it lies in a brain folder (``place_of``).
+They are read and written through ``Backend.files(namespace)``, never by path: on a database the same files are
+rows. Names are relative, with forward slashes. The folder that a name begins with (``FOLDERS``) determines the kind
+of the file, and its path in a brain folder (``place_of``).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from rlm_mem.store.core.files import Signature
 JOURNAL = "log/continuum.jsonl"
 """Every change of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
 LEDGER = "imports/ledger.jsonl"
-"""Records of what was imported already."""
+"""Records of earlier imports."""
 
 
 class Folder(FrozenRecord, frozen=True):
     """Properties of the files in a folder.
 
     Attributes:
-        owner: who owns them in a brain folder: one namespace, the whole brain, or the store inside it.
+        owner: their owner in a brain folder: one namespace, the whole brain, or the store inside it.
         undone: whether changes are recorded and can be undone.
-        in_transactions: False: additions belong to no transaction.
+        in_transactions: whether additions belong to a transaction.
         by_hand: whether people work in the folder, so that no unfinished file may appear in it.
         portable: whether files are exported and imported.
     """
@@ -50,7 +50,7 @@ class Folder(FrozenRecord, frozen=True):
 FOLDERS = {
     "workspace": Folder("namespace", undone=False),
     "system": Folder("namespace"),
-    "system/capture": Folder("namespace", undone=False),  # else the next hook captures what was undone
+    "system/capture": Folder("namespace", undone=False),  # otherwise the next hook captures the undone text
     "system/folders": Folder("namespace", by_hand=False, portable=False),
     "memory/short_term": Folder("namespace"),
     "memory/long_term": Folder("namespace"),
@@ -71,7 +71,7 @@ FOLDERS = {
 
 
 def folder_of(name: str) -> Folder:
-    """The folder that a name begins with; raises InputError for a name outside of all of them."""
+    """Return the folder that a name begins with; raises InputError for a name outside of all folders."""
     above = checked_name(name)
     while above not in FOLDERS:
         above = above.rpartition("/")[0]
@@ -79,22 +79,22 @@ def folder_of(name: str) -> Folder:
 
 
 def owned_by(owner: str) -> tuple[str, ...]:
-    """First parts of the names of files that belong to ``namespace``, ``brain`` or ``store``."""
+    """Return the first parts of the names of files that belong to ``namespace``, ``brain`` or ``store``."""
     return tuple(dict.fromkeys(name.partition("/")[0] for name, one in FOLDERS.items() if one.owner == owner))
 
 
 OF_BRAIN = owned_by("brain")
-"""Folders that all namespaces of a brain folder share; on a database each namespace has its own."""
+"""Folders that all namespaces of a brain folder share; on a database they are per namespace."""
 OF_STORE = owned_by("store")
 RECORDS = (f"{TRANSITIONS}/", f"{UNDO}/")
-"""Beginnings of the names of change records."""
+"""Name prefixes of change records."""
 
 _KEPT, _SPARE = 100, 20
 """Records kept in ``UNDO``, and how many more may accumulate, so that not every change has to remove one."""
 
 
 Runs = Mapping[str | None, Sequence[str]]
-"""Names of recorded runs by the namespace that they are of; those of torn records that name none are under None."""
+"""Names of recorded runs by namespace; torn records without a namespace are under None."""
 
 
 class BrainFiles(Protocol):
@@ -111,10 +111,10 @@ class BrainFiles(Protocol):
     actor: str | None
     clock: Callable[[], datetime]
     transactional: bool
-    """False: a folder without a store, where each file is changed separately."""
+    """Whether changes can be grouped in a transaction; False for a folder without a store."""
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Change files and chunks of the store together or not at all, recorded so that the change can be undone.
+        """Open a transaction that changes files and chunks together or not at all, recorded so that it can be undone.
 
         Holds the write lock of the namespace, and nests. Reads inside it see its writes. An exception rolls everything
         back. Additions to ``trajectories`` and ``index`` do not belong to it.
@@ -122,19 +122,19 @@ class BrainFiles(Protocol):
         ...
 
     def read(self, name: str) -> bytes | None:
-        """The whole file; None if it does not exist."""
+        """Return the content of a file; None if it does not exist."""
         ...
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Name and content of the files that exist, in this order, read a few at a time."""
+        """Yield name and content of the files that exist, in this order, read in batches."""
         ...
 
     def read_from(self, name: str, offset: int) -> bytes:
-        """The bytes from ``offset`` on, or the last ``-offset`` bytes if it is negative; empty without a file."""
+        """Return the bytes from ``offset`` on, or the last ``-offset`` bytes if negative; empty without a file."""
         ...
 
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
-        """Write a whole file: readers see the old or the new one. ``durable`` False: no sync, as it can be remade."""
+        """Write a whole file atomically: readers see the old or the new one. ``durable`` False: no sync."""
         ...
 
     def create(self, name: str, data: bytes) -> bool:
@@ -154,34 +154,34 @@ class BrainFiles(Protocol):
         ...
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether the file exists."""
         ...
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """Full names of the files in a folder, in order, without hidden ones; empty if there is no such folder.
+        """Return full names of the files in a folder, in order, without hidden ones; empty if it does not exist.
 
-        The folder ``""`` with ``recursive`` gives every file of the namespace that is not derived.
+        The folder ``""`` with ``recursive`` means every file of the namespace that is not derived.
         """
         ...
 
     def everything(self, runs: Runs) -> list[str]:
-        """``names("", recursive=True)``, with what ``runs`` returned for any namespace of the store."""
+        """Return ``names("", recursive=True)``, given the result of ``runs`` for any namespace of the store."""
         ...
 
     def runs(self) -> Runs:
-        """The recorded runs of all namespaces that keep them in one folder, by reading each once; else nothing."""
+        """Return the recorded runs of all namespaces that share one folder, reading each once; otherwise nothing."""
         ...
 
     def signature(self, name: str) -> Signature | None:
-        """A value that shows whether a file changed, without reading it; None if there is no file."""
+        """Return a value that changes with the file, without reading it; None if there is no file."""
         ...
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
-        """``names`` with the signature of each."""
+        """Return ``names`` with the signature of each."""
         ...
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
-        """The last files of a folder and its subfolders by name, in descending order.
+        """Return the last files of a folder and its subfolders by name, in descending order.
 
         Args:
             before: only names that sort before this one, the last of the previous call.
@@ -193,11 +193,11 @@ class BrainFiles(Protocol):
         ...
 
     def path(self, name: str) -> Path | None:
-        """The path of the file on disk; None where files are stored as rows."""
+        """Return the path of the file on disk; None if files are stored as rows."""
         ...
 
     def where(self, name: str) -> str:
-        """The name of the file in messages to people."""
+        """Return the name of the file in messages to people."""
         ...
 
 
@@ -205,7 +205,7 @@ class BrainFiles(Protocol):
 
 
 def note_former(transaction: WriteTransaction, files: BrainFiles, name: str) -> None:
-    """Note the content of a file that is about to change, the first time it does."""
+    """Note the content of a file before its first change in the transaction."""
     former = transaction.change.former
     key = (files.namespace, name)
     if former is None or key in former:
@@ -218,7 +218,7 @@ def note_former(transaction: WriteTransaction, files: BrainFiles, name: str) -> 
 def recording(
     files: BrainFiles, opened: AbstractContextManager[WriteTransaction]
 ) -> Iterator[WriteTransaction]:
-    """A transaction whose changes of ``files`` are recorded at the end of the block."""
+    """Run a transaction and record its changes of ``files`` at the end of the block."""
     with opened as transaction:
         notes = transaction.change
         if notes.former is None:
@@ -249,7 +249,7 @@ def _record_of(files: BrainFiles, notes: ChangeNotes) -> ChangeRecord | None:
 
 
 def _joined(earlier: bytes | None, edits: list[Edit]) -> list[Edit]:
-    """Edits merged with those that earlier transactions of the change recorded, from the first content to the last."""
+    """Merge edits with those that earlier transactions of the change recorded, from the first content to the last."""
     if earlier is None:
         return edits
     try:
@@ -279,32 +279,32 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
     events.append(line)
 
 
-# --- names and places -------------------------------------------------------------------------------------
+# --- names and paths --------------------------------------------------------------------------------------
 
 
 def own_lines(namespace: str, journal: bytes) -> bytes:
-    """The complete lines of a journal that belong to a namespace."""
+    """Return the complete lines of a journal that belong to a namespace."""
     lines = journal.splitlines(keepends=True)
     return b"".join(line for line in lines if namespace_in(line, "ns") == namespace and line.endswith(b"\n"))
 
 
 def namespace_in(line: bytes, key: str) -> str | None:
-    """The namespace under this key of a line of JSON; None if there is none."""
-    named = (parse_event(line) or {}).get(key)
-    return named if isinstance(named, str) else None
+    """Return the namespace under this key of a line of JSON; None if there is none."""
+    namespace = (parse_event(line) or {}).get(key)
+    return namespace if isinstance(namespace, str) else None
 
 
 _RUN_START = re.compile(rb'\{"kind": "start", "format": \d{1,9}, "namespace": "([^"\\]{1,2000})"')
 
 
 def namespace_of_run(line: bytes) -> str | None:
-    """The namespace that the first line of a recorded run names, even if the line is torn; None if it names none."""
+    """Return the namespace in the first line of a recorded run, even if the line is torn; None if it has none."""
     torn = _RUN_START.match(line)
     return namespace_in(line, "namespace") or (torn[1].decode("utf-8", "replace") if torn else None)
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a file if it is safe and in a folder of a brain; else raises InputError."""
+    """Return the name if it is safe and in a folder of a brain; otherwise raises InputError."""
     parts = name.split("/")
     if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts) or not (
         parts[0] in FOLDERS or "/".join(parts[:2]) in FOLDERS
@@ -314,13 +314,13 @@ def checked_name(name: str) -> str:
 
 
 def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
-    """Where a file of a namespace lies, relative to the brain folder.
+    """Return the path of a namespace's file, relative to the brain folder.
 
     Args:
         alone: the persona's files belong to this namespace and not to the whole brain (stores without a folder).
     """
     first, _, rest = name.partition("/")
-    own = "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}/"
+    folder = "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}/"
     if first == "archive":
         return f"memory/archive/continuum/{quote(namespace, safe='')}" + (f"/{rest}" if rest else "")
     if first == "index":
@@ -329,11 +329,11 @@ def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
         return f"memory/imports/{_slug(namespace)}.{rest.partition('.')[2]}" if rest else "memory/imports"
     if first in OF_STORE:
         return f"memory/{name}"
-    return name if first in OF_BRAIN and not alone else own + name
+    return name if first in OF_BRAIN and not alone else folder + name
 
 
 def _slug(namespace: str) -> str:
-    """A namespace as part of a file name: readable and unique. Ledgers have had such names from the beginning."""
+    """Return a namespace as part of a file name, readable and unique; ledgers have always had such names."""
     from hashlib import sha256  # OpenSSL: opening does not need it
 
     text = re.sub(r"[^A-Za-z0-9_-]+", "-", namespace.removeprefix("chunk-")).strip("-_")[:60]
@@ -342,7 +342,9 @@ def _slug(namespace: str) -> str:
 
 
 def name_at(place: str) -> tuple[str | None, str] | None:
-    """Namespace and name of the file at a place (the inverse of ``place_of``), or None if no such file can be there.
+    """Return namespace and name of the file at a path, or None if the path is not that of a brain file.
+
+    The inverse of ``place_of``.
 
     The namespace is None for the files that several namespaces share: ``log`` and ``trajectories``.
     """
@@ -356,7 +358,7 @@ def name_at(place: str) -> tuple[str | None, str] | None:
         namespace, parts = unquote(parts[3]), ["archive", *parts[4:]]
     elif parts[0] == "memory" and len(parts) > 2 and parts[1] in ("log", "trajectories"):
         namespace, parts = None, parts[1:]
-    if parts[0] == "log" and "/".join(parts) != JOURNAL:  # the audit log beside it is the store's own
+    if parts[0] == "log" and "/".join(parts) != JOURNAL:  # the audit log beside it belongs to the store
         return None
     try:
         if namespace is not None:
@@ -367,7 +369,7 @@ def name_at(place: str) -> tuple[str | None, str] | None:
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a log line; None if the line is torn or is not an object."""
+    """Return the JSON object of a log line; None if the line is torn or is not an object."""
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,8 @@
-"""Records what a transaction changed, so that it can be undone: chunks in the audit log, files in a change record.
+"""Records the changes of a transaction so that it can be undone: chunks in the audit log, files in a change record.
 
-Every line of the audit log about a change has the id of its transaction (``change``). Chunks are undone by
-their former versions and the archive. A transaction that changes other files of the brain also writes a change record
-with their former and new contents, in the same transaction (docs/spec/store-layout.md, Undo).
+Every event of the audit log about a change has the id of its transaction (``change``). Chunks are restored from
+their former versions and the archive. A transaction that changes other files of the brain also writes a change
+record with their former and new contents, in the same transaction (docs/spec/store-layout.md, Undo).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.records import ChunkRow
 
 TRANSITIONS = "archive/transitions"
-"""Records of changes of tier: kept until the archive is emptied."""
+"""Folder of the records of tier changes, which are kept until the archive is emptied."""
 UNDO = "archive/undo"
-"""Records of the latest other changes of files."""
+"""Folder of the records of the latest other file changes."""
 MOST_OFF = timedelta(hours=2)
-"""A clock that differs by more is taken as it is: what it is compared with may be wrong by years."""
+"""A clock that differs by more is used unchanged: its reference may itself be wrong by years."""
 
 
 def clock_fault(off: timedelta, than: str) -> str:
-    """What to say of a clock to which ``off`` would have to be added; empty if that is little."""
+    """Describe a clock that is off by ``off``; empty if that is little."""
     if abs(off) <= MOST_OFF:
         return ""
     hours = round(abs(off) / timedelta(hours=1))
@@ -42,8 +42,9 @@ class Edit(msgspec.Struct, kw_only=True):
     """Former and new content of one file, or of one block of it; None: it did not, or does not, exist.
 
     Attributes:
-        after_block: the block before this block (None: it is the first), so that it can be put back in its place.
-        glue: line end that had to be added to the text before it.
+        after_block: the block before this block (None: it is the first), so that it can be restored to its
+            position.
+        glue: line ending that was added to the text before it.
         base64: whether the contents are base64, since the file is not UTF-8.
     """
 
@@ -58,7 +59,7 @@ class Edit(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of_file(cls, file: str, before: bytes | None, after: bytes | None) -> Edit:
-        """The edit of a whole file."""
+        """Return the edit of a whole file."""
         try:
             return cls(
                 file=file,
@@ -73,22 +74,22 @@ class Edit(msgspec.Struct, kw_only=True):
             return cls(file=file, before=texts[0], after=texts[1], base64=True)
 
     def reversed(self) -> Edit:
-        """The edit that undoes this one."""
+        """Return the edit that undoes this one."""
         return msgspec.structs.replace(self, before=self.after, after=self.before)
 
     def data(self, text: str | None) -> bytes | None:
-        """The bytes of ``before`` or ``after``."""
+        """Return the bytes of ``before`` or ``after``."""
         if text is None:
             return None
         return binascii.a2b_base64(text) if self.base64 else text.encode("utf-8")
 
 
 class ChangeRecord(msgspec.Struct, kw_only=True):
-    """One change of files with its reason.
+    """One change of brain files with its reason.
 
     Attributes:
         id: id of the transaction.
-        entry: what was changed, for people: a file, or the key of a tiered memory.
+        entry: the changed item in readable form: a file, or the key of a tiered memory.
         keep: whether it is a change of tier, whose record is kept.
     """
 
@@ -104,7 +105,7 @@ class ChangeRecord(msgspec.Struct, kw_only=True):
 
     @property
     def file(self) -> str:
-        """Where the record is stored."""
+        """The name of the record's file."""
         return f"{TRANSITIONS if self.keep else UNDO}/{self.id}.json"
 
 
@@ -115,7 +116,7 @@ class ChangeNotes(msgspec.Struct):
         id: id of the transaction; ids sort by time.
         undoes: id of the change that it undoes.
         former: former contents of the files that it changes, by namespace and name; None: not recorded.
-        record: the change record, if the caller makes it.
+        record: the change record, if the caller provides it.
         continues: whether earlier transactions of the same id belong to the same change.
     """
 
@@ -127,7 +128,7 @@ class ChangeNotes(msgspec.Struct):
 
 
 def name_namespaces(events: Sequence[dict[str, Any]]) -> None:
-    """Name in the lines of one transaction every namespace that it changed, if there are several."""
+    """If a transaction changed several namespaces, name all of them in each of its audit events."""
     names = sorted({str(event["ns"]) for event in events})
     if len(names) > 1:
         for event in events:
@@ -135,24 +136,24 @@ def name_namespaces(events: Sequence[dict[str, Any]]) -> None:
 
 
 def utc_now() -> datetime:
-    """The present time."""
+    """Return the current time."""
     return datetime.now(UTC)
 
 
 class WriteTransaction(Protocol):
-    """Writes that appear together or not at all; see ``Backend.transaction`` and ``BrainFiles.transaction``."""
+    """Writes that become visible together or not at all; see ``Backend.transaction`` and ``BrainFiles.transaction``."""
 
     events: list[dict[str, Any]]
-    """Lines for the audit log, written once the transaction has been committed."""
+    """Events for the audit log, written once the transaction has been committed."""
     change: ChangeNotes
-    """Its id, and what is recorded about it."""
+    """The id of the change, and the notes for its record."""
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
-        """Write a chunk, new or changed; the former version is kept unless ``keep_version`` is False."""
+        """Write a new or changed chunk; the former version is kept unless ``keep_version`` is False."""
         ...
 
     def expect(self, chunks: Sequence[Chunk]) -> set[str]:
-        """Announce new chunks that are about to be put, so that the queries for all of them are made at once.
+        """Announce new chunks that are about to be put, so that the queries for all of them are sent together.
 
         Returns:
             Those of their conversations that have no chunk yet.
@@ -160,13 +161,13 @@ class WriteTransaction(Protocol):
         ...
 
     def keep(self, chunk: Chunk) -> None:
-        """Store a former version of a chunk as it is, replacing one of the same revision."""
+        """Store a former version of a chunk unchanged, replacing one of the same revision."""
         ...
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
-        """Archive or restore a chunk as it is."""
+        """Archive or restore a chunk unchanged."""
         ...
 
     def erase(self, row: ChunkRow) -> None:
-        """Remove a chunk for good, its versions included."""
+        """Delete a chunk permanently, including its versions."""
         ...

@@ -44,14 +44,14 @@ _logger = logger("rlm_mem.store")
 
 
 def init_storage(base_path: str | Path) -> ChunkStore:
-    """Make the folders of a store and open it."""
+    """Create the folders of a store and open it."""
     return ChunkStore(base_path)
 
 
 def open_store(
     place: Path | str, *, namespace: str | None = None, read_only: bool = False, actor: str | None = None
 ) -> ChunkStore:
-    """Open the store of a brain folder (a Path) or of a database (its DSN as text), with the settings of that place."""
+    """Open the store of a brain folder (a Path) or of a database (its DSN as text), with the settings found there."""
     folder = place if isinstance(place, str) else place / "memory"
     return ChunkStore(
         folder, config=Config.load(place), namespace=namespace, read_only=read_only, actor=actor
@@ -63,7 +63,7 @@ def _log_secrets(chunk_id: str, screened: Screened) -> None:
 
 
 class ChunkStore(ChunkReader):
-    """The chunks of one namespace, to read and to write; the arguments are those of ChunkReader."""
+    """Read and write access to the chunks of one namespace; the arguments are those of ChunkReader."""
 
     on_secret: Callable[[str, Screened], None] = staticmethod(_log_secrets)
     """Called with a chunk id and the secrets found in its content; by default writes them to the log."""
@@ -79,14 +79,14 @@ class ChunkStore(ChunkReader):
     # --- queries before a chunk is written ----------------------------------------------------------------
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None:
-        """The newest chunk with this content in this conversation, if any (docs/spec/operations.md, Duplicates)."""
+        """Return the newest chunk with this content in this conversation (docs/spec/operations.md, Duplicates)."""
         same = self.backend.queries.with_hash(
             self.namespace, content_hash(check_content(content)), conversation_id
         )
         return same if same is not None and self.exists(same) else None
 
     def find_normalised(self, content: str, limit: int = 10) -> list[str]:
-        """Chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""
+        """Return chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""
         digest = normalised_hash(check_content(content))
         return self.backend.queries.with_normalised_hash(self.namespace, digest, limit)
 
@@ -100,11 +100,11 @@ class ChunkStore(ChunkReader):
         newest_first: bool = False,
         alone: tuple[str, str, str] | None = None,
     ) -> list[tuple[str, float, int]]:
-        """Ids with their places (time in epoch seconds, insertion) from ``start`` to ``end``, both included.
+        """Return ids with their positions (epoch seconds, insertion number) from ``start`` to ``end``, both included.
 
         Args:
-            alone: (origin, source, time): of these, only chunks without a conversation with this origin and source that
-                are shown at this time.
+            alone: (origin, source, time): only chunks without a conversation, with this origin and source, that are
+                visible at this time.
         """
         first = None if start is None else start.timestamp()
         last = None if end is None else end.timestamp() + 1e-6
@@ -142,26 +142,26 @@ class ChunkStore(ChunkReader):
         expires: str | date | None = None,
         ttl: Ttl | None = None,
     ) -> Chunk:
-        """Create and store a chunk; takes every documented form of its arguments (docs/spec/decisions.md, 13).
+        """Create and store a chunk; accepts every documented form of its arguments (docs/spec/decisions.md, 13).
 
         Args:
             content: the text, at most ``store.max_content_bytes`` bytes.
             chunk_type: preference, fact, pattern, decision, note (default) or a registered type; also ``type``.
-            metadata: known fields and any others, which are kept in ``metadata.extra``. A text in this
-                place is taken as the conversation id.
-            links: link objects or dicts with target_id, type, strength (0-1), reasoning, to chunks that exist. A
-                whole number in this place is taken as the number of tokens.
+            metadata: known fields and any others, which are stored in ``metadata.extra``. A text in this position
+                is the conversation id.
+            links: link objects or dicts with target_id, type, strength (0-1), reasoning, to existing chunks. An
+                integer in this position is the number of tokens.
             tags: words; a single text is one tag.
             confidence: 0-1; default 0.7.
-            tokens: o200k tokens; counted when not given.
-            occurred_at: when it was said or happened, if that is not now.
-            valid_from, valid_to: the period for which it holds.
-            chunk_id: an id to keep (imports); generated when not given.
+            tokens: o200k tokens; counted if omitted.
+            occurred_at: when it was said or happened, if not now.
+            valid_from, valid_to: the period of its validity.
+            chunk_id: an id to keep (imports); generated if omitted.
             namespace: another namespace than the store's own.
             secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``,
                 in content, metadata, tags and links; None: ``config.secrets.action``.
-            on_secret: called with what was found, if anything.
-            origin: how it came: person, agent, tool, import or web; None: derived from ``source``.
+            on_secret: called with the secrets found, if any.
+            origin: where it came from: person, agent, tool, import or web; None: derived from ``source``.
             trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
             expires, ttl: when reads stop returning it: a time, or how long it is kept (seconds, ``30d``); not both.
 
@@ -169,7 +169,7 @@ class ChunkStore(ChunkReader):
             The stored chunk.
 
         Raises:
-            InvalidChunk, InvalidLink, InvalidChunkId: the input is at fault (all are ValueError).
+            InvalidChunk, InvalidLink, InvalidChunkId: the input is invalid (all are ValueError).
             StorageError: it could not be written; nothing was changed.
         """
         content, found = self._screened(content, secrets)
@@ -198,7 +198,7 @@ class ChunkStore(ChunkReader):
         if isinstance(links, int) and not isinstance(links, bool):
             given.append(("tokens", links))
             links = None
-        # Everything is checked before the lock is taken, so that bad input makes nobody wait.
+        # Everything is checked before the lock is taken, so that invalid input blocks nobody.
         fields, extra = core.given_fields(metadata, given)
         chunk = self.draft(content, fields, extra, chunk_id=chunk_id, namespace=namespace)
         chunk.links = core.check_links(links, self.types, chunk.metadata.modified_at, chunk.id)
@@ -216,7 +216,7 @@ class ChunkStore(ChunkReader):
         chunk_id: str | None = None,
         namespace: str | None = None,
     ) -> Chunk:
-        """A chunk without links that is not stored yet; its tokens are counted unless given.
+        """Return a chunk without links that is not stored yet; its tokens are counted unless given.
 
         Args:
             fields, extra: as ``writer.given_fields`` returns them.
@@ -225,7 +225,7 @@ class ChunkStore(ChunkReader):
         Raises:
             InvalidChunk: the content or the id is invalid, or the type is unknown or needs fields that are missing.
         """
-        place = self.namespace if namespace is None else self._other(namespace)
+        place = self.namespace if namespace is None else self._checked_namespace(namespace)
         how = fields.get("origin") or ORIGIN_OF_SOURCE[fields.get("source", "interaction")]
         levels = self.trust_levels if place == self.namespace else self.config.trust.levels(place)
         level = fields.get("trust") or levels[how]
@@ -249,12 +249,12 @@ class ChunkStore(ChunkReader):
         )
 
     def add(self, chunk: Chunk) -> Chunk:
-        """Store a draft whose text was screened for secrets and whose links lead to chunks that exist."""
+        """Store a draft whose text was screened for secrets and whose links lead to existing chunks."""
         self._written.set()
         return self._writer.add(chunk)
 
     def _screened(self, content: Any, action: SecretAction | None) -> tuple[Any, list[Screened]]:
-        """The text with secrets handled, and what was found; a value that is not text is refused later."""
+        """Return the text with secrets handled, and the secrets found; a value that is not text is refused later."""
         if not isinstance(content, str):
             return content, []
         seen = language.screen(content, self.config.secrets, action)
@@ -276,7 +276,7 @@ class ChunkStore(ChunkReader):
                 on_secret(together)
 
     def adopt(self, chunk: Chunk, *, archived: bool = False, secrets: SecretAction | None = None) -> Chunk:
-        """Write a complete chunk as it is: id, namespace, revision, times, access count and links (for imports).
+        """Store a complete chunk unchanged: id, namespace, revision, times, access count and links (for imports).
 
         A chunk with this id in this namespace is replaced; its former version is kept. Links may lead to chunks that
         do not exist yet, and types need not be registered.
@@ -285,7 +285,7 @@ class ChunkStore(ChunkReader):
             InvalidChunk, InvalidLink: a field does not validate, or the id belongs to another namespace.
             NamespaceError: this store is confined to another namespace.
         """
-        self._other(chunk.namespace)
+        self._checked_namespace(chunk.namespace)
         check_flag(archived, "archived")
         chunk, found = core.screened_chunk(chunk, self.config.secrets, secrets)
         checked = core.check_complete(chunk, max_bytes=self.config.store.max_content_bytes)
@@ -295,15 +295,15 @@ class ChunkStore(ChunkReader):
         return checked
 
     def agree(self, namespace: str, newer_id: str, older_id: str) -> bool:
-        """Record in both chunks a replacement that only one of them names; returns whether anything was changed.
+        """Record in both chunks a replacement that only one of them names; return whether anything was changed.
 
         Does nothing if one of them does not exist, they are the same, or another chunk replaced the older one.
 
         Raises:
-            InvalidLink: the older one replaces the newer one, directly or by way of others.
+            InvalidLink: the older one replaces the newer one, directly or indirectly.
             NamespaceError: this store is confined to another namespace.
         """
-        self._other(namespace)
+        self._checked_namespace(namespace)
         self._written.set()
         return self._writer.agree(namespace, newer_id, older_id)
 
@@ -324,11 +324,11 @@ class ChunkStore(ChunkReader):
         """Change a chunk: metadata merges, links and tags replace; the former version is kept.
 
         Args:
-            expected_revision: refuse with ConflictError if the chunk has another revision by now.
+            expected_revision: raise ConflictError if the chunk has another revision.
             secrets, on_secret: as in create_chunk.
 
         Returns:
-            The chunk as it is now, or None where there is none. Nothing is written if nothing differs.
+            The updated chunk, or None if there is none. Nothing is written if nothing differs.
         """
         content, found = self._screened(content, secrets)
         (metadata, tags, links), more = self._screened_fields((metadata, tags, links), secrets)
@@ -355,38 +355,38 @@ class ChunkStore(ChunkReader):
         return changed
 
     def delete_chunk(self, chunk_id: str, permanent: bool = False) -> bool:
-        """Move a chunk to the archive, or remove it for good with its versions and the links to it.
+        """Move a chunk to the archive, or delete it permanently with its versions and the links to it.
 
         Returns:
-            False where there is no such chunk (a permanent delete also finds archived ones).
+            False if there is no such chunk (a permanent delete also finds archived ones).
         """
         for_good = check_flag(permanent, "permanent")
         self._written.set()
         return self._writer.erase(chunk_id) if for_good else self._writer.archive(chunk_id)
 
     def settle(self, chunk_id: str) -> None:
-        """After an undo, make a chunk's replacements consistent with the chunks at their other ends."""
+        """Make a chunk's replacements consistent with the chunks at their other ends, after an undo."""
         self._writer.settle(chunk_id)
 
     def restore_chunk(self, chunk_id: str) -> Chunk | None:
-        """Restore a soft-deleted chunk as it was; None if it is not in the archive."""
+        """Restore an archived chunk unchanged; None if it is not in the archive."""
         self._written.set()
         return self._writer.restore(chunk_id)
 
     def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None:
-        """Bring back a former version as a new revision; by default the one before the present.
+        """Restore a former version as a new revision; by default the one before the present.
 
-        Nothing is lost: the state that is undone becomes a former version itself. Of a new chunk without a former
-        version, only what it replaced is taken back.
+        Nothing is lost: the undone state becomes a former version itself. For a new chunk without a former version,
+        only its replacements of other chunks are reverted.
 
         Returns:
-            The chunk as it is now, or None where there is no such chunk or version, and nothing that it replaced.
+            The chunk as it is now, or None if there is no such chunk or version, and no replacement to revert.
         """
         self._written.set()
         return self._writer.undo(chunk_id, to_revision)
 
     def note_repetition(self, chunk_id: str) -> None:
-        """Record that a chunk was said again: in the audit log, and as a read."""
+        """Record that a chunk's statement was repeated: in the audit log, and as a read."""
         self.backend.count_read(self.namespace, check_chunk_id(chunk_id), format_time(self.clock()))
         self.record_event("repeat", [chunk_id])
 
@@ -419,7 +419,7 @@ class ChunkStore(ChunkReader):
             made.metadata.extra["quarantine"] = {
                 "trust": chunk.metadata.trust,
                 "reason": screened,
-                "at": self._present(),
+                "at": self._now(),
                 "by": self.actor,
             }
             made.metadata.trust = "quarantined"
@@ -445,7 +445,7 @@ class ChunkStore(ChunkReader):
         if trust is not None and check_trust(trust) == "quarantined":
             raise InvalidChunk("release needs a level above quarantined: untrusted, ordinary or trusted")
 
-        def let_out(chunk: Chunk) -> Chunk:
+        def make_visible(chunk: Chunk) -> Chunk:
             if chunk.metadata.trust != "quarantined":
                 raise ConflictError(
                     f"{chunk_id} is not in quarantine", hint="rlm-mem review list shows quarantined chunks"
@@ -457,7 +457,7 @@ class ChunkStore(ChunkReader):
             made.metadata.trust = trust or str(known)
             return made
 
-        return self._quarantine_change(chunk_id, let_out, "release")
+        return self._quarantine_change(chunk_id, make_visible, "release")
 
     def _quarantine_change(self, chunk_id: str, revise: Callable[[Chunk], Chunk], op: str) -> Chunk:
         self._written.set()
@@ -467,16 +467,16 @@ class ChunkStore(ChunkReader):
         return made
 
     def sweep(self, limit: int = 10_000) -> list[str]:
-        """Archive or erase expired chunks, depending on the setting ``trust.expired``; returns their ids.
+        """Archive or erase expired chunks, depending on the setting ``trust.expired``; return their ids.
 
-        Reads do not return expired chunks in any case.
+        Reads never return expired chunks, swept or not.
         """
-        gone = self.expired(limit)
-        for start in range(0, len(gone), _LOT):
+        expired = self.expired(limit)
+        for start in range(0, len(expired), _LOT):
             with self.batch():
-                for chunk_id in gone[start : start + _LOT]:
+                for chunk_id in expired[start : start + _LOT]:
                     self.delete_chunk(chunk_id, permanent=self.config.trust.expired == "erase")
-        return gone
+        return expired
 
     # --- links ------------------------------------------------------------------------------------------
 
@@ -502,14 +502,14 @@ class ChunkStore(ChunkReader):
     def supersede(
         self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
     ) -> Chunk:
-        """Let one chunk replace another, in one transaction that ``undo`` reverts.
+        """Replace one chunk by another, in one transaction that ``undo`` reverts.
 
-        The older chunk gets ``superseded_by``, and as ``valid_to`` the time of the newer one, or its own earlier end.
-        The newer chunk gets a link ``supersedes`` with the reason and, as its strength, the confidence.
+        The older chunk gets ``superseded_by``, and ``valid_to`` is set to the time of the newer one unless it ends
+        earlier. The newer chunk gets a link ``supersedes`` with the reason and, as its strength, the confidence.
 
         Args:
-            old_id: the chunk that does not hold any more.
-            new_id: the chunk that holds instead.
+            old_id: the chunk that is replaced.
+            new_id: the chunk that replaces it.
             reason: why, for people and models.
             confidence: 0-1, how sure the replacement is.
 
@@ -529,7 +529,7 @@ class ChunkStore(ChunkReader):
             return self.get_many([old_id])[old_id]
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
-        """Remove links from one chunk to another (of one type, or all); returns how many."""
+        """Remove links from one chunk to another (of one type, or all); return how many."""
         self._written.set()
         return self._writer.remove_link(source_id, target_id, link_type)
 
@@ -537,17 +537,17 @@ class ChunkStore(ChunkReader):
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[ChunkStore]:
-        """Group writes into one commit: all of them appear, or, if the block raises, none."""
+        """Group writes into one commit: all of them become visible, or none if the block raises."""
         with self.backend.transaction(self.namespace):
             yield self
 
     def checkpoint(self) -> dict[str, Any]:
-        """Fold access counts into the files and write the three JSON views."""
+        """Write access counts to the chunk files, and write the three JSON views."""
         return self.backend.checkpoint()
 
     @observed("sync")
     def sync(self, full: bool = False) -> SyncReport:
-        """Notice files changed by hand or by git; ``full`` looks at every file (edits in place included)."""
+        """Index files changed by hand or by git; ``full`` checks every file, including edits in place."""
         return self.backend.sync(full=check_flag(full, "full"))
 
     @observed("rebuild")

@@ -1,4 +1,4 @@
-"""Circles of links that express an order: refused when a link is written, found by a check."""
+"""Cycles of links that express an order: refused when a link is written, reported by a check."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rlm_mem.errors import InvalidLink
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-#: Link types that express an order (of time, derivation or replacement), which a circle contradicts. The others (shared
-#: tags, same conversation, similarity) are symmetric by nature.
+#: Link types that express an order (of time, derivation or replacement), which a cycle contradicts. The others
+#: (shared tags, same conversation, similarity) are symmetric.
 ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)
 MAX_CYCLE_DEPTH = 64
-_SHOWN = 8
-"""Most chunks named in the error message."""
+_MAX_SHOWN = 8
+"""Maximum number of chunks named in the error message."""
 
 
 def refuse_circles(
     former: Chunk | None, updated: Chunk, read: Callable[[Sequence[str]], Mapping[str, Chunk]]
 ) -> None:
-    """Refuse an ordered link of ``updated`` that ``former`` lacks and that closes a circle of up to 64 chunks.
+    """Refuse an ordered link of ``updated`` that ``former`` lacks and that closes a cycle of up to 64 chunks.
 
-    Replacements have a rule of their own (``succession.ended``).
+    Replacements have a separate rule (``succession.ended``).
 
     Args:
         read: returns those of the chunks with these ids that exist.
@@ -56,11 +56,11 @@ def refuse_circles(
 
 
 def _shown(closed_at: str, came_from: Mapping[str, str]) -> str:
-    """A circle as text, which begins and ends with the chunk that closes it."""
+    """Format a cycle as text, which begins and ends with the chunk that closes it."""
     trail = [closed_at, came_from[closed_at]]
     while trail[-1] != closed_at:
         trail.append(came_from[trail[-1]])
     trail.reverse()
-    if len(trail) > _SHOWN:
-        trail[_SHOWN // 2 : -_SHOWN // 2] = [f"{len(trail) - _SHOWN} more"]
+    if len(trail) > _MAX_SHOWN:
+        trail[_MAX_SHOWN // 2 : -_MAX_SHOWN // 2] = [f"{len(trail) - _MAX_SHOWN} more"]
     return " → ".join(trail)

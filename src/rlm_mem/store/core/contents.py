@@ -1,8 +1,8 @@
-"""Reads the contents of a namespace in order from one store and writes them into another.
+"""Reads and writes the contents of a namespace, for copies, database backups, exports and imports.
 
-Copies, backups of databases, exports and imports read with ``NamespaceReader`` and write with ``NamespaceWriter``. Both
-leave out derived data. A chunk is written with its former versions in one transaction, and what exists already is not
-written again, so an interrupted operation can be repeated and then adds what is missing.
+``NamespaceReader`` and ``NamespaceWriter`` leave out derived data. A chunk is written with its former versions in
+one transaction, and existing items are not written again, so an interrupted operation can be repeated and then adds
+the missing items.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EVENTS = 1_000
 
 
 class NamespaceReader:
-    """Chunks, former versions, audit log and other files of one namespace.
+    """Reads chunks, former versions, audit log and brain files of one namespace.
 
     Args:
         store: open, on any namespace of its backend.
@@ -44,62 +44,62 @@ class NamespaceReader:
         self._backend = store.backend
 
     def count(self) -> int:
-        """How many chunks there are, active and archived."""
+        """Return the number of chunks, active and archived."""
         stats = self._backend.queries.stats(self.namespace)
         return int(stats["chunk_count"]) + int(stats["archived_count"])
 
     def pages(self) -> Iterator[list[ChunkState]]:
-        """The states of all chunks, in the order in which they were stored, some hundreds at a time."""
+        """Yield the states of all chunks, in order of insertion, a page at a time."""
         after = 0
         while page := self._backend.queries.states(self.namespace, after, _PAGE):
             yield page
             after = page[-1].doc
 
     def states(self, ids: Sequence[str]) -> dict[str, ChunkState]:
-        """The states of the chunks that exist, by id."""
+        """Return the states of the chunks that exist, by id."""
         return {one.id: one for one in self._backend.queries.states(self.namespace, 0, len(ids), ids=ids)}
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        """The chunks that can be read, active or archived, by id."""
+        """Return the chunks that can be read, active or archived, by id."""
         return self._backend.chunks(self.namespace, ids, status=None)
 
     def former(self, chunk_id: str, below: int = ANY_REVISION) -> list[Chunk]:
-        """The former versions of a chunk with a revision under ``below``, oldest first."""
+        """Return the former versions of a chunk with a revision below ``below``, oldest first."""
         if below <= 1:
             return []
         return [one.chunk for one in self._backend.former_versions(self.namespace, chunk_id, below=below)]
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """The lines of the audit log, oldest first, each with its namespace."""
+        """Yield the events of the audit log, oldest first, each with its namespace."""
         found = self._backend.read_events(namespace=self.namespace, since=None, op=None, chunk_id=None)
         return ({**event, "ns": self.namespace} for event in found)
 
     def file_names(self, runs: Runs | None = None) -> list[str]:
-        """The names of all files other than chunks; ``runs`` as ``BrainFiles.everything`` takes them."""
+        """Return the names of all brain files; ``runs`` as in ``BrainFiles.everything``."""
         return self.stored.everything(self.stored.runs() if runs is None else runs)
 
     def file(self, name: str) -> bytes | None:
-        """The data of a file; of the journal, which all namespaces of a brain folder share, only this one's lines."""
+        """Return the content of a file; of the journal shared by a brain folder, only this namespace's lines."""
         data = self.stored.read(name)
         return data if data is None or name != JOURNAL else own_lines(self.namespace, data)
 
 
 class NamespaceWriter(NamespaceReader):
-    """Adds to a namespace what it does not contain yet."""
+    """Adds missing contents to a namespace."""
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Writes inside it appear together at its end, or not at all."""
+        """Open a transaction whose writes become visible together at its end, or not at all."""
         return self._backend.transaction(self.namespace)
 
     def put(self, chunk: Chunk, status: int, former: Sequence[Chunk] = ()) -> None:
-        """Write a chunk as it is, with its former versions."""
+        """Write a chunk unchanged, with its former versions."""
         with self.transaction() as transaction:
             transaction.put(chunk, status=status, keep_version=False)
             for version in former:
                 transaction.keep(version)
 
     def lacks_version(self, former: Chunk) -> bool:
-        """Whether the chunk exists in a later revision but lacks this former version."""
+        """Return whether the chunk exists in a later revision but lacks this former version."""
         row = self._backend.find(self.namespace, former.id)
         if row is None or row.revision <= former.revision:
             return False
@@ -111,7 +111,7 @@ class NamespaceWriter(NamespaceReader):
             transaction.keep(former)
 
     def erase(self, chunk_id: str) -> bool:
-        """Remove a chunk with its former versions; False if there is none."""
+        """Delete a chunk with its former versions; False if there is none."""
         with self.transaction() as transaction:
             row = self._backend.find(self.namespace, chunk_id)
             if row is not None:
@@ -119,7 +119,7 @@ class NamespaceWriter(NamespaceReader):
         return row is not None
 
     def lacks_event(self, event: Mapping[str, Any]) -> bool:
-        """Whether a line is missing from the audit log; each call uses up one occurrence of the line."""
+        """Return whether an event is missing from the audit log; each call consumes one occurrence of the event."""
         digest = digest_of(event)
         self._logged[digest] -= 1
         return self._logged[digest] < 0
@@ -129,7 +129,7 @@ class NamespaceWriter(NamespaceReader):
         return Counter(map(digest_of, self.events()))
 
     def add_events(self, events: Iterable[dict[str, Any]]) -> int:
-        """Write lines of an audit log, some hundreds at a time; returns how many."""
+        """Append events to the audit log in batches; return how many."""
         events, count = iter(events), 0
         while lines := list(islice(events, _EVENTS)):
             self._backend.append_events(lines)
@@ -137,13 +137,13 @@ class NamespaceWriter(NamespaceReader):
         return count
 
     def missing_steps(self, journal: bytes) -> bytes:
-        """The lines of a journal whose steps are missing from the journal of this namespace."""
+        """Return the lines of a journal whose steps are missing from the journal of this namespace."""
         known = set(map(_step, (self.file(JOURNAL) or b"").splitlines()))
         return b"".join(line + b"\n" for line in journal.splitlines() if _step(line) not in known)
 
 
 def digest_of(event: Mapping[str, Any]) -> bytes:
-    """A hash of a line of an audit log, equal for equal lines."""
+    """Return a hash of an audit event, equal for equal events."""
     return hashlib.blake2b(msgspec.json.encode(event, order="sorted"), digest_size=16).digest()
 
 

@@ -1,8 +1,8 @@
-"""Copies a namespace from one store to another, files or database alike, resumably, and compares the two.
+"""Copies a namespace between stores, files or database alike, resumably, and compares the two.
 
 Everything is copied: active and archived chunks with their former versions, the audit log, and the brain's other files
-(tiered memories, traces, trajectories, personas). Chunks that the target has in the same state are skipped, so a copy
-that was interrupted, or that is repeated while the source is written to, only transfers what is missing.
+(tiered memories, traces, trajectories, personas). Chunks that the target has in the same state are skipped, so a
+copy that was interrupted, or is repeated while the source is written to, only transfers the missing ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.records import ChunkState
 
-_MOST_DIFFERENCES = 1_000
+_MAX_DIFFERENCES = 1_000
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Difference:
 
 @dataclass
 class CopyReport:
-    """What a copy did, in numbers.
+    """Counts of the items that a copy transferred.
 
-    ``skipped`` lists chunks that cannot be read in the source, ``kept_files`` files shared by the namespaces of a brain
-    folder (personas) that differ and were left as they are.
+    ``skipped`` lists chunks that cannot be read in the source, ``kept_files`` files shared by the namespaces of a
+    brain folder (personas) that differ and were not overwritten.
     """
 
     namespace: str
@@ -71,12 +71,12 @@ def copy_namespace(
     mirror: bool = False,
     progress: Progress | None = None,
 ) -> CopyReport:
-    """Copy everything of a namespace from one store into another.
+    """Copy everything in a namespace from one store to another.
 
     Args:
         source, target: open stores of any kind, bound to the same namespace.
         overwrite: replace chunks that the target has in another, not older state, and personas that differ.
-        mirror: also remove from the target what the source does not have.
+        mirror: also remove items from the target that the source does not have.
         progress: called with (chunks done, chunks in all).
 
     Raises:
@@ -95,34 +95,43 @@ def copy_namespace(
         if progress is not None:
             progress(min(done, total), total)
     if mirror:
-        report.removed += sum(writer.erase(chunk_id) for chunk_id in list(_strays(reader, writer)))
+        report.removed += sum(writer.erase(chunk_id) for chunk_id in list(_extra_ids(reader, writer)))
     report.events += writer.add_events(filter(writer.lacks_event, reader.events()))
     _copy_files(reader, writer, report, overwrite=overwrite, mirror=mirror)
     return report
 
 
 def compare(source: ChunkStore, target: ChunkStore, progress: Progress | None = None) -> list[Difference]:
-    """Read both namespaces completely and list the differences (at most 1,000; an empty list: equal).
+    """Read both namespaces completely and return the differences (at most 1,000; empty if equal).
 
     Access counts are not compared: reading changes them.
     """
     _check_pair(source, target)
-    here, there = NamespaceReader(source), NamespaceReader(target)
+    source_reader, target_reader = NamespaceReader(source), NamespaceReader(target)
     found: list[Difference] = []
-    total, done = here.count(), 0
-    for page in here.pages():
-        found += _page_differences(here, there, page)
+    total, done = source_reader.count(), 0
+    for page in source_reader.pages():
+        found += _page_differences(source_reader, target_reader, page)
         done += len(page)
         if progress is not None:
             progress(min(done, total), total)
-        if len(found) >= _MOST_DIFFERENCES:
-            return found[:_MOST_DIFFERENCES]
-    found += [Difference(chunk_id, "is only in the target") for chunk_id in _strays(here, there)]
-    mine, other = (sorted(map(digest_of, one.events())) for one in (here, there))
-    if mine != other:
-        found.append(Difference("audit log", f"{len(mine)} lines, {len(other)} in the target, or other ones"))
-    found += _file_differences(here, there)
-    return found[:_MOST_DIFFERENCES]
+        if len(found) >= _MAX_DIFFERENCES:
+            return found[:_MAX_DIFFERENCES]
+    found += [
+        Difference(chunk_id, "is only in the target") for chunk_id in _extra_ids(source_reader, target_reader)
+    ]
+    source_digests, target_digests = (
+        sorted(map(digest_of, one.events())) for one in (source_reader, target_reader)
+    )
+    if source_digests != target_digests:
+        found.append(
+            Difference(
+                "audit log",
+                f"{len(source_digests)} lines, {len(target_digests)} in the target, or other ones",
+            )
+        )
+    found += _file_differences(source_reader, target_reader)
+    return found[:_MAX_DIFFERENCES]
 
 
 def _check_pair(source: ChunkStore, target: ChunkStore) -> None:
@@ -144,10 +153,10 @@ def _same(one: ChunkState, other: ChunkState) -> bool:
     )  # fmt: skip
 
 
-def _older(there: ChunkState, state: ChunkState) -> bool:
-    """Whether the target may have a former state: an earlier revision, or the same one before it was archived."""
-    return there.revision < state.revision or (
-        (there.revision, there.content_hash, there.modified_at)
+def _older(existing: ChunkState, state: ChunkState) -> bool:
+    """Return whether the target may have a former state: an earlier revision, or the same one not yet archived."""
+    return existing.revision < state.revision or (
+        (existing.revision, existing.content_hash, existing.modified_at)
         == (state.revision, state.content_hash, state.modified_at)
     )
 
@@ -158,13 +167,13 @@ def _wanted(
     known = target.states([state.id for state in page])
     wanted = []
     for state in page:
-        there = known.get(state.id)
-        if there is not None and _same(state, there):
+        existing = known.get(state.id)
+        if existing is not None and _same(state, existing):
             report.already_there += 1
             continue
-        if there is not None and not overwrite and not _older(there, state):
+        if existing is not None and not overwrite and not _older(existing, state):
             raise ConflictError(
-                f"{state.id} differs in the target (revision {there.revision}, here {state.revision})",
+                f"{state.id} differs in the target (revision {existing.revision}, here {state.revision})",
                 hint="copy with overwrite to replace it, or into an empty namespace",
             )
         wanted.append(state)
@@ -191,7 +200,7 @@ def _copy_chunks(
             report.versions += len(former)
 
 
-def _strays(source: NamespaceReader, target: NamespaceReader) -> Iterator[str]:
+def _extra_ids(source: NamespaceReader, target: NamespaceReader) -> Iterator[str]:
     for page in target.pages():
         known = source.states([state.id for state in page])
         yield from (state.id for state in page if state.id not in known)
@@ -202,27 +211,29 @@ def _page_differences(
 ) -> Iterator[Difference]:
     ids = [state.id for state in page]
     known = target.states(ids)
-    mine, other = source.chunks(ids), target.chunks(ids)
+    source_chunks, target_chunks = source.chunks(ids), target.chunks(ids)
     for state in page:
         message = None
-        there, here, copy = known.get(state.id), mine.get(state.id), other.get(state.id)
-        if there is None:
+        target_state, source_chunk, target_chunk = (
+            known.get(state.id),
+            source_chunks.get(state.id),
+            target_chunks.get(state.id),
+        )
+        if target_state is None:
             message = "is missing in the target"
-        elif not _same(state, there):
-            message = (
-                f"has revision {state.revision}, in the target {there.revision}, or another status or time"
-            )
-        elif here is None or copy is None:
-            message = f"cannot be read in the {'source' if here is None else 'target'}"
-        elif _canonical(here) != _canonical(copy):
+        elif not _same(state, target_state):
+            message = f"has revision {state.revision}, in the target {target_state.revision}, or another status or time"
+        elif source_chunk is None or target_chunk is None:
+            message = f"cannot be read in the {'source' if source_chunk is None else 'target'}"
+        elif _canonical(source_chunk) != _canonical(target_chunk):
             message = "has other contents in the target"
-        elif _past(source, here) != _past(target, copy):
+        elif _former_versions(source, source_chunk) != _former_versions(target, target_chunk):
             message = "has other former versions in the target"
         if message is not None:
             yield Difference(state.id, message)
 
 
-def _past(store: NamespaceReader, chunk: Chunk) -> list[bytes]:
+def _former_versions(store: NamespaceReader, chunk: Chunk) -> list[bytes]:
     return [_canonical(former) for former in store.former(chunk.id, chunk.revision)]
 
 
@@ -232,7 +243,7 @@ def _canonical(chunk: Chunk) -> bytes:
     return encode_chunk(plain)
 
 
-# --- the brain's other files -----------------------------------------------------------------------------------------
+# --- brain files ------------------------------------------------------------------------------------------------
 
 
 def _copy_files(
@@ -240,38 +251,38 @@ def _copy_files(
 ) -> None:
     names = source.file_names()
     for name in names:
-        data, there = source.file(name), target.file(name)
-        if data is None or data == there:
+        data, target_data = source.file(name), target.file(name)
+        if data is None or data == target_data:
             continue
         if name == JOURNAL:
             missing = target.missing_steps(data)
             if not missing:
                 continue
             target.stored.append(name, missing)
-        elif there is not None and not overwrite and name.partition("/")[0] in OF_BRAIN:
-            report.kept_files.append(name)  # in a brain folder it belongs to other namespaces, too
+        elif target_data is not None and not overwrite and name.partition("/")[0] in OF_BRAIN:
+            report.kept_files.append(name)  # in a brain folder it also belongs to other namespaces
             continue
         else:
             target.stored.write(name, data)
         report.files += 1
     if mirror:
-        gone = set(target.file_names()).difference(names, {JOURNAL})
+        removed = set(target.file_names()).difference(names, {JOURNAL})
         report.removed += sum(
-            target.stored.remove(name) for name in gone if name.partition("/")[0] not in OF_BRAIN
+            target.stored.remove(name) for name in removed if name.partition("/")[0] not in OF_BRAIN
         )
 
 
 def _file_differences(source: NamespaceReader, target: NamespaceReader) -> Iterator[Difference]:
     shared = {name for name in target.file_names() if name.partition("/")[0] not in OF_BRAIN}
     for name in sorted(shared.union(source.file_names())):
-        here, there = source.file(name), target.file(name)
-        if (here or b"") != (there or b""):
-            missing = "the source" if here is None else "the target" if there is None else None
+        source_data, target_data = source.file(name), target.file(name)
+        if (source_data or b"") != (target_data or b""):
+            missing = "the source" if source_data is None else "the target" if target_data is None else None
             yield Difference(name, f"is not in {missing}" if missing else "has other contents in the target")
 
 
 def store_within(store: ChunkStore, namespace: str) -> ChunkStore:
-    """The same store on another namespace of its backend."""
+    """Return the same store on another namespace of its backend."""
     other = copy.copy(store)
     other.namespace = namespace
     return other
@@ -289,14 +300,14 @@ def back_up_copies(
     progress: Progress | None = None,
     source: str,
 ) -> BackupInfo:
-    """Back up namespaces by copying them into a brain folder, which is packed like any other.
+    """Back up namespaces by copying them to a brain folder, which is packed like any other.
 
-    A backup of a folder or of a database can therefore be restored into either.
+    A backup of a folder or of a database can therefore be restored to either.
 
     Args:
         store: open, on any of the namespaces.
         target: the new file.
-        snapshot: context within which all reads of a namespace show one moment.
+        snapshot: context in which all reads of a namespace are as of one moment.
         progress: called with (done, in all) of the chunks of each namespace, then of files.
         source: the kind of store, for the description.
 
@@ -323,7 +334,7 @@ def back_up_copies(
 
 
 def _refuse_shared_ids(store: ChunkStore, namespaces: Sequence[str]) -> None:
-    """Ids are unique within a namespace of a database, and within the whole of a folder."""
+    """Refuse namespaces that share a chunk id: ids are unique per namespace in a database, per store in a folder."""
     owner: dict[str, str] = {}
     for name in namespaces if len(namespaces) > 1 else ():
         for page in NamespaceReader(store, name).pages():

@@ -1,7 +1,7 @@
-"""Erases a person, a source or a namespace, with a report by which anybody can verify it.
+"""Erases a person, a source or a namespace, and returns a report with which the erasure can be verified.
 
-The order makes it safe to kill the process: derived data is erased first (files other than chunks, audit log, change
-records), then the chunks by which it is found, then the index. A second run continues; a mark in ``system/`` shows that
+The order makes it safe to kill the process: derived data is erased first (brain files, audit log, change records),
+then the chunks by which it is found, then the index. A second run continues; a marker in ``system/`` records that
 the index still has to be cleaned.
 """
 
@@ -39,35 +39,35 @@ _REMAINING = (
     "what models, logs of servers and other programs were given",
     "recent texts in the working memory of programs that have the memory open, until they end",
 )
-_LEFT = "[erased]"
+_PLACEHOLDER = "[erased]"
 _WINDOW = 32
 _STEP = 64
-_PER_CHUNK = 50
+_MAX_FINGERPRINTS = 50
 _LOT = 200
-_LONGEST = 200
-#: Stretches of content that JSON writes unchanged: no quote, backslash or control character.
+_MAX_NAME = 200
+#: Runs of content that JSON writes unchanged: no quote, backslash or control character.
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
-_NOTHING = "(?!)"
+_MATCHES_NOTHING = "(?!)"
 _RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports")
 
 
 class Fingerprint(msgspec.Struct, frozen=True, array_like=True):
-    """Of 32 bytes of erased content: sums to find places quickly, and a salted BLAKE2b hash to confirm them."""
+    """Fingerprint of 32 bytes of erased content: sums to find candidates, a salted BLAKE2b hash to confirm them."""
 
     sums: int
     hash: str
 
 
 class ErasureReport(msgspec.Struct, kw_only=True):
-    """What was erased, or would be, with the data needed to verify it; contains the name of what was erased.
+    """The result of an erasure or dry run, with the data needed to verify it; contains the erased name.
 
     Attributes:
         person, source, namespace: what was erased; the other two are None.
         dry_run: whether nothing was changed.
-        chunk_ids: chunks that were removed with their versions and links.
-        files: files other than chunks that were removed or rewritten, each after its namespace.
+        chunk_ids: chunks that were deleted with their versions and links.
+        files: brain files that were removed or rewritten, each after its namespace.
         events: number of lines of the audit log that were emptied.
-        remaining: places out of reach where erased content may still be.
+        remaining: locations out of reach that may still contain erased content.
         salt, fingerprints: salt of the hashes, and fingerprints of the content of the chunks.
     """
 
@@ -89,13 +89,13 @@ class ErasureReport(msgspec.Struct, kw_only=True):
         return f"would erase {what}" if self.dry_run else f"erased {what}"
 
 
-class _Needles:
-    """Finds a person or a source in text and bytes, and content by its fingerprints; a namespace by these alone."""
+class _Matcher:
+    """Searches text and bytes for the erased name (not that of a namespace) and for erased content."""
 
     def __init__(self, report: ErasureReport) -> None:
         self.report = report
         named = report.person if report.person is not None else report.source
-        pattern = _NOTHING if named is None else re.escape(named)
+        pattern = _MATCHES_NOTHING if named is None else re.escape(named)
         if report.person is not None:
             spaced = pattern.replace(r"\ ", r"\s+")
             pattern = rf"(?<!\w){spaced}(?!\w)"
@@ -106,14 +106,14 @@ class _Needles:
         self._sums = np.array(sorted(self._known), np.int64)
 
     def names(self, data: bytes) -> bool:
-        """Whether the person or the source is named, in UTF-8 or in the ASCII escapes of JSON."""
+        """Return whether the person or the source is named, in UTF-8 or in the ASCII escapes of JSON."""
         text = data.decode("utf-8", "replace")
         if self.pattern.search(text):
             return True
         return "\\u" in text and self.pattern.search(_unescaped(text)) is not None
 
     def places(self, data: bytes) -> Iterator[Fingerprint]:
-        """The fingerprints of erased content found anywhere in some bytes."""
+        """Yield the fingerprints of erased content found anywhere in some bytes."""
         if len(data) < _WINDOW or not len(self._sums):
             return
         sums = _sums(data)
@@ -123,7 +123,7 @@ class _Needles:
                 yield found
 
     def found(self, data: bytes) -> bool:
-        """Whether these bytes contain the name or erased content."""
+        """Return whether these bytes contain the name or erased content."""
         return self.names(data) or next(self.places(data), None) is not None
 
 
@@ -149,7 +149,7 @@ def _fingerprints(salt: str, content: str) -> list[Fingerprint]:
     for run in _PLAIN.finditer(content.encode("utf-8")):
         for start in range(run.start(), run.end() - _WINDOW + 1, _STEP):
             windows[content.encode("utf-8")[start : start + _WINDOW]] = None
-            if len(windows) >= _PER_CHUNK:
+            if len(windows) >= _MAX_FINGERPRINTS:
                 break
     return [Fingerprint(int(_sums(window)[0]), _hash(salt, window)) for window in windows]
 
@@ -166,31 +166,31 @@ def erase(
     dry_run: bool = True,
     progress: Progress | None = None,
 ) -> ErasureReport:
-    """Erase a person, or what came from a source, in every namespace that the store can access; or one namespace whole.
+    """Erase a person, or everything from a source, in all accessible namespaces of a store; or one whole namespace.
 
     Every chunk, active or archived, that names the person now or in a former version is removed, with its versions,
     links and terms; in other files the name is replaced or the record removed. A source is a conversation, a word of
-    ``source``, or a value of provenance such as a path (of a folder, with all below it). Of a namespace everything is
-    removed, and nothing elsewhere.
+    ``source``, or a value of provenance such as a path (of a folder, with all below it). For a namespace,
+    everything in it is removed, and nothing elsewhere.
 
     Args:
         person: the name, as a whole word in any case; at least two characters.
         source: the conversation, word or path, exactly.
-        namespace: its name, exactly; those below it stay.
+        namespace: its name, exactly; namespaces below it are not erased.
         dry_run: only report what would be erased.
-        progress: called with (chunks looked at, chunks in all).
+        progress: called with (chunks examined, chunks in all).
 
     Raises:
         InputError: not exactly one is given, or the name is too short, too long or not one line.
-        ConflictError: within a batch, unless it is a dry run: an erasure cannot be undone with the rest of it.
+        ConflictError: within a batch, unless it is a dry run: an erasure cannot be rolled back with the batch.
         StoreReadOnly, StorageError: the store cannot be written; a second run continues.
     """
-    named = _checked(person, source, namespace)
+    name_to_erase = _checked(person, source, namespace)
     check_function(progress, "progress")
     check_flag(dry_run, "dry_run")
     report = ErasureReport(
-        person=named if person is not None else None,
-        source=named if source is not None else None,
+        person=name_to_erase if person is not None else None,
+        source=name_to_erase if source is not None else None,
         namespace=namespace,
         at=format_time(store.clock()),
         dry_run=dry_run,
@@ -201,22 +201,22 @@ def erase(
     spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
     found = {name: _chosen(store, name, report, progress) for name in spaces if namespace in (None, name)}
     _keep_unique(store, spaces, found, report)
-    needles = _Needles(report)
+    needles = _Matcher(report)
     report.chunk_ids = [one for ids in found.values() for one in ids]
-    own = NamespaceReader(store)
-    pending = own.stored.exists(MARK)
+    store_reader = NamespaceReader(store)
+    pending = store_reader.stored.exists(MARK)
     if not dry_run:
         if store.backend.in_transaction:
             raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
-        own.stored.write(MARK, b"{}")
-    changed, runs = [], own.stored.runs()
+        store_reader.stored.write(MARK, b"{}")
+    changed, runs = [], store_reader.stored.runs()
     for name, ids in found.items():
-        gone = set(ids)
+        erased_ids = set(ids)
         reader = NamespaceReader(store, name)
         before = len(report.files) + report.events
-        _clean_files(reader, reader.file_names(runs), needles, gone, report)
+        _clean_files(reader, reader.file_names(runs), needles, erased_ids, report)
         report.events += store.backend.rewrite_events(
-            name, partial(_emptied, needles=needles, gone=gone), dry_run=dry_run
+            name, partial(_redacted_event, needles=needles, erased_ids=erased_ids), dry_run=dry_run
         )
         if ids or len(report.files) + report.events > before:
             changed.append(name)
@@ -226,20 +226,20 @@ def erase(
                 with store.backend.transaction(name):
                     for chunk_id in ids[start : start + _LOT]:
                         writer.erase(chunk_id)
-    _clean_files(own, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
+    _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
-            # Where a run before this one was killed, nothing says which namespaces it had changed.
+            # If an earlier run was killed, it is unknown which namespaces it had changed.
             touched = list(spaces) if pending else changed
             for name in touched:
                 _drop_undo_records(NamespaceReader(store, name), needles)
             store.backend.purge(touched)
-        own.stored.remove(MARK)
+        store_reader.stored.remove(MARK)
     return report
 
 
-def _drop_undo_records(reader: NamespaceReader, needles: _Needles) -> None:
-    """Remove records of the change that cleaned the files, since they have the former content."""
+def _drop_undo_records(reader: NamespaceReader, needles: _Matcher) -> None:
+    """Remove records of the change that cleaned the files, since they contain the former content."""
     for name in reader.stored.names(UNDO, recursive=True):
         data = reader.stored.read(name) or b""
         if needles.report.namespace == reader.namespace or needles.found(data):
@@ -253,16 +253,16 @@ def _checked(person: str | None, source: str | None, namespace: str | None) -> s
         return check_namespace(namespace)
     given = check_kind(source if person is None else person, str, "source" if person is None else "person")
     named = given if person is None else " ".join(one for one in given.split(" ") if one)
-    if not 2 <= len(named) <= _LONGEST or not named.isprintable() or not re.search(r"\w", named):
+    if not 2 <= len(named) <= _MAX_NAME or not named.isprintable() or not re.search(r"\w", named):
         raise InputError(
-            f"{named!r:.60} cannot be erased: give 2 to {_LONGEST} characters of one line with a letter or digit"
+            f"{named!r:.60} cannot be erased: give 2 to {_MAX_NAME} characters of one line with a letter or digit"
         )
     return named
 
 
 def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: Progress | None) -> list[str]:
-    """Ids of the chunks of a namespace to erase; adds their fingerprints to the report."""
-    reader, needles = NamespaceReader(store, namespace), _Needles(report)
+    """Return the ids of a namespace's chunks to erase; adds their fingerprints to the report."""
+    reader, needles = NamespaceReader(store, namespace), _Matcher(report)
     ids: list[str] = []
     prints: dict[Fingerprint, None] = dict.fromkeys(report.fingerprints)
     done, total = 0, reader.count()
@@ -281,7 +281,7 @@ def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: 
     return ids
 
 
-def _matches(chunk: Chunk, needles: _Needles, report: ErasureReport) -> bool:
+def _matches(chunk: Chunk, needles: _Matcher, report: ErasureReport) -> bool:
     if report.person is not None:
         return needles.names(encode_chunk(chunk))
     about, wanted = chunk.metadata, str(report.source)
@@ -297,13 +297,13 @@ def _matches(chunk: Chunk, needles: _Needles, report: ErasureReport) -> bool:
 def _keep_unique(
     store: ChunkStore, spaces: Iterable[str], found: dict[str, list[str]], report: ErasureReport
 ) -> None:
-    """Drop fingerprints of text that remaining chunks contain too: it is no trace of the erased ones."""
-    needles = _Needles(report)
+    """Drop fingerprints of text that remaining chunks also contain: it is no trace of the erased ones."""
+    needles = _Matcher(report)
     shared: set[Fingerprint] = set()
     for namespace in spaces:
-        reader, gone = NamespaceReader(store, namespace), set(found.get(namespace, ()))
+        reader, erased_ids = NamespaceReader(store, namespace), set(found.get(namespace, ()))
         for page in reader.pages():
-            for chunk in reader.chunks([state.id for state in page if state.id not in gone]).values():
+            for chunk in reader.chunks([state.id for state in page if state.id not in erased_ids]).values():
                 for one in [chunk, *reader.former(chunk.id, chunk.revision)]:
                     shared.update(needles.places(one.content.encode("utf-8")))
     report.fingerprints = [one for one in report.fingerprints if one not in shared]
@@ -312,61 +312,63 @@ def _keep_unique(
 def _clean_files(
     reader: NamespaceReader,
     names: list[str],
-    needles: _Needles,
-    gone: set[str],
+    needles: _Matcher,
+    erased_ids: set[str],
     report: ErasureReport,
 ) -> None:
     """Remove or redact files with the name or erased content, and records that mention erased chunks."""
     marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
-    whole = report.namespace is not None
-    in_folder = reader.stored.path("system") is not None  # where namespaces share some files
+    erase_all = report.namespace is not None
+    in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
     shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()
     for name in sorted(names, key=lambda one: one.startswith(UNDO)):
         data = reader.stored.read(name) if name != MARK else None
         if data is None:
             continue
         record = name.startswith(_RECORDS)
-        own = whole and not name.startswith(shared)
-        mentions = record and any(one.decode() in gone for one in marked.findall(data))
-        steps = own_lines(reader.namespace, data) if whole and name == JOURNAL else b""
-        if not (own or steps or mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
+        is_owned = erase_all and not name.startswith(shared)
+        mentions = record and any(one.decode() in erased_ids for one in marked.findall(data))
+        steps = own_lines(reader.namespace, data) if erase_all and name == JOURNAL else b""
+        if not (is_owned or steps or mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
             continue
-        named, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
-        report.files.append(f"{reader.namespace}: {'(a name that is erased)' if named else name}")
+        has_name, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
+        report.files.append(f"{reader.namespace}: {'(a name that is erased)' if has_name else name}")
         if report.dry_run:
             continue
-        # The rest of a recorded run would be no record, and without its first line belong to no namespace.
+        # The rest of a recorded run would not be a record, and without its first line would belong to no namespace.
         run = name.startswith("trajectories/")
-        if own or named or run or name.endswith(".json") or (record and not lines):
+        if is_owned or has_name or run or name.endswith(".json") or (record and not lines):
             reader.stored.remove(name)
         else:
             own_steps = set(steps.splitlines(keepends=True))
             data = b"".join(line for line in data.splitlines(keepends=True) if line not in own_steps)
-            reader.stored.write(name, _cleaned(data, needles, gone, by_line=lines))
+            reader.stored.write(name, _redacted(data, needles, erased_ids, by_line=lines))
 
 
-def _cleaned(data: bytes, needles: _Needles, gone: set[str], *, by_line: bool) -> bytes:
-    """The text without the name and erased content; ``by_line``: without every line that contains any."""
+def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: bool) -> bytes:
+    """Return the text without the name and erased content; ``by_line``: drop every line that contains any."""
     kept = []
     for line in data.splitlines(keepends=True):
         if by_line:
-            if needles.found(line) or any(one.encode() in line for one in gone):
+            if needles.found(line) or any(one.encode() in line for one in erased_ids):
                 continue
         elif needles.found(line):
-            line = needles.pattern.sub(_LEFT, line.decode("utf-8", "replace")).encode("utf-8")
+            line = needles.pattern.sub(_PLACEHOLDER, line.decode("utf-8", "replace")).encode("utf-8")
             if needles.found(line):
-                line = f"{_LEFT}\n".encode()
+                line = f"{_PLACEHOLDER}\n".encode()
         kept.append(line)
     return b"".join(kept)
 
 
-def _emptied(event: dict[str, Any], needles: _Needles, gone: set[str]) -> dict[str, Any] | None:
-    """A line of the audit log without its data about erased chunks; None: the line stays as it is."""
+def _redacted_event(event: dict[str, Any], needles: _Matcher, erased_ids: set[str]) -> dict[str, Any] | None:
+    """Return an audit event without its data about erased chunks; None: the event is unchanged."""
     ids = [one for one in (event.get("chunk_id"), *(event.get("chunk_ids") or ())) if isinstance(one, str)]
     if needles.report.namespace is not None:
         if event.get("erased") or event.get("op") == "erase":
             return None
-    elif not needles.found(msgspec.json.encode(event)) and (gone.isdisjoint(ids) or event.get("erased")):
+    elif not needles.found(msgspec.json.encode(event)) and (
+        erased_ids.isdisjoint(ids) or event.get("erased")
+    ):
         return None
     kept: dict[str, Any] = {
         "ts": event.get("ts"),
@@ -381,7 +383,7 @@ def _emptied(event: dict[str, Any], needles: _Needles, gone: set[str]) -> dict[s
 
 
 def read_report(data: bytes) -> ErasureReport:
-    """The report in a file; raises InputError."""
+    """Decode the report in a file; raises InputError."""
     try:
         return msgspec.json.decode(data, type=ErasureReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -391,14 +393,14 @@ def read_report(data: bytes) -> ErasureReport:
 
 
 def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
-    """The files or rows of the store whose bytes still contain the name or erased content; empty: none.
+    """Return the files or rows of the store whose bytes still contain the name or erased content; empty: none.
 
     Raises:
         InputError: the report does not name what was erased.
     """
     report = check_kind(report, ErasureReport, "report")
     _checked(report.person, report.source, report.namespace)
-    needles = _Needles(report)
+    needles = _Matcher(report)
     spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
     found: dict[str, None] = {}
     for where, data in store.backend.stored_bytes(list(spaces)):

@@ -1,6 +1,6 @@
-"""The few file operations that make up a write, each a function, so that faults can be injected at every boundary.
+"""The file operations of a write, each a function, so that tests can inject faults at every boundary.
 
-Unfinished files live in the store's ``.tmp`` folder, never among the chunks.
+Unfinished files are in the store's ``.tmp`` folder, never among the chunks.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}
-# Above this many files one whole-filesystem sync is cheaper than one fsync each (measured: 4 ms a file).
+# Above this number of files, one sync of the file system is cheaper than one fsync each (measured: 4 ms per file).
 _MANY = 4
 MOST_BYTES = 1 << 28
-"""Largest file of a chunk: six times ``store.max_content_bytes``, since JSON may escape each byte, and metadata."""
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opening a pipe would wait
+"""Maximum size of a chunk file: six times ``store.max_content_bytes``, since JSON may escape each byte, plus
+metadata."""
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opening a pipe would block
 _logger = logger("rlm_mem.store")
-_left_out: set[str] = set()  # paths that were logged: each look at their folder would log them again
-# Names of temporary files are never used again: they have the process, a word of this run, and a number.
-_RUN, _NUMBERS = os.urandom(4).hex(), count()
+_logged_paths: set[str] = set()  # paths already logged, so that repeated scans do not log them again
+# Names of temporary files are never reused: they contain the process id, a random run id, and a number.
+_RUN_ID, _NUMBERS = os.urandom(4).hex(), count()
 
 
 class Signature(Struct, frozen=True, gc=False):
-    """Shows whether a file changed without reading it; a rename always brings a new inode."""
+    """A value that changes whenever a file changes, obtained without reading it; a rename always brings a new inode."""
 
     size: int
     mtime_ns: int
@@ -46,11 +47,11 @@ class Signature(Struct, frozen=True, gc=False):
 
 
 NO_SIGNATURE = Signature(0, 0, 0)
-"""That of a file that cannot be looked at."""
+"""The signature of a file that cannot be examined."""
 
 
 def signature(path: StrPath) -> Signature | None:
-    """The signature of a file, or None where there is none, such as behind a link that leads to itself."""
+    """Return the signature of a file, or None if it does not exist, or is a link that leads to itself."""
     try:
         stat = os.stat(path)
     except FileNotFoundError:
@@ -63,30 +64,31 @@ def signature(path: StrPath) -> Signature | None:
 
 
 def is_unicode(path: StrPath) -> bool:
-    """Whether the last part of a path is Unicode text. Another one, as old archives leave, cannot be recorded: it is
-    logged.
+    """Return whether the last part of a path is Unicode text; others, as from old archives, are logged.
+
+    A name that is not Unicode cannot be recorded.
     """
-    whole = os.fspath(path)
-    name = os.path.basename(whole)  # noqa: PTH119 - mostly of a text
+    full_path = os.fspath(path)
+    name = os.path.basename(full_path)  # noqa: PTH119 - mostly of a text
     if name.isascii():
         return True
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        if whole not in _left_out:
-            _left_out.add(whole)
-            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(whole))
+        if full_path not in _logged_paths:
+            _logged_paths.add(full_path)
+            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(full_path))
         return False
     return True
 
 
 def shown_name(name: str) -> str:
-    r"""The name of a file as text: bytes that are none as ``\xNN``."""
+    r"""Return the name of a file as text, with undecodable bytes as ``\xNN``."""
     return name if name.isprintable() else ascii(os.fsencode(name))[2:-1]
 
 
 def is_json_file(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry of a folder is a visible file ``*.json``, or cannot be looked at."""
+    """Return whether an entry of a folder is a visible file ``*.json``, or cannot be examined."""
     if not entry.name.endswith(".json") or entry.name.startswith(".") or not is_unicode(entry.path):
         return False
     try:
@@ -96,9 +98,9 @@ def is_json_file(entry: os.DirEntry[str]) -> bool:
 
 
 def read_signed(path: StrPath) -> tuple[bytes, Signature]:
-    """The content of a file, and its signature when it was read; raises OSError, also for a pipe or a huge file."""
+    """Return the content and signature of a file; raises OSError, also for a pipe or a huge file."""
     descriptor = os.open(path, _READ)
-    # Without a buffer: a file that is read at once needs none, and making one takes longer than the reading.
+    # Unbuffered: a file that is read at once needs no buffer, and creating one takes longer than the reading.
     with open(descriptor, "rb", buffering=0) as handle:  # noqa: PTH123 - of a descriptor
         stat = os.fstat(descriptor)
         if not S_ISREG(stat.st_mode):
@@ -119,13 +121,14 @@ def names_below(
     left_out: Collection[str] = (),
     skipped: set[str] | None = None,
 ) -> Iterator[str]:
-    """Names of the files in a folder, unordered, without hidden files and folders; none if there is no such folder.
+    """Yield names of the files in a folder, unordered, without hidden files and folders; none if it does not exist.
 
     Args:
         before: prefix of every name.
         links: include symbolic links to files; those to folders are never followed.
         left_out: names of folders that are not entered.
-        skipped: receives, as they can be shown, names that are not Unicode text and (without ``links``) those of links.
+        skipped: receives, in displayable form, names that are not Unicode text and (without ``links``) those of
+            links.
 
     Raises:
         StorageError: a folder cannot be read.
@@ -153,7 +156,7 @@ def names_below(
 
 
 def translate(error: OSError, what: str) -> NoReturn:
-    """Raise the project's own exception for an operating system error; one that is the project's already stays."""
+    """Raise the project's own exception for an operating system error; a StorageError is raised unchanged."""
     if isinstance(error, StorageError):
         raise error
     reason = error.strerror or str(error)
@@ -179,10 +182,10 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        there = next(one for one in (path, *path.parents) if os.path.lexists(one) and not one.is_dir())
-        kind = "a link that leads nowhere" if there.is_symlink() else "a file"
-        raise StorageError(f"{there} is {kind}: a folder is needed") from error
-    except FileNotFoundError as error:  # its parent takes no folders, as in /proc
+        obstacle = next(one for one in (path, *path.parents) if os.path.lexists(one) and not one.is_dir())
+        kind = "a link that leads nowhere" if obstacle.is_symlink() else "a file"
+        raise StorageError(f"{obstacle} is {kind}: a folder is needed") from error
+    except FileNotFoundError as error:  # its parent does not accept folders, as in /proc
         raise StorageError(f"no folder can be created at {path}", hint="name another place") from error
     except OSError as error:
         translate(error, str(path))
@@ -191,12 +194,12 @@ def make_folder(path: Path) -> None:
 def write_temp(
     folder: StrPath, name: str, data: bytes, mode: int = 0o644, *, target: StrPath | None = None
 ) -> str:
-    """Write ``data`` to a fresh file in ``folder`` and return its path; not yet synced.
+    """Write ``data`` to a new file in ``folder`` and return its path; not yet synced.
 
     Args:
-        target: the file that it will be, in messages.
+        target: its final path, for messages.
     """
-    temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN}{next(_NUMBERS):x}.tmp"
+    temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN_ID}{next(_NUMBERS):x}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         try:
@@ -211,7 +214,7 @@ def write_temp(
         finally:
             os.close(descriptor)
     except OSError as error:
-        with contextlib.suppress(OSError):  # where nothing can be written, nothing can be removed either
+        with contextlib.suppress(OSError):  # if nothing can be written, nothing can be removed either
             remove(temp)
         translate(error, str(target or os.path.join(folder, name)))  # noqa: PTH118 - a folder given as text
     return temp
@@ -230,7 +233,7 @@ def sync_files(paths: Sequence[StrPath]) -> None:
 
 
 def _sync_filesystem(path: StrPath) -> bool:
-    """``syncfs`` on Linux; False where it is not available."""
+    """Call ``syncfs`` on Linux; False if it is not available."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes
@@ -246,7 +249,7 @@ def _sync_filesystem(path: StrPath) -> bool:
 
 
 def publish(source: StrPath, target: StrPath) -> None:
-    """Rename a finished file to its final name; atomic, replaces an existing file."""
+    """Rename a finished file to its final name: atomic, replaces an existing file."""
     try:
         os.replace(source, target)
     except FileNotFoundError:
@@ -269,7 +272,7 @@ def sync_folder(path: StrPath) -> None:
 
 
 def link_or_copy(source: StrPath, target: Path) -> None:
-    """Give ``source`` a second name: a hard link, or a copy where the file system has none."""
+    """Create a hard link to ``source``, or a copy if the file system does not support links."""
     make_folder(target.parent)
     remove(target)
     try:
@@ -281,7 +284,7 @@ def link_or_copy(source: StrPath, target: Path) -> None:
 
 
 def append_at(path: Path, data: bytes, size: int) -> None:
-    """Append ``data`` to a file of ``size`` bytes; does nothing if it is there already, and completes a part of it.
+    """Append ``data`` to a file of ``size`` bytes unless it is already there; completes a partial append.
 
     The caller holds a lock that every other writer of this file takes.
     """
@@ -293,7 +296,9 @@ def append_at(path: Path, data: bytes, size: int) -> None:
         added = file.read(len(data))
         if added == data:
             return
-        at = size if data.startswith(added) and size <= end else end  # else another writer appended meanwhile
+        at = (
+            size if data.startswith(added) and size <= end else end
+        )  # otherwise another writer appended meanwhile
         file.seek(at)
         view = memoryview(data)
         while view:
@@ -301,13 +306,13 @@ def append_at(path: Path, data: bytes, size: int) -> None:
 
 
 def remove(path: StrPath) -> None:
-    """Remove a file; no error where it is gone already."""
+    """Remove a file; no error if it does not exist."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108 - mostly of a path that is a text
 
 
 def write_atomic(target: Path, data: bytes, *, durable: bool = True, mode: int = 0o644) -> None:
-    """Write a whole file so that a reader sees either the old or the new one; ``mode`` is that of a new file."""
+    """Write a whole file so that readers see either the old or the new one; ``mode`` is for a new file."""
     temp = write_temp(target.parent, f".{target.name}", data, mode, target=target)
     try:
         if durable:

@@ -1,10 +1,10 @@
-"""What a check of a store may find: each code with its meaning and its remedy."""
+"""The codes of integrity findings, each with its meaning and its remedy."""
 
 from __future__ import annotations
 
 from rlm_mem.record import FrozenRecord
 
-#: Every code, what it means, and what `repair` does about it.
+#: Every code with its meaning, and the action of `repair`.
 CODES: dict[str, tuple[str, str]] = {
     "unreadable-file": (
         "not valid JSON, or a required field is missing or malformed",
@@ -125,5 +125,5 @@ class Finding(FrozenRecord, frozen=True):
 
     @property
     def remedy(self) -> str:
-        """What `repair` does about it."""
+        """The action that `repair` takes."""
         return CODES[self.code][1]

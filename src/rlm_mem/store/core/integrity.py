@@ -1,7 +1,6 @@
-"""Integrity: what a check may find, and what a repair does about it; nothing here removes content.
+"""Integrity checks and repairs shared by every backend; no repair removes content.
 
-``check`` and ``repair`` are the same for every backend; how files or rows are read is up to the
-backend (``Backend.check``, ``Backend.mend``).
+How files or rows are read is up to the backend (``Backend.check``, ``Backend.mend``).
 """
 
 from __future__ import annotations
@@ -29,36 +28,36 @@ _logger = logger("rlm_mem.store")
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
 #: Repaired after the index, which must contain both chunks.
-_AGREE = "one-sided-replacement"
+_ONE_SIDED = "one-sided-replacement"
 _REBUILD = {"index-links", "index-terms", "index-damaged", "index-row", "index-counts"}
 
 
 @observed("check")
 def check(store: ChunkStore, *, progress: Progress | None = None) -> list[Finding]:
-    """Look at every chunk, every link and the whole index.
+    """Check every chunk, every link and the whole index.
 
     Args:
-        progress: called with (chunks looked at, chunks in all).
+        progress: called with (chunks checked, chunks in all).
 
     Returns:
         Findings in the order of chunks; none for a sound store. A confined store reports on its namespace only.
     """
     findings = store.backend.check(store, check_function(progress, "progress"))
     if store.confined:
-        return [finding for finding in findings if _concerns(store, finding)]
+        return [finding for finding in findings if _is_in_namespace(store, finding)]
     return findings
 
 
-def _concerns(store: ChunkStore, finding: Finding) -> bool:
+def _is_in_namespace(store: ChunkStore, finding: Finding) -> bool:
     return bool(finding.chunk_id and store.backend.find(store.namespace, finding.chunk_id))
 
 
 class Repair(FrozenRecord, frozen=True):
-    """What was, or would be, done about one finding.
+    """A repair of one finding, done or planned.
 
     Attributes:
-        finding: what is wrong.
-        action: what repair does about it, in words.
+        finding: the defect.
+        action: a description of the repair.
         done: whether it was done; False in a dry run, and if only a person can decide.
         manual: whether only a person can decide.
         error: why it could not be done.
@@ -72,7 +71,7 @@ class Repair(FrozenRecord, frozen=True):
 
 
 def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
-    """Repair what can be repaired; every changed chunk keeps its former version.
+    """Repair the findings that can be repaired; every changed chunk keeps its former version.
 
     Args:
         dry_run: only report what would be done (the default).
@@ -83,18 +82,18 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
     planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
     if dry_run:
         return planned
-    later = _REINDEX | _REBUILD | {_AGREE}
+    later = _REINDEX | _REBUILD | {_ONE_SIDED}
     results = [step if step.manual or step.finding.code in later else _apply(store, step) for step in planned]
     codes = {item.code for item in findings}
     if codes & _REBUILD:
         store.rebuild_index()
     elif codes & _REINDEX:
         store.sync(full=True)
-    return [_after_the_index(store, step) if step.finding.code in later else step for step in results]
+    return [_finish_after_rebuild(store, step) if step.finding.code in later else step for step in results]
 
 
-def _after_the_index(store: ChunkStore, step: Repair) -> Repair:
-    if step.finding.code == _AGREE:
+def _finish_after_rebuild(store: ChunkStore, step: Repair) -> Repair:
+    if step.finding.code == _ONE_SIDED:
         return _apply(store, step)
     return Repair(step.finding, step.action, done=True)
 
@@ -106,7 +105,7 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
             done = _refresh(store, finding)
         elif finding.code in ("dangling-link", "self-link", "namespace-crossing-link"):
             done = _drop_link(store, finding)
-        elif finding.code == _AGREE:
+        elif finding.code == _ONE_SIDED:
             done = _agree(store, finding)
         else:
             done = store.backend.mend(store, finding)
@@ -167,7 +166,7 @@ def _agree(store: ChunkStore, finding: Finding) -> bool:
 
 
 class Replacements:
-    """Collects, chunk by chunk, which active chunks replace each other, and finds pairs that may not agree."""
+    """Collects, chunk by chunk, which active chunks replace each other, and finds pairs that may be inconsistent."""
 
     def __init__(self) -> None:
         self._newer: dict[str, str] = {}
@@ -192,7 +191,7 @@ class Replacements:
         )
 
     def doubtful(self) -> Iterator[tuple[str, str]]:
-        """The pairs (newer, older) that may not agree; to be read again: they may have changed, or one is archived."""
+        """Yield pairs (newer, older) that may disagree, to be read again: they may have changed, or one is archived."""
         for older, newer in self._newer.items():
             if older not in self._ended or (newer, older) not in self._links:
                 yield newer, older
@@ -202,7 +201,7 @@ class Replacements:
 
 
 def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None) -> Iterator[Finding]:
-    """Findings about two active chunks (None: it does not exist) that disagree on whether one replaces the other.
+    """Report a disagreement of two active chunks (None: missing) on whether one replaces the other.
 
     Args:
         path: the file of the newer one, if it has one.
@@ -212,11 +211,11 @@ def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None
     by, is_linked = older.metadata.superseded_by, older.id in successions(newer)
     where = (path, newer.id, older.id, SUPERSEDES)
     if by == newer.id and not is_linked:
-        yield Finding(_AGREE, f"{older.id} is superseded by {newer.id}, which has no link to it", *where)
+        yield Finding(_ONE_SIDED, f"{older.id} is superseded by {newer.id}, which has no link to it", *where)
     elif by == newer.id and older.metadata.valid_to is None:
-        yield Finding(_AGREE, f"{older.id} is superseded by {newer.id} and has no valid_to", *where)
+        yield Finding(_ONE_SIDED, f"{older.id} is superseded by {newer.id} and has no valid_to", *where)
     elif is_linked and by is None:
-        yield Finding(_AGREE, f"{newer.id} supersedes {older.id}, which does not name it", *where)
+        yield Finding(_ONE_SIDED, f"{newer.id} supersedes {older.id}, which does not name it", *where)
     elif is_linked and by != newer.id:
         yield Finding("replaced-twice", f"{newer.id} supersedes {older.id}, which names {by}", *where)
 
@@ -229,11 +228,11 @@ def wrong_links(
     superseded_by: str | None,
     exists: Callable[[str], bool],
 ) -> Iterator[Finding]:
-    """Findings about the links of one chunk and the chunk that replaced it.
+    """Report wrong links of one chunk, and a wrong replacement.
 
     Args:
         links: targets and types.
-        exists: whether there is a chunk of this id.
+        exists: returns whether a chunk of this id exists.
     """
     for target_id, kind in links:
         where = (path, chunk_id, target_id, kind)
@@ -252,7 +251,7 @@ def wrong_links(
 
 
 def circular_links(kind: str, links: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """A finding about a circle of the links of one type, given as sources and targets."""
+    """Report a cycle of links of one type, given as sources and targets."""
     graph = TopologicalSorter[str]()
     for source, target in links:
         graph.add(source, target)
@@ -266,7 +265,7 @@ def circular_links(kind: str, links: Iterable[tuple[str, str]]) -> Iterator[Find
 
 
 def wrong_fields(store: ChunkStore, chunk: Chunk) -> Iterator[Finding]:
-    """Findings about a single chunk without a file: its hash, token count, type and period of validity."""
+    """Report wrong fields of a chunk without a file: hash, token count, type and period of validity."""
     from rlm_mem.text.tokens import count_tokens
 
     return wrong_values(
@@ -276,7 +275,7 @@ def wrong_fields(store: ChunkStore, chunk: Chunk) -> Iterator[Finding]:
         type_=chunk.type,
         tokens=(chunk.tokens, count_tokens(chunk.content)),
         hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
-        holds=(chunk.metadata.valid_from, chunk.metadata.valid_to),
+        validity=(chunk.metadata.valid_from, chunk.metadata.valid_to),
     )
 
 
@@ -288,13 +287,13 @@ def wrong_values(
     type_: str,
     tokens: tuple[int, int],
     hash_is_right: bool,
-    holds: tuple[str | None, str | None],
+    validity: tuple[str | None, str | None],
 ) -> Iterator[Finding]:
-    """Findings about a single chunk, given its stored and its recounted values.
+    """Report wrong values of a chunk, given its stored and its recomputed values.
 
     Args:
         tokens: as stored, and as counted.
-        holds: its ``valid_from`` and ``valid_to``.
+        validity: its ``valid_from`` and ``valid_to``.
     """
     if not hash_is_right:
         yield Finding(
@@ -308,7 +307,7 @@ def wrong_values(
         yield Finding("token-count", f"{chunk_id}: {stored} tokens stored, {counted} counted", path, chunk_id)
     if type_ not in store.types.chunk_types:
         yield Finding("unknown-type", f"{chunk_id}: type {type_!r:.60}", path, chunk_id)
-    start, end = holds
+    start, end = validity
     if start is not None and end is not None and start > end:
         message = f"{chunk_id}: valid_from {start} is after valid_to {end}"
         yield Finding("ends-before-start", message, path, chunk_id)

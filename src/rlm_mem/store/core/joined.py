@@ -1,4 +1,4 @@
-"""Two namespaces of one backend, read as one: a project's own, and the one that all projects of a person share."""
+"""A read-only union of two namespaces of one backend: a project's own, and one that all projects of a person share."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SUMMED = (
 class JoinedStore(ChunkStore):
     """A store that reads its own namespace together with another one.
 
-    Ids are found in both. Files, the audit log and the archive are those of its own namespace, and nothing can be
-    written to the other. No call reaches a third namespace. Closing it closes nothing.
+    Ids are looked up in both. Files, the audit log and the archive are those of its own namespace, and nothing can
+    be written to the other. No call accesses a third namespace. Closing it closes nothing.
 
     Args:
         own: the store whose files and settings are used.
@@ -47,7 +47,7 @@ class JoinedStore(ChunkStore):
         return self._parts
 
     def held_at(self, as_of: str | date | datetime) -> JoinedStore:
-        """A view of both as of a time."""
+        """Return a view of both as of a time."""
         return JoinedStore(*(part.held_at(as_of) for part in self._parts))
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class JoinedStore(ChunkStore):
     # --- single chunks ------------------------------------------------------------------------------------
 
     def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
-        """The chunks that exist in either namespace, by id; a read counts in the namespace of its chunk."""
+        """Return the chunks that exist in either namespace, by id; a read is counted in the chunk's namespace."""
         left = check_chunk_ids(chunk_ids)
         found: dict[str, Chunk] = {}
         for part in self._parts:
@@ -67,20 +67,20 @@ class JoinedStore(ChunkStore):
         return found
 
     def exists(self, chunk_id: str) -> bool:
-        """Whether there is an active chunk with this id in either namespace."""
+        """Return whether an active chunk of either namespace has this id."""
         return any(part.exists(chunk_id) for part in self._parts)
 
     def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:
-        """The ids of these chunks that are in the other namespace, each with its name."""
+        """Return the ids among these that are in the other namespace, each with its namespace."""
         other = self._parts[1]
         return {one.id: other.namespace for one in other.summaries(check_chunk_ids(chunk_ids))}
 
     def history(self, chunk_id: str) -> list[Version]:
-        """Every kept version, oldest first."""
+        """Return every kept version, oldest first."""
         return self._first(lambda part: part.history(chunk_id))
 
     def _first(self, ask: Callable[[ChunkStore], list[Any]]) -> list[Any]:
-        """The first answer that is not empty: a chunk is in one namespace."""
+        """Return the first result that is not empty: a chunk is in one namespace."""
         return next((found for part in self._parts if (found := ask(part))), [])
 
     # --- listings -----------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class JoinedStore(ChunkStore):
         chunk_type: str | None = None,
         **more: Unpack[MoreFilters],
     ) -> list[str]:
-        """Ids of both namespaces in order of time; archived ones only of its own."""
+        """Return ids of both namespaces in order of time; archived ones only of its own."""
         if more.get("namespace") is not None or more.get("archived"):
             return super().list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
         limit, offset = more.get("limit"), more.get("offset", 0)
@@ -111,7 +111,7 @@ class JoinedStore(ChunkStore):
     def places(
         self, limit: int | None, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
     ) -> list[tuple[str, float, int]]:
-        """Ids of both namespaces, each with its place; archived ones only of its own."""
+        """Return ids of both namespaces, each with its position; archived ones only of its own."""
         if filters.get("archived"):
             return super().places(limit, after=after, **filters)
         found = (part.places(limit, after=after, **filters) for part in self._parts)
@@ -127,7 +127,7 @@ class JoinedStore(ChunkStore):
         chunk_type: str | None = None,
         **more: Unpack[MoreFilters],
     ) -> Iterator[Chunk]:
-        """The chunks themselves, with the filters of list_chunks."""
+        """Yield the chunks that match the filters of list_chunks."""
         if more.get("namespace") is not None or more.get("archived"):
             yield from super().iter_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
             return
@@ -138,14 +138,14 @@ class JoinedStore(ChunkStore):
             yield from (found[one] for one in lot if one in found)
 
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
-        """Metadata from the index, no file read; unknown ids are left out."""
+        """Return summaries from the index, without reading files; unknown ids are left out."""
         wanted = check_chunk_ids(chunk_ids)
         return [one for part in self._parts for one in part.summaries(wanted)]
 
     def timeline(
         self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
     ) -> list[Summary]:
-        """Summaries by time."""
+        """Return summaries in order of time."""
         found = (part.timeline(start, end, limit) for part in self._parts)
         return list(islice(merge(*found, key=lambda one: one.at), limit))
 
@@ -157,7 +157,7 @@ class JoinedStore(ChunkStore):
         since: str | date | None = None,
         tag: str | None = None,
     ) -> list[Summary]:
-        """The newest chunks."""
+        """Return summaries of the newest chunks."""
         found = (
             part.latest(limit, conversation_id=conversation_id, since=since, tag=tag) for part in self._parts
         )
@@ -172,46 +172,46 @@ class JoinedStore(ChunkStore):
         direction: str = "out",
         limit: int | None = 50,
     ) -> dict[str, list[LinkedChunk]]:
-        """Chunks linked with each of several chunks, strongest first; links do not leave a namespace."""
+        """Return chunks linked with each of several chunks, strongest first; links do not leave a namespace."""
         own, other = (part.linked_of_each(chunk_ids, link_type, direction, limit) for part in self._parts)
         return {one: links or other[one] for one, links in own.items()}
 
     def neighbours_of_each(
         self, chunk_ids: Sequence[str], before: int = 1, after: int = 1
     ) -> dict[str, tuple[list[str], list[str]]]:
-        """Ids before and after each of several chunks in its conversation, in reading order, within its namespace."""
+        """Return ids before and after each chunk in its conversation, in order of time, within its namespace."""
         own, other = (part.neighbours_of_each(chunk_ids, before, after) for part in self._parts)
         return {one: sides if any(sides) else other[one] for one, sides in own.items()}
 
     def candidate_source(self) -> JoinedSource:  # type: ignore[override]
-        """The indexes of both as search sees them at this moment."""
+        """Return the indexes of both for one search, as of now."""
         return JoinedSource([part.candidate_source() for part in self._parts])
 
     # --- figures ------------------------------------------------------------------------------------------
 
     def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
-        """Tags with the number of chunks that carry them, commonest first."""
+        """Return tags with the number of chunks that have them, most frequent first."""
         counts: Counter[str] = Counter()
         for part in self._parts:
             counts.update(dict(part.tag_counts()))
         return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:limit]
 
     def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
-        """Conversations, the most recently active first."""
+        """Return conversations, the most recently active first."""
         found = (part.conversations(limit) for part in self._parts)
         return list(islice(merge(*found, key=lambda one: one.last_at, reverse=True), limit))
 
     def get_stats(self) -> dict[str, Any]:
-        """Counts of both namespaces together; ``namespace`` is its own."""
-        return _together(*(part.get_stats() for part in self._parts))
+        """Return counts of both namespaces together; ``namespace`` is its own."""
+        return _combined(*(part.get_stats() for part in self._parts))
 
     def totals(self) -> dict[str, Any]:
-        """The figures of ``get_stats`` that are quick to compute at any size."""
-        return _together(*(part.totals() for part in self._parts))
+        """Return the figures of ``get_stats`` that are quick to compute at any size."""
+        return _combined(*(part.totals() for part in self._parts))
 
 
-def _together(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The figures of two namespaces combined."""
+def _combined(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Combine the figures of two namespaces."""
     first, last = ([one[name] for one in (own, other) if one[name]] for name in ("first_at", "last_at"))
     by_type = Counter(own["by_type"])
     by_type.update(other["by_type"])

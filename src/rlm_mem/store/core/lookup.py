@@ -1,8 +1,9 @@
-"""The protocol by which search queries a backend's index, answered from local postings or from SQL.
+"""The protocol between search and a backend's index, implemented over local postings or SQL.
 
-Every call is bounded by its arguments: none scans the whole store or reads a chunk file. Documents are the index's own
-numbers (`doc`), terms are numbers of its dictionary; both are only meaningful within one backend. The ranker and the
-logic that gathers candidates are shared by every backend, so two backends with the same answers rank alike.
+Every call is bounded by its arguments: none scans the whole store or reads a chunk file. Documents are numbers
+assigned by the index (`doc`), terms are numbers of its dictionary; both are only meaningful within one backend. The
+ranker and the logic that gathers candidates are shared by every backend, so two backends with the same answers rank
+alike.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WEIGHED = 4
 
 
 class Filters(FrozenRecord, frozen=True):
-    """Which chunks a search may return. A field left at its default does not restrict.
+    """Restrictions on the chunks that a search may return. A field left at its default does not restrict.
 
     Attributes:
         tags_all: every one of these tags must be on the chunk.
@@ -44,12 +45,12 @@ class Filters(FrozenRecord, frozen=True):
         conversation_id: the chunk's conversation.
         start: earliest time (`YYYY-MM-DD` or ISO 8601), compared with when the chunk happened (else was created).
         end: latest time, a bare date including its whole day.
-        speaker: an author of a segment of the chunk (of the segment, where segments are ranked); case does not matter.
-        include_superseded: rank chunks that a newer one has replaced like any other, not below it.
+        speaker: an author of a segment of the chunk (of the segment, if segments are ranked); case is ignored.
+        include_superseded: do not rank superseded chunks below their replacements.
         valid_at: only chunks that held at this time (epoch seconds; set by `as_of` of `search`).
-        origin: how the chunk came (person, agent, tool, import, web), or several of which one must match.
+        origin: where the chunk came from (person, agent, tool, import, web), or several of which one must match.
         trust: the lowest level of trust (untrusted, ordinary, trusted).
-        shown_at: leave out chunks in quarantine or expired by this time (as stored; search sets it).
+        shown_at: exclude chunks that are quarantined or expired at this time (as stored; set by search).
     """
 
     tags_all: tuple[str, ...] = ()
@@ -67,7 +68,7 @@ class Filters(FrozenRecord, frozen=True):
 
 
 class CorpusStatistics(Struct, frozen=True):
-    """Figures of one namespace for BM25 at three levels; arrays follow the order of the terms asked for.
+    """Figures of one namespace for BM25 at three levels; arrays follow the order of the requested terms.
 
     A chunk without a conversation counts as a conversation of its own.
     """
@@ -85,10 +86,10 @@ class Neighbourhood(Struct, frozen=True):
     """Chunks around the given ones, in conversation order.
 
     Attributes:
-        doc: documents, grouped by conversation and in its order within.
-        run: number of the unbroken stretch of a conversation that each is in; it increases along the arrays.
-        near: whether the chunk is one of the given ones or close enough to be a result itself.
-        segments_before: segments of the same conversation before the chunk (`FAR` when there are many).
+        doc: documents, grouped by conversation and in order within it.
+        run: number of the contiguous part of a conversation that each is in; ascending.
+        near: whether the chunk is a given one or close enough to be a result itself.
+        segments_before: segments of the same conversation before the chunk (`FAR` if there are many).
     """
 
     doc: Ints
@@ -102,7 +103,7 @@ FAR = 1_000_000
 
 
 class ChunkRows(Struct, frozen=True):
-    """What ranking needs of some chunks, from the index alone: one list per column.
+    """Columns of some chunks for ranking, from the index alone: one list per column.
 
     `conversation` is -1 for none; `at` is in epoch seconds; the others are as in the chunk.
     """
@@ -133,37 +134,37 @@ class Held(Struct, frozen=True):
 
 
 HoldingQuestion: TypeAlias = tuple[Sequence[Collection[str]], Mapping[str, float]]
-"""Groups and weights, as `CandidateSource.holding` takes them."""
+"""The arguments `groups` and `weights` of `CandidateSource.holding`."""
 
 
 class CandidateSource(Protocol):
-    """The index of one namespace as search sees it, at one moment: take a new one for each search."""
+    """The index of one namespace for search, as of one moment; each search needs a new one."""
 
     def term_ids(self, terms: Sequence[str]) -> Ints:
-        """The number of each term; -1 for one that the dictionary lacks."""
+        """Return the number of each term; -1 for a term that is not in the dictionary."""
         ...
 
     def renumbered(self, terms: Ints, other: Self) -> Ints:
-        """The number that `other`, another namespace of the same backend, has for each of these terms.
+        """Return the numbers of these terms in `other`, another namespace of the same backend.
 
-        -1 for one that it lacks. Takes one statement on each, or none where all namespaces number terms alike.
+        -1 for a term that it lacks. Takes one statement on each, or none if all namespaces share a dictionary.
         """
         ...
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
-        """Number of chunks that contain each of `terms`, without terms in none. Cheap for hundreds of terms."""
+        """Return for each of `terms` that occurs the number of chunks with it. Cheap for hundreds of terms."""
         ...
 
     def authors(self) -> Collection[str]:
-        """The names of the authors in this namespace."""
+        """Return the names of the authors in this namespace."""
         ...
 
     def statistics(self, terms: Ints) -> CorpusStatistics:
-        """Exact figures for these terms (term numbers, -1 allowed)."""
+        """Return exact figures for these terms (term numbers, -1 allowed)."""
         ...
 
     def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
-        """The `limit` documents with the highest weighted BM25 over whole chunks, best first, and their scores.
+        """Return the `limit` documents with the highest weighted BM25 over whole chunks, best first, and the scores.
 
         Exact: the same as scoring every chunk that passes `filters`. Equal scores are ordered newest first. Documents
         that contain none of the terms are not returned.
@@ -173,7 +174,7 @@ class CandidateSource(Protocol):
     def holding(
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
-        """At most `limit` chunks that are not superseded and contain every term of one of `groups`.
+        """Return at most `limit` chunks that are not superseded and contain every term of one of `groups`.
 
         Ordered by the sum over their terms in `weights`, highest first, then newest first: a term adds its weight
         divided by `1 + log(1 + chunks that contain it)`, and only the `WEIGHED` rarest count. A term of weight 0 adds
@@ -183,7 +184,7 @@ class CandidateSource(Protocol):
         ...
 
     def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
-        """The answer of `holding` to each of some dozens of questions, in their order. Takes one statement."""
+        """Return the result of `holding` for each of some dozens of questions, in their order. Takes one statement."""
         ...
 
     def later_with(
@@ -197,43 +198,43 @@ class CandidateSource(Protocol):
         ...
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
-        """Up to `limit` documents with `first <= at < last` (epoch seconds), in order of time."""
+        """Return up to `limit` documents with `first <= at < last` (epoch seconds), in order of time."""
         ...
 
     def newest(self, limit: int, filters: Filters) -> Ints:
-        """The `limit` newest documents that pass `filters`, newest first."""
+        """Return the `limit` newest documents that pass `filters`, newest first."""
         ...
 
     def successors(self, docs: Ints) -> Ints:
-        """The chunks that replaced any of `docs`, and those that replaced these in turn (a few steps)."""
+        """Return the chunks that replaced any of `docs`, and their replacements in turn (a few steps)."""
         ...
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
-        """Whether each document passes `filters`."""
+        """Return whether each document passes `filters`."""
         ...
 
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
-        """Documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach).
+        """Return documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach).
 
-        Those in `alone` come without their neighbours, but may be neighbours of others.
+        Those in `alone` are returned without neighbours, but may be neighbours of others.
         """
         ...
 
     def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
-        """Rows and decoded segments of the documents that exist, in the order of `docs`."""
+        """Return rows and decoded segments of the documents that exist, in the order of `docs`."""
         ...
 
     def author_names(self, ids: Ints) -> dict[int, str]:
-        """The names behind author numbers of decoded segments."""
+        """Return the names for author numbers of decoded segments."""
         ...
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
-        """Term frequencies `[conversation, term]` and lengths in terms of whole conversations (numbers >= 0)."""
+        """Return term frequencies `[conversation, term]` and lengths in terms of whole conversations (numbers >= 0)."""
         ...
 
 
 class JoinedSource:
-    """The queries of two namespaces' indexes by which a question is analysed.
+    """Term counts and authors of two namespaces' indexes, for analysing a question.
 
     Document and term numbers are only valid in one index, so each is asked for its own candidates (``search.joined``).
     """
@@ -242,17 +243,17 @@ class JoinedSource:
         self.sources = sources
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
-        """Number of chunks in both namespaces that contain each of ``terms``."""
+        """Return the number of chunks in both namespaces that contain each of ``terms``."""
         counts: Counter[str] = Counter()
         for source in self.sources:
             counts.update(source.term_counts(terms))
         return dict(counts)
 
     def authors(self) -> frozenset[str]:
-        """The names of the authors in either namespace."""
+        """Return the names of the authors in either namespace."""
         return frozenset(name for source in self.sources for name in source.authors())
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether a text contains a lone surrogate, which no database accepts and no stored text has."""
+    """Return whether a text contains a lone surrogate, which no database accepts and no stored text has."""
     return any("\ud800" <= char <= "\udfff" for char in text)

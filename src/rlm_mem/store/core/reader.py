@@ -1,4 +1,4 @@
-"""ChunkReader: the reading half of the documented store interface."""
+"""ChunkReader: the read operations of the documented store interface."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.writer import Writer
 
     class Listing(TypedDict, total=False):
-        """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are the dates."""
+        """The filters of list_chunks, as passed to ``list_page``; ``start`` and ``end`` are the dates."""
 
         conversation_id: str | None
         start: str | date | None
@@ -84,15 +84,16 @@ _LOT = 200
 
 
 class ChunkReader:
-    """The chunks of one namespace, to read.
+    """Read access to the chunks of one namespace.
 
     Args:
-        base_path: folder of the store, such as ``brain/memory``, made if it is missing; or the DSN of a database,
+        base_path: folder of the store, such as ``brain/memory``, created if it is missing; or the DSN of a
+            database,
             ``postgresql://…`` (extra ``postgres``).
-        namespace: path such as ``agent/project/user``; None takes the configured one. Chunks of other
+        namespace: path such as ``agent/project/user``; None: the configured one. Chunks of other
             namespaces do not exist for this object: calls with their ids return None or False.
         config: settings; None loads them from the brain folder around ``base_path``.
-        clock: returns the present time with a time zone; for tests.
+        clock: returns the current time with a time zone; for tests.
         read_only: open for reading only; writes raise StoreReadOnly.
         actor: who writes, for the audit log.
         chunk_types, link_types: custom types (docs/spec/chunk-format.md, Types), besides those of ``config.toml``.
@@ -127,7 +128,7 @@ class ChunkReader:
         )
         self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
         self.trust_levels = self.config.trust.levels(self.namespace)
-        """How far new chunks of the namespace are trusted, by their origin."""
+        """Trust levels of new chunks of the namespace, by origin."""
         self.confined = check_flag(confined, "confined")
         self.actor = None if actor is None else check_words(actor, "actor")
         custom = self.config.types
@@ -135,13 +136,13 @@ class ChunkReader:
             {**custom.chunk, **(chunk_types or {})}, {**custom.link, **(link_types or {})}
         )
         self.clock: Callable[[], datetime] = clock or partial(datetime.now, UTC)
-        """Returns the present time in UTC; in a view (``held_at``), the time of the view."""
+        """Returns the current time in UTC; in a view (``held_at``), the time of the view."""
         self.as_of: datetime | None = None
         """The time of this view (``held_at``); None: the present."""
         telemetry.start(self.config.telemetry)
         self.backend: Backend = open_backend(place, self.config, read_only)
         self._written = Event()
-        """Set by a write, also by one through a store that ``confined_to`` made."""
+        """Set by a write, including writes through a store that ``confined_to`` returned."""
 
     @cached_property
     def _writer(self) -> Writer:
@@ -156,7 +157,7 @@ class ChunkReader:
         """The folder of the store.
 
         Raises:
-            StorageError: the store is a database, which has none.
+            StorageError: the store is a database, which has no folder.
         """
         if self._folder is None:
             raise StorageError(
@@ -166,15 +167,15 @@ class ChunkReader:
 
     @property
     def files(self) -> BrainFiles:
-        """The files of the namespace other than its chunks."""
+        """The brain files of the namespace."""
         return self.backend.files(self.namespace, actor=self.actor, clock=self.clock)
 
     def held_at(self, as_of: str | date | datetime) -> Self:
-        """A view of this store as of a time, for reading: the chunks that held then, in their state at that time.
+        """Return a read-only view of this store as of a time: the chunks that held then, in their state at that time.
 
-        It leaves out chunks that happened later, had been replaced already or were not valid yet. An edited chunk is
-        read in its version of that time, if that is kept; search matches its present words. ``clock`` returns the time
-        of the view. Counts and figures are those of the store.
+        It leaves out chunks that happened later, had already been replaced or were not yet valid. An edited chunk
+        is read in its version of that time, if that was kept; search matches its present words. ``clock`` returns
+        the time of the view. Counts and figures are those of the whole store.
 
         Args:
             as_of: a day (meaning its end) or a time; UTC if it has no offset.
@@ -183,13 +184,13 @@ class ChunkReader:
             InvalidQuery: ``as_of`` is not a time.
         """
         view = self._copied()
-        view._writer = self._writer  # in whose lines is the present time
+        view._writer = self._writer  # its audit events have the present time
         view.as_of = at = as_of_time(as_of)
         view.clock = lambda: at
         return view
 
     def confined_to(self, namespace: str, *, actor: str | None) -> Self:
-        """A store of another namespace on the same backend, confined to it; closing it closes the backend, too.
+        """Return a store of another namespace on the same backend, confined to it; closing it closes the backend too.
 
         Args:
             actor: who writes, for the audit log.
@@ -204,7 +205,7 @@ class ChunkReader:
         return other
 
     def released(self) -> Self:
-        """This store, not confined: for operations on every namespace, where these are allowed."""
+        """Return an unconfined copy of this store, for operations on every namespace, where these are allowed."""
         other = self._copied()
         other.confined = False
         return other
@@ -216,14 +217,14 @@ class ChunkReader:
 
     @property
     def parts(self) -> tuple[ChunkReader, ...]:
-        """The stores that this one reads, one for each namespace: only itself, unless it is joined."""
+        """The stores that this one reads, one per namespace: only itself, unless it is joined."""
         return (self,)
 
     def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:  # noqa: ARG002 - that of two reads it
-        """The ids of these chunks that are read from a namespace other than its own, each with its name."""
+        """Return the ids among these that are read from another namespace, each with its namespace."""
         return {}
 
-    def _other(self, namespace: str | None) -> str:
+    def _checked_namespace(self, namespace: str | None) -> str:
         if namespace is None or namespace == self.namespace:
             return self.namespace
         if self.confined:
@@ -234,7 +235,7 @@ class ChunkReader:
 
     @telemetry.observed("read")
     def get_chunk(self, chunk_id: str, *, track: bool = True) -> Chunk | None:
-        """The chunk, or None if it does not exist or does not validate.
+        """Return the chunk, or None if it does not exist or does not validate.
 
         Args:
             track: count this read (``access_count``, ``accessed_at``); kept in the index, no file is written.
@@ -245,39 +246,39 @@ class ChunkReader:
         return self.get_many([chunk_id], track=track).get(chunk_id)
 
     def get_archived(self, chunk_id: str) -> Chunk | None:
-        """The soft-deleted chunk with this id, or None; raises InvalidChunkId."""
+        """Return the archived chunk with this id, or None; raises InvalidChunkId."""
         row = self._writer.row(chunk_id, ARCHIVED)
         chunk = self.backend.read(row) if row else None
         return chunk if chunk is not None and chunk.namespace == self.namespace else None
 
     @telemetry.observed("read", lambda current, found: current.set("rlm_mem.chunks", len(found)))
     def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
-        """The chunks that exist, by id."""
+        """Return the chunks that exist, by id."""
         found = self._shown(self.backend.chunks(self.namespace, check_chunk_ids(chunk_ids)))
         if self.as_of is not None:
-            found = self._then(found)
+            found = self._states_as_of(found)
         if track is not False and check_flag(track, "track"):
             for chunk in found.values():
                 self._count_read(chunk)
         return found
 
     def _shown(self, found: dict[str, Chunk]) -> dict[str, Chunk]:
-        """The chunks that are neither in quarantine nor expired."""
+        """Return the chunks that are neither quarantined nor expired."""
         now = ""
         for chunk in list(found.values()):
             about = chunk.metadata
             if about.expires_at is not None or about.trust == "quarantined":
-                now = now or self._present()
+                now = now or self._now()
                 if hidden(about.trust, about.expires_at, now):
                     del found[chunk.id]
         return found
 
-    def _present(self) -> str:
-        """The present time, or the time of the view, as stored."""
+    def _now(self) -> str:
+        """Return the current time, or the time of the view, in stored form."""
         return format_time(self.clock())
 
-    def _then(self, found: Mapping[str, Chunk]) -> dict[str, Chunk]:
-        """The chunks that held at the time of the view, in their state at that time."""
+    def _states_as_of(self, found: Mapping[str, Chunk]) -> dict[str, Chunk]:
+        """Return the chunks that held at the time of the view, in their state at that time."""
         at = format_time(self.as_of or datetime.now(UTC))
         return {
             chunk_id: core.as_it_was(chunk, at, self.history)
@@ -287,13 +288,13 @@ class ChunkReader:
 
     def _filter(self, wanted: ListFilter) -> ListFilter:
         if not wanted.archived:
-            wanted = structs.replace(wanted, shown_at=self._present())
+            wanted = structs.replace(wanted, shown_at=self._now())
         if self.as_of is None:
             return wanted
         return structs.replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
 
     def _count_read(self, chunk: Chunk) -> None:
-        when = format_time(self._writer.clock())  # that of the read, also in a view of an earlier time
+        when = format_time(self._writer.clock())  # the time of the read, even in a view of an earlier time
         self.backend.count_read(self.namespace, chunk.id, when)
         chunk.metadata.access_count += 1
         chunk.metadata.accessed_at = when
@@ -301,32 +302,32 @@ class ChunkReader:
             self.record_event("read", [chunk.id])
 
     def exists(self, chunk_id: str) -> bool:
-        """Whether there is an active chunk with this id in this namespace."""
+        """Return whether an active chunk of this namespace has this id."""
         return bool(self.summaries([chunk_id]))
 
     def existing(self, chunk_ids: Iterable[str]) -> set[str]:
-        """Those of these ids, malformed ones included, that an active chunk of this namespace has."""
+        """Return those of these ids, malformed ones allowed, that an active chunk of this namespace has."""
         wanted = [one for one in chunk_ids if is_chunk_id(one)]
         return {one.id for one in self.summaries(wanted)} if wanted else set()
 
     def history(self, chunk_id: str) -> list[Version]:
-        """Every kept version, oldest first, the present one last; empty where there is no such chunk.
+        """Return every kept version, oldest first, the present one last; empty if there is no such chunk.
 
         Versions of an expired or quarantined chunk are returned too, for people who decide about it.
         """
         return self._writer.history(chunk_id)
 
     def quarantined(self, limit: int | None = None) -> list[Chunk]:
-        """The chunks in quarantine, the oldest first; ``ChunkStore.release`` releases them."""
+        """Return the chunks in quarantine, oldest first; ``ChunkStore.release`` releases them."""
         wanted = ListFilter(trusts=("quarantined",), limit=None if limit is None else page(limit, "limit"))
         ids = self._ids(self.namespace, wanted)
         found = self.backend.chunks(self.namespace, ids)
         return [found[chunk_id] for chunk_id in ids if chunk_id in found]
 
     def expired(self, limit: int | None = None) -> list[str]:
-        """Ids of chunks that have expired and are still stored, the oldest first; ``ChunkStore.sweep`` removes them."""
+        """Return ids of expired chunks that are still stored, oldest first; ``ChunkStore.sweep`` removes them."""
         most = None if limit is None else page(limit, "limit")
-        wanted = ListFilter(expired_at=self._present(), limit=most)
+        wanted = ListFilter(expired_at=self._now(), limit=most)
         return self._ids(self.namespace, wanted)
 
     # --- listings ---------------------------------------------------------------------------------------
@@ -348,21 +349,21 @@ class ChunkReader:
         origin: Sequence[str] | str | None = None,
         trust: str | None = None,
     ) -> list[str]:
-        """Ids that match every filter, in order of time.
+        """Return ids that match every filter, in order of time.
 
         Args:
             start_date, end_date: ``YYYY-MM-DD`` (the end day included) or ISO times, compared with ``occurred_at``,
                 else ``created_at``.
-            tags: ALL must be there. ``any_tags``: at least one.
+            tags: the chunk must have ALL of them. ``any_tags``: at least one.
             archived: list soft-deleted chunks instead.
             limit, offset: a page of the answer.
-            origin: how they came: person, agent, tool, import, web; or several of these.
+            origin: where they came from: person, agent, tool, import, web; or several of these.
             trust: the lowest level of trust: untrusted, ordinary, trusted.
 
         Raises:
             InvalidQuery: a filter cannot be understood.
         """
-        place = self._other(namespace)
+        place = self._checked_namespace(namespace)
         wanted = _list_filter(
             limit, offset, conversation_id=conversation_id, start=start_date, end=end_date, tags=tags,
             chunk_type=chunk_type, any_tags=any_tags, archived=archived, newest_first=newest_first, origin=origin,
@@ -370,17 +371,17 @@ class ChunkReader:
         )  # fmt: skip
         if not archived or not (wanted.tags or wanted.any_tags):
             return self._ids(place, self._filter(wanted))
-        return self._archived_with_tags(place, wanted)
+        return self._list_archived_by_tags(place, wanted)
 
     def _ids(self, namespace: str, wanted: ListFilter) -> list[str]:
         return [chunk_id for chunk_id, _, _ in self.backend.queries.list_places(namespace, wanted)]
 
-    def _archived_with_tags(self, namespace: str, wanted: ListFilter) -> list[str]:
+    def _list_archived_by_tags(self, namespace: str, wanted: ListFilter) -> list[str]:
         # Tags of archived chunks are not in the index (they must not be counted), so the chunks are read.
         everything = structs.replace(wanted, tags=(), any_tags=(), limit=None, offset=0)
         found = []
         ids = self._ids(namespace, everything)
-        for chunk_id, chunk in self._in_lots(namespace, ids):
+        for chunk_id, chunk in self._read_in_batches(namespace, ids):
             carried = set(chunk.tags)
             if carried.issuperset(wanted.tags) and (not wanted.any_tags or carried & set(wanted.any_tags)):
                 found.append(chunk_id)
@@ -390,18 +391,19 @@ class ChunkReader:
     def list_page(
         self, limit: int, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
     ) -> tuple[list[str], tuple[float, int] | None]:
-        """A page of list_chunks, and the place to give as ``after`` for the next one (None: this was the last).
+        """Return a page of list_chunks, and the position to pass as ``after`` for the next page (None: the
+        last page).
 
-        A place stays valid whatever is written meanwhile: each chunk that keeps its place is returned once.
+        A position stays valid during concurrent writes: each chunk that keeps its position is returned once.
         """
         places = self.places(page(limit, "limit") + 1, after=after, **filters)
-        here = places[:limit]
-        return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
+        listed = places[:limit]
+        return [place[0] for place in listed], listed[-1][1:] if listed and len(places) > limit else None
 
     def places(
         self, limit: int | None, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
     ) -> list[tuple[str, float, int]]:
-        """Ids as list_chunks gives them, each with its place: time and insertion."""
+        """Return the ids of list_chunks, each with its position: time and insertion number."""
         wanted = structs.replace(_list_filter(limit, 0, **filters), after=after)
         if wanted.archived and (wanted.tags or wanted.any_tags):
             raise InvalidQuery(
@@ -418,22 +420,22 @@ class ChunkReader:
         chunk_type: str | None = None,
         **more: Unpack[MoreFilters],
     ) -> Iterator[Chunk]:
-        """The chunks themselves, with the filters of list_chunks; unreadable ones are left out (and logged)."""
+        """Yield the chunks that match the filters of list_chunks; unreadable ones are left out (and logged)."""
         ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-        for _, chunk in self._in_lots(self._other(more.get("namespace")), ids):
+        for _, chunk in self._read_in_batches(self._checked_namespace(more.get("namespace")), ids):
             yield chunk
 
-    def _in_lots(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:
-        """Chunks of any status, read a few at a time: neither one query each nor all in memory at once."""
+    def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:
+        """Yield chunks of any status, read in batches: neither one query each nor all in memory at once."""
         for start in range(0, len(chunk_ids), _LOT):
             lot = chunk_ids[start : start + _LOT]
             found = self._shown(self.backend.chunks(namespace, lot, status=None))
-            yield from (found if self.as_of is None else self._then(found)).items()
+            yield from (found if self.as_of is None else self._states_as_of(found)).items()
 
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
-        """Metadata from the index, no file read; unknown ids are left out."""
+        """Return summaries from the index, without reading files; unknown ids are left out."""
         found = self.backend.queries.summaries(self.namespace, check_chunk_ids(chunk_ids))
-        now = self._present()
+        now = self._now()
         shown = [one for one in found if one.shown_at(now)]
         if self.as_of is None:
             return shown
@@ -443,7 +445,7 @@ class ChunkReader:
     def timeline(
         self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
     ) -> list[Summary]:
-        """Summaries by time; ``start`` and ``end`` as in list_chunks."""
+        """Return summaries in order of time; ``start`` and ``end`` as in list_chunks."""
         low, high = time_range(start, end)
         return self._listed(ListFilter(start=low, end=high), page(limit, "limit"))
 
@@ -455,7 +457,7 @@ class ChunkReader:
         since: str | date | None = None,
         tag: str | None = None,
     ) -> list[Summary]:
-        """The newest chunks; its cost does not grow with the store."""
+        """Return summaries of the newest chunks; the cost does not grow with the store."""
         wanted = ListFilter(
             conversation_id=conversation_id,
             start=None if since is None else query_time(since, "since")[0],
@@ -465,12 +467,12 @@ class ChunkReader:
         return self._listed(wanted, page(limit, "limit"))
 
     def _listed(self, wanted: ListFilter, limit: int) -> list[Summary]:
-        """The first summaries that pass a filter and are shown; asks for more where hidden ones leave too few.
+        """Return the first visible summaries that pass a filter, querying again if hidden ones leave too few.
 
-        The present time is no part of the query, which may have been sent ahead (``Backend.read_ahead``).
+        The current time is not part of the query, which may have been sent ahead (``Backend.read_ahead``).
         """
         wanted = wanted if self.as_of is None else self._filter(wanted)
-        now, most = self._present(), limit
+        now, most = self._now(), limit
         while True:
             wanted = structs.replace(wanted, limit=most)
             found = self.backend.queries.list_summaries(self.namespace, wanted)
@@ -484,7 +486,7 @@ class ChunkReader:
     def linked(
         self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int | None = 50
     ) -> list[LinkedChunk]:
-        """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first; ``limit`` None: all."""
+        """Return chunks linked from (``out``), to (``in``) or both, strongest first; all if ``limit`` is None."""
         return self.linked_of_each([chunk_id], link_type, direction, limit)[chunk_id]
 
     def linked_of_each(
@@ -494,7 +496,7 @@ class ChunkReader:
         direction: str = "out",
         limit: int | None = 50,
     ) -> dict[str, list[LinkedChunk]]:
-        """What ``linked`` finds for each of several chunks."""
+        """Return the result of ``linked`` for each of several chunks."""
         if direction not in ("out", "in", "both"):
             raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
         if link_type is not None:
@@ -513,13 +515,13 @@ class ChunkReader:
         return {one: [link for link in links if link.chunk_id in shown] for one, links in found.items()}
 
     def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
-        """Ids before and after a chunk in its conversation, both in reading order."""
+        """Return the ids before and after a chunk in its conversation, both in order of time."""
         return self.neighbours_of_each([chunk_id], before, after)[chunk_id]
 
     def neighbours_of_each(
         self, chunk_ids: Sequence[str], before: int = 1, after: int = 1
     ) -> dict[str, tuple[list[str], list[str]]]:
-        """The ``neighbours`` of each of several chunks."""
+        """Return the result of ``neighbours`` for each of several chunks."""
         reach = page(before, "before"), page(after, "after")
         wanted, queries = check_chunk_ids(chunk_ids), self.backend.queries
         found = self.backend.together(
@@ -534,19 +536,19 @@ class ChunkReader:
     # --- figures ----------------------------------------------------------------------------------------
 
     def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
-        """Tags with the number of chunks that carry them, commonest first."""
+        """Return tags with the number of chunks that have them, most frequent first."""
         return self.backend.queries.tag_counts(
             self.namespace, None if limit is None else page(limit, "limit")
         )
 
     def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
-        """Conversations, the most recently active first."""
+        """Return conversations, the most recently active first."""
         return self.backend.queries.conversations(
             self.namespace, None if limit is None else page(limit, "limit")
         )
 
     def namespaces(self) -> list[tuple[str, int]]:
-        """Namespaces of the store with their chunk counts; a confined store sees only its own.
+        """Return the namespaces of the store with their chunk counts; a confined store returns only its own.
 
         Raises:
             ServerAway: some of several servers could not be reached; the error lists the namespaces of the others.
@@ -562,7 +564,7 @@ class ChunkReader:
         return [pair for pair in found if pair[0] == self.namespace]
 
     def totals(self) -> dict[str, Any]:
-        """The figures of ``get_stats`` that are quick at any size: not the numbers of tags and links."""
+        """Return the figures of ``get_stats`` that are quick at any size: all but the numbers of tags and links."""
         queries = self.backend.queries
         return self.backend.together(
             self.namespace,
@@ -573,7 +575,7 @@ class ChunkReader:
         )
 
     def get_stats(self) -> dict[str, Any]:
-        """chunk_count, total_tokens, storage_size_mb and more, for this namespace."""
+        """Return chunk_count, total_tokens, storage_size_mb and other figures of this namespace."""
         queries = self.backend.queries
         return self.backend.together(
             self.namespace,
@@ -587,22 +589,22 @@ class ChunkReader:
         )
 
     def damage(self, chunk_id: str) -> str | None:
-        """Why a chunk that is there cannot be read; None if it can, or is not there."""
+        """Return why an existing chunk cannot be read; None if it can, or does not exist."""
         return self.backend.damage(self.namespace, check_chunk_id(chunk_id))
 
     @property
     def unreadable_files(self) -> int:
-        """How many chunk files do not validate, as far as any was read."""
+        """Return the number of chunk files that are known not to validate."""
         return int(self.backend.figures()["unreadable_files"])
 
     # --- search and audit -------------------------------------------------------------------------------
 
     def candidate_source(self) -> CandidateSource:
-        """The index of this store as search sees it at this moment."""
+        """Return the index of this store for one search, as of now."""
         return self.backend.candidate_source(self.namespace)
 
     def record_event(self, op: str, chunk_ids: Sequence[str] = (), **payload: object) -> None:
-        """Append an event that does not change a chunk, such as a recall with the chunks that it was given."""
+        """Append an event that does not change a chunk, such as a recall with the chunks that it read."""
         if self.backend.read_only:
             return
         line = audit_line(op, self._writer.clock(), self.actor, self.namespace)
@@ -615,7 +617,7 @@ class ChunkReader:
         chunk_id: str | None = None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """The audit log of this namespace, oldest first; with ``limit``, only the newest events."""
+        """Yield the audit log of this namespace, oldest first; with ``limit``, only the newest events."""
         newest = None if limit is None else page(limit, "limit")
         if op is not None:
             check_words(op, "op")
@@ -631,7 +633,7 @@ class ChunkReader:
 
 
 def _tags(value: object, what: str) -> tuple[str, ...]:
-    """One tag or several, without repeats; raises InvalidQuery."""
+    """Normalise one tag or several, without duplicates; raises InvalidQuery."""
     if value is None:
         return ()
     if isinstance(value, str):
@@ -642,7 +644,7 @@ def _tags(value: object, what: str) -> tuple[str, ...]:
 
 
 def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFilter:
-    """The filters of list_chunks, checked; raises InvalidQuery."""
+    """Check the filters of list_chunks; raises InvalidQuery."""
     conversation_id, chunk_type = filters.get("conversation_id"), filters.get("chunk_type")
     for value, what in ((conversation_id, "conversation_id"), (chunk_type, "chunk_type")):
         if value is not None:

@@ -1,15 +1,15 @@
-"""Records of the index, as plain data that is the same for every backend.
+"""Plain data types of the index, shared by every backend: rows, query arguments and results, encoded segments.
 
-What an index stores about one chunk, the arguments and results of queries, and the reliability of a chunk.
+This module also computes the reliability of a chunk.
 
-The analysed segments of a chunk are one compact blob, a row of little-endian unsigned 32-bit words, so that the blobs
+The analysed segments of a chunk are encoded as one blob of little-endian unsigned 32-bit words, so that the blobs
 of many chunks can be decoded at once with array arithmetic and without a Python loop:
 
     version · number of segments · number of term words ·
     per segment: start, end, author, flags, length, number of its term words ·
     the term words of all segments: each term's number, repeated as often as the term occurs
 
-Authors are entries of the term dictionary under a name that no analysed text can yield ("author:" + name).
+Authors are entries of the term dictionary, named so that no analysed text can produce the entry ("author:" + name).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from rlm_mem.text.analysis import AnalysedSegment
 
-#: Most characters that are indexed of a path, and of all surroundings of a chunk.
-_MOST_OF_PATH = 200
-_MOST_AROUND = 400
+#: Maximum number of characters indexed of a path, and of all surroundings of a chunk.
+_MAX_PATH = 200
+_MAX_SURROUNDINGS = 400
 
 Encode = Callable[[str, int, str, Callable[[str], int]], bytes]
 """Encodes a chunk's segments, from its content, repeated prefix and surroundings and a numbering of terms."""
@@ -53,7 +53,7 @@ ANY_REVISION = 2**31 - 1
 
 
 class ChunkRow(Struct, frozen=True):
-    """The row of a chunk in the index, read before its file; the last four fields only if chunks are files."""
+    """The row of a chunk in the index; the last four fields are set only if chunks are files."""
 
     doc: int
     id: str
@@ -71,12 +71,12 @@ class ChunkRow(Struct, frozen=True):
 
     @property
     def signature(self) -> Signature:
-        """The file as it was when the index last read it."""
+        """The signature of the file when the index last read it."""
         return Signature(self.size, self.mtime_ns, self.inode)
 
 
 class IndexEntry(msgspec.Struct, array_like=True, gc=False):
-    """What the index stores about a chunk, except its place, file and segments; can be sent between processes."""
+    """The indexed fields of a chunk, except its position, file and segments; can be sent between processes."""
 
     namespace: str
     conversation_id: str | None
@@ -108,7 +108,7 @@ _LINK_FIELDS = attrgetter("target_id", "type", "strength", "created_at", "reason
 
 
 def entry_of(chunk: Chunk, normalised: str = "") -> IndexEntry:
-    """The entry of a chunk; ``normalised`` is the normalised hash of its content, if known."""
+    """Return the index entry of a chunk; ``normalised`` is the normalised hash of its content, if known."""
     meta = chunk.metadata
     return IndexEntry(
         chunk.namespace, meta.conversation_id, chunk.id, chunk.type, parse_time(meta.at).timestamp(), meta.created_at,
@@ -121,7 +121,7 @@ def entry_of(chunk: Chunk, normalised: str = "") -> IndexEntry:
 
 
 def summary_of(chunk: Chunk, at: float) -> Summary:
-    """The summary of a chunk; ``at`` is its time in epoch seconds."""
+    """Return the summary of a chunk; ``at`` is its time in epoch seconds."""
     meta = chunk.metadata
     return Summary(
         chunk.id, chunk.type, tuple(sorted(chunk.tags)), chunk.tokens, meta.confidence, meta.conversation_id,
@@ -131,15 +131,15 @@ def summary_of(chunk: Chunk, at: float) -> Summary:
 
 
 def repeated_prefix(chunk: Chunk) -> int:
-    """Number of a chunk's first characters that repeat the chunk before it; they are not indexed twice."""
+    """Return how many of a chunk's first characters repeat the chunk before it; they are not indexed twice."""
     overlap = chunk.metadata.provenance.get("overlap", 0)
     return overlap if isinstance(overlap, int) and 0 <= overlap < len(chunk.content) else 0
 
 
 def surroundings(provenance: Mapping[str, Any]) -> str:
-    """The headings, title and path above a chunk, as one line of text that is indexed with each of its segments.
+    """Return headings, title and path of a chunk as one line of text that is indexed with each of its segments.
 
-    These are the headings in force where it begins, the title of its document and the end of its path, as far as its
+    These are the headings above its beginning, the title of its document and the end of its path, as far as its
     provenance has them.
     """
     headings = provenance.get("headings")
@@ -148,19 +148,19 @@ def surroundings(provenance: Mapping[str, Any]) -> str:
     if isinstance(title, str):
         named.append(title)
     if isinstance(path, str):
-        folders, _, name = path[-_MOST_OF_PATH:].replace("\\", "/").rpartition("/")
+        folders, _, name = path[-_MAX_PATH:].replace("\\", "/").rpartition("/")
         stem, _, ending = name.rpartition(".")
         named += [*folders.split("/")[-2:], stem if stem and ending.isalnum() else name]
-    return " ".join(" ".join(named).split())[:_MOST_AROUND]
+    return " ".join(" ".join(named).split())[:_MAX_SURROUNDINGS]
 
 
 def index_key(chunk: Chunk) -> tuple[str, int, str]:
-    """What determines a chunk's segments: its content, the length of its repeated prefix and its surroundings."""
+    """Return the values that determine a chunk's segments: content, length of the repeated prefix, surroundings."""
     return chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance)
 
 
 def audit_line(op: str, at: datetime, actor: str | None, namespace: str) -> dict[str, Any]:
-    """The fields that every line of the audit log begins with."""
+    """Return the fields that every event of the audit log begins with."""
     return {"ts": format_time(at), "actor": actor, "op": op, "ns": namespace}
 
 
@@ -174,7 +174,7 @@ _COUNT = 100
 
 
 class ReadBuffer:
-    """Reads that are not in the index yet; safe to use from several threads."""
+    """Buffer of read counts that are not in the index yet; thread-safe."""
 
     def __init__(self) -> None:
         self._reads: Reads = {}
@@ -182,13 +182,13 @@ class ReadBuffer:
         self._taken_at = time.monotonic()
 
     def add(self, chunk_id: str, when: str) -> bool:
-        """Count one read; True when it is time to write them all."""
+        """Count one read; return True when the buffer should be written."""
         with self._guard:
             self._reads[chunk_id] = (self._reads.get(chunk_id, (0, ""))[0] + 1, when)
             return len(self._reads) >= _COUNT or time.monotonic() - self._taken_at > _SECONDS
 
     def of(self, chunk_id: str) -> tuple[int, str] | None:
-        """Number and last time of the buffered reads of a chunk; None if there are none."""
+        """Return number and last time of the buffered reads of a chunk; None if there are none."""
         return self._reads.get(chunk_id)
 
     @property
@@ -204,7 +204,7 @@ class ReadBuffer:
             return reads
 
     def put_back(self, reads: Reads) -> None:
-        """Add reads again that could not be written."""
+        """Return reads to the buffer that could not be written."""
         with self._guard:
             for chunk_id, (count, when) in reads.items():
                 more, latest = self._reads.get(chunk_id, (0, ""))
@@ -212,7 +212,7 @@ class ReadBuffer:
 
 
 class Summary(FrozenRecord, frozen=True, gc=False):
-    """A chunk without its content; ``at`` is in epoch seconds."""
+    """The fields of a chunk without its content; ``at`` is in epoch seconds."""
 
     id: str
     type: str
@@ -235,12 +235,12 @@ class Summary(FrozenRecord, frozen=True, gc=False):
     namespace: str
 
     def shown_at(self, at: str) -> bool:
-        """Whether reads return the chunk at a time: not in quarantine, and not expired."""
+        """Return whether reads return the chunk at a time: neither quarantined nor expired."""
         return not hidden(self.trust, self.expires_at, at)
 
 
 class LinkedChunk(FrozenRecord, frozen=True):
-    """One end of a link, seen from the other; ``direction`` is ``out`` or ``in``, ``strength`` in 0-1."""
+    """A link as seen from one of its ends; ``direction`` is ``out`` or ``in``, ``strength`` in 0-1."""
 
     chunk_id: str
     type: str
@@ -256,7 +256,7 @@ class LinkedChunk(FrozenRecord, frozen=True):
 
 
 def strongest(links: list[LinkedChunk]) -> list[LinkedChunk]:
-    """Links in the order in which they are shown: strongest first, then newest, then by id."""
+    """Sort links for display: strongest first, then newest, then by id."""
     by_id = sorted(links, key=lambda link: link.chunk_id)
     return sorted(by_id, key=lambda link: (link.strength, link.created_at), reverse=True)
 
@@ -271,7 +271,7 @@ class ConversationInfo(FrozenRecord, frozen=True):
 
 
 class ChunkState(Struct, frozen=True):
-    """The state of a chunk, to compare it in two stores without reading it; ``doc`` gives the order of insertion."""
+    """The state of a chunk for comparing two stores without reading it; ``doc`` is its insertion number."""
 
     doc: int
     id: str
@@ -284,7 +284,7 @@ class ChunkState(Struct, frozen=True):
 class ListFilter(Struct, frozen=True):
     """The checked filters of list_chunks and iter_chunks; times in epoch seconds, ``end`` exclusive.
 
-    ``after`` is the place (time, insertion) of a chunk, active or not: only chunks after it in this order pass.
+    ``after`` is the position (time, insertion) of a chunk, active or not: only chunks after it pass.
     ``held_at`` keeps chunks that held at a time, given in epoch seconds and as stored. ``origins`` and ``trusts`` keep
     chunks with one of these values; ``shown_at`` (as stored) leaves out chunks in quarantine or expired by then,
     ``expired_at`` keeps only expired ones. ``alone`` (origin, source, time) keeps, of all these, chunks without a
@@ -326,7 +326,7 @@ class Version(FrozenRecord, frozen=True):
 
 
 class SyncReport(MutableRecord):
-    """What a sync found; files are given as relative paths."""
+    """The changes that a sync found; files are given as relative paths."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -343,7 +343,7 @@ class StoreStatus(Struct, frozen=True):
     """Counts that are 0 in a sound store at rest (see ``Backend.status``).
 
     Attributes:
-        unreadable_files: chunk files that did not validate when last looked at.
+        unreadable_files: chunk files that did not validate when last read.
         unfinished_files: temporary files of writes in progress, or of a killed process.
         unsaved_reads: chunks whose access count is not written yet (the next checkpoint writes it).
     """
@@ -361,14 +361,14 @@ class Vacuumed(MutableRecord):
 
     @property
     def freed(self) -> int:
-        """Bytes that were freed; negative if merged postings take more space than the unmerged ones did."""
+        """Number of bytes freed; negative if merged postings take more space than the unmerged ones did."""
         return sum(self.before.values()) - sum(self.after.values())
 
 
 def totals_of(
     counts: Sequence[tuple[int, str, int, int, int]], first: float | None, last: float | None
 ) -> dict[str, Any]:
-    """The result of ``stats``, from rows of status, type, chunks, tokens and bytes, and the first and last time."""
+    """Compute the result of ``stats`` from rows of status, type, chunks, tokens, bytes, and the first and last time."""
     active = [row for row in counts if row[0] == ACTIVE]
     return {
         "chunk_count": sum(row[2] for row in active),
@@ -382,7 +382,7 @@ def totals_of(
 
 
 def as_of_time(value: object) -> datetime:
-    """The moment meant by "as of": for a bare day its last microsecond; raises InvalidQuery."""
+    """Return the moment meant by "as of": for a bare date its last microsecond; raises InvalidQuery."""
     try:
         moment = parse_time(value, "as_of")
     except InvalidChunk as error:
@@ -392,14 +392,14 @@ def as_of_time(value: object) -> datetime:
 
 
 def page(value: object, what: str) -> int:
-    """A limit or an offset: a whole number from 0 up; raises InvalidQuery."""
+    """Check a limit or offset: an integer from 0 up; raises InvalidQuery."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidQuery(f"{what} must be a whole number from 0 up, not {value!r:.40}")
     return min(value, 2**62)
 
 
 def query_time(text: str | date, what: str) -> tuple[float, float]:
-    """First and last moment (epoch seconds) of a date or time; raises InvalidQuery."""
+    """Return first and last moment (epoch seconds) of a date or time; raises InvalidQuery."""
     try:
         return day_bounds(text.isoformat() if isinstance(text, date) else text, what)
     except (InvalidChunk, AttributeError, TypeError) as error:
@@ -410,7 +410,7 @@ def query_time(text: str | date, what: str) -> tuple[float, float]:
 
 
 def time_range(start: str | date | None, end: str | date | None) -> tuple[float, float]:
-    """Start and exclusive end in epoch seconds; a bare date at the end includes its whole day.
+    """Return start and exclusive end in epoch seconds; a bare date at the end includes its whole day.
 
     Raises:
         InvalidQuery: a time is neither ``YYYY-MM-DD`` nor ISO 8601.
@@ -420,43 +420,43 @@ def time_range(start: str | date | None, end: str | date | None) -> tuple[float,
 
 
 def after(bounds: tuple[float, float]) -> float:
-    """The exclusive end of a period that includes ``bounds``."""
-    # A bare day ends where the next begins; a moment is included itself.
+    """Return the exclusive end of a period that includes ``bounds``."""
+    # A bare date ends where the next begins; a moment is included itself.
     return bounds[1] if bounds[1] > bounds[0] else bounds[1] + 1e-6
 
 
 def day_bounds(text: str, what: str) -> tuple[float, float]:
-    """First and last moment (epoch seconds) that a date or time names: a bare date is its whole day."""
+    """Return first and last moment (epoch seconds) of a date or time: a bare date means its whole day."""
     moment = parse_time(text, what)
     if len(text.strip()) <= 10:
         return (
             moment.timestamp(),
             moment.timestamp() + 86_400,
-        )  # of the year 9999, too: no date is after its last day
+        )  # also for the year 9999: no date is after its last day
     return moment.timestamp(), moment.timestamp()
 
 
-#: Beginning of the tag that names the tier of a chunk that mirrors a tiered memory, such as ``tier:mid``.
+#: Prefix of the tag that names the tier of a chunk that mirrors a tiered memory, such as ``tier:mid``.
 TIER_TAG = "tier:"
-#: Tag of chunks that are a part of another memory: found by themselves, and counted with it.
+#: Tag of chunks that are parts of another memory: found separately, but counted with it.
 COMPONENT = "component"
 
-_STEADY: Mapping[str, float] = {"high": 0.8, "medium": 0.95, "low": 1.0}
+_VOLATILITY_FACTORS: Mapping[str, float] = {"high": 0.8, "medium": 0.95, "low": 1.0}
 
 
 def reliability(confidence: float, success_rate: float | None, volatility: str | None) -> float:
-    """One figure, 0 to 1: the confidence, reduced for failures in use and for volatility."""
-    proven = 1.0 if success_rate is None else 0.5 + 0.5 * success_rate
-    return round(confidence * proven * _STEADY.get(volatility or "low", 1.0), 4)
+    """Compute reliability, 0 to 1: the confidence, reduced for failures in use and for volatility."""
+    success_factor = 1.0 if success_rate is None else 0.5 + 0.5 * success_rate
+    return round(confidence * success_factor * _VOLATILITY_FACTORS.get(volatility or "low", 1.0), 4)
 
 
 def tier_of(tags: list[str] | tuple[str, ...]) -> str | None:
-    """The tier named by a chunk's tags; None for a chunk that mirrors no tiered memory."""
+    """Return the tier named by a chunk's tags; None for a chunk that mirrors no tiered memory."""
     return next((tag[len(TIER_TAG) :] for tag in tags if tag.startswith(TIER_TAG)), None)
 
 
 def standing(chunk: Chunk) -> dict[str, Any]:
-    """Tier (None for a plain chunk), reliability (0-1), confidence, and the uses behind them, as plain data."""
+    """Return tier (None for a plain chunk), reliability (0-1), confidence, and the counts of uses behind them."""
     extra = chunk.metadata.extra
     uses = extra.get("usage_count")
     rate = extra.get("success_rate")
@@ -495,7 +495,7 @@ class DecodedSegments(Struct, frozen=True):
         flags: bits of rlm_mem.text.analysis.
         length: number of terms.
         term_start: `[S + 1]`; the terms of segment s are `term_start[s]` up to `term_start[s + 1]`.
-        terms: term numbers, repeated as often as they occur, equal ones side by side.
+        terms: term numbers, repeated as often as they occur, equal ones adjacent.
     """
 
     chunk_start: npt.NDArray[np.int64]
@@ -525,7 +525,7 @@ class DocumentTerms(Struct, frozen=True):
 
 
 def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], int]) -> bytes:
-    """Encode a chunk's segments; `term_id` gives the dictionary number (0 … 2**32 − 1) of a term or author entry.
+    """Encode a chunk's segments; `term_id` maps a term or author entry to its dictionary number (0 … 2**32 − 1).
 
     A term that occurs more than 255 times in one segment is stored as occurring 255 times.
     """
@@ -539,7 +539,7 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
         else:
             for number, count in zip(numbers, seg.terms.values(), strict=True):
                 words.extend((number,) * min(count, MAX_FREQUENCY))
-        # Author numbers are stored one higher, so that 0 can mean no author.
+        # Author numbers are stored incremented by one, so that 0 can mean no author.
         author = 0 if seg.author is None else term_id(AUTHOR_PREFIX + seg.author) + 1
         head.extend((seg.start, seg.end, author, seg.flags & _WORD_LIMIT, seg.length, len(words) - before))
     head[2] = len(words)
@@ -552,7 +552,7 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
 def encode_content(
     language: str, content: str, skip_before: int, around: str, term_id: Callable[[str], int]
 ) -> bytes:
-    """The encoded segments of a chunk's content (``Analyser.analyse_segments`` of a language, then encoded)."""
+    """Analyse a chunk's content in a language and encode its segments."""
     from rlm_mem.text.analysis import get_analyser
 
     analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
@@ -560,7 +560,7 @@ def encode_content(
 
 
 def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
-    """Decode the segments of many chunks at once, in the order given (`CorruptStore` if a blob is damaged)."""
+    """Decode the segments of many chunks at once, in the given order; raises `CorruptStore` if a blob is damaged."""
     import numpy as np
 
     sizes = np.array(list(map(len, blobs)), np.int64)
@@ -592,7 +592,7 @@ def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
 
 
 def document_terms(decoded: DecodedSegments) -> DocumentTerms:
-    """Add up segments to figures of whole chunks, from which postings are made."""
+    """Sum up segments to figures of whole chunks, from which postings are built."""
     import numpy as np
 
     segment_count = len(decoded.start)
@@ -600,19 +600,19 @@ def document_terms(decoded: DecodedSegments) -> DocumentTerms:
         np.arange(len(decoded.chunk_start) - 1, dtype=np.int64), np.diff(decoded.chunk_start)
     )
     term_counts = np.diff(decoded.term_start)
-    # One sortable number per occurrence: chunk, term, and whether it is the first of its segment. Equal terms of a
-    # segment are adjacent, so a change of term or of segment marks a first.
-    fresh = np.ones(len(decoded.terms), bool)
-    if len(fresh) > 1:
-        np.not_equal(decoded.terms[1:], decoded.terms[:-1], out=fresh[1:])
-    fresh[decoded.term_start[:-1][term_counts > 0]] = True
+    # One sortable number per occurrence: chunk, term, and whether it is the first in its segment. Equal terms of a
+    # segment are adjacent, so a change of term or of segment marks a first occurrence.
+    is_first = np.ones(len(decoded.terms), bool)
+    if len(is_first) > 1:
+        np.not_equal(decoded.terms[1:], decoded.terms[:-1], out=is_first[1:])
+    is_first[decoded.term_start[:-1][term_counts > 0]] = True
     chunk_of_term = np.repeat(chunk_of_segment, term_counts)
-    keys = (((chunk_of_term << 32) | decoded.terms.astype(np.int64)) << 1) | fresh
-    spoken = np.flatnonzero(decoded.author >= 0)
-    if segment_count and len(spoken):
-        author_keys = (((chunk_of_segment[spoken] << 32) | decoded.author[spoken]) << 1) | 1
+    keys = (((chunk_of_term << 32) | decoded.terms.astype(np.int64)) << 1) | is_first
+    with_author = np.flatnonzero(decoded.author >= 0)
+    if segment_count and len(with_author):
+        author_keys = (((chunk_of_segment[with_author] << 32) | decoded.author[with_author]) << 1) | 1
         keys = np.concatenate([keys, author_keys])
-    keys.sort(kind="stable")  # chunks are in order already, which this kind makes use of: a third of the time
+    keys.sort(kind="stable")  # chunks are already in order, which makes a stable sort three times as fast
     pair = keys >> 1
     first = np.ones(len(pair), bool)
     if len(pair) > 1:
@@ -630,7 +630,7 @@ def document_terms(decoded: DecodedSegments) -> DocumentTerms:
 
 
 def spans(starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The numbers in all ranges `starts[i] … starts[i] + lengths[i] - 1`, concatenated."""
+    """Concatenate the numbers of all ranges `starts[i] … starts[i] + lengths[i] - 1`."""
     import numpy as np
 
     total = int(lengths.sum())

@@ -1,13 +1,13 @@
-"""Selecting chunks by arithmetic on arrays, the same for every backend: best matches, neighbours, sets of numbers.
+"""Selects chunks by array arithmetic, for every backend: best matches by BM25, neighbours, and set operations.
 
 The best chunks by tuned BM25 are found exactly, without scoring every match. Rare terms come first: their lists are
 short and their weight is high. Once the best scores so far exceed what the remaining (common) terms could add to a
-chunk that has none of the rare ones, no new chunk can enter, and the long lists are only looked up for the chunks still
-in the race. The result is the same as scoring everything. Sums are rounded in the same order everywhere, so that two
-backends that hold the same chunks give the same scores.
+chunk without the rare ones, no new chunk can enter, and the long lists are only looked up for the remaining
+candidates. The result is the same as scoring everything. Sums are rounded in the same order everywhere, so that two
+backends with the same chunks compute the same scores.
 
-numpy's own `unique`, `isin` and the like import `numpy.ma` when first called, which takes longer than opening a store
-and searching it; hence the set operations here.
+numpy's own `unique`, `isin` and the like import `numpy.ma` when first called, which takes longer than opening a
+store and searching it; hence the set operations here.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     Scores = npt.NDArray[np.float32]
     Frequencies = npt.NDArray[np.uint8]
 
-#: First score of a chunk that must not be returned: too low for any sum of term scores to make up for.
-_OUT = np.float32(-1e30)
+#: Initial score of a chunk that must not be returned: too low for any sum of term scores to compensate.
+_EXCLUDED = np.float32(-1e30)
 #: Bounds are compared with a little slack, since sums of 32-bit numbers are rounded.
 _SLACK = 1.0 - 1e-5
-#: With at most this many chunks admitted, looking each up in every list is quicker than walking the lists.
+#: With at most this many chunks admitted, looking up each in every list is faster than scanning the lists.
 _FEW = 5_000
-#: A list of at most this length is always walked.
+#: A list of at most this length is always scanned.
 _SHORT = 2_000
-#: Above `_MANY` scores, the best of a sample are found first; it has `_PART` scores for each that is wanted.
+#: Above `_MANY` scores, the best of a sample are found first; it has `_PART` scores for each that is requested.
 _MANY, _PART = 20_000, 20
 #: A score below this counts as zero.
 LEAST = 1e-30
-_NOUGHT = np.float32(0)
+_ZERO = np.float32(0)
 
 
 class TermPostings(Protocol):
-    """The chunks of one term, by slot: a number that the backend assigns."""
+    """The chunks that contain one term, by slot: a number that the backend assigns."""
 
     @property
     def df(self) -> int:
@@ -59,16 +59,16 @@ class TermPostings(Protocol):
         ...
 
     def whole(self) -> tuple[Slots, Frequencies]:
-        """Every slot, sorted, and the frequency there."""
+        """Return every slot, sorted, and the frequency there."""
         ...
 
     def find(self, slots: Slots) -> tuple[Ints, Frequencies]:
-        """Which of the sorted `slots` contain the term, and how often."""
+        """Return which of the sorted `slots` contain the term, and how often."""
         ...
 
 
 class CorpusLengths(Struct, frozen=True):
-    """What BM25 needs of all chunks: the length of the chunk in each slot, their number and total length."""
+    """Corpus figures for BM25: the length of the chunk in each slot, the number of chunks and their total length."""
 
     length: npt.NDArray[np.int32]
     chunks: int
@@ -79,7 +79,7 @@ _Postings = TypeVar("_Postings", bound=TermPostings)
 
 
 class Scorer(Struct, Generic[_Postings], frozen=True):
-    """A term with its weight (idf included) and the most that it can add to any chunk."""
+    """A term with its weight (idf included) and the maximum that it can add to any chunk."""
 
     postings: _Postings
     weight: np.float32
@@ -89,9 +89,9 @@ class Scorer(Struct, Generic[_Postings], frozen=True):
 def scorers(
     collection: CorpusLengths, lists: Sequence[_Postings], weights: Floats
 ) -> list[Scorer[_Postings]]:
-    """The terms that count, those with the highest weight first.
+    """Return the terms with a weight, highest weight first.
 
-    The order decides how sums are rounded: it depends only on figures of the whole collection.
+    The order determines how sums are rounded: it depends only on figures of the whole collection.
     """
     found = []
     for postings, weight in zip(lists, weights, strict=True):
@@ -109,7 +109,7 @@ def scorers(
 def added(
     collection: CorpusLengths, weight: np.float32, frequency: Frequencies, length: npt.NDArray[np.int32]
 ) -> Scores:
-    """What a term adds to chunks with these frequencies and lengths."""
+    """Return the score that a term adds to chunks with these frequencies and lengths."""
     tf = frequency.astype(np.float32)
     norm = length.astype(np.float32)
     norm *= np.float32(BM25_K1 * BM25_B * collection.chunks / max(collection.total_length, 1))
@@ -126,37 +126,37 @@ def best(
     limit: int,
     *,
     admitted: npt.NDArray[np.bool_] | None = None,
-    gone: Slots | None = None,
-    floor: np.float32 = _NOUGHT,
+    excluded: Slots | None = None,
+    floor: np.float32 = _ZERO,
 ) -> tuple[Slots, Scores]:
-    """Slots and scores, unordered, which include the `limit` best and all that equal the last of these.
+    """Return slots and scores, unordered, which include the `limit` best and all ties with the last of these.
 
     Args:
         collection: lengths and totals.
         terms: from `scorers`.
         limit: how many at most.
         admitted: mask of the slots that may be returned; None: all.
-        gone: slots that must not be returned.
-        floor: a score that at least `limit` chunks elsewhere reach.
+        excluded: slots that must not be returned.
+        floor: a score that at least `limit` chunks from other sources reach.
     """
     few = None if admitted is None else np.flatnonzero(admitted)
     if few is not None and len(few) <= _FEW:
         left = few.astype(np.int32)
-        if gone is not None and len(gone):
-            left = left[~contained(left, gone)]
+        if excluded is not None and len(excluded):
+            left = left[~contained(left, excluded)]
         return _look_up(collection, left, terms, floor, limit, np.zeros(len(left), np.float32))
     sums = np.zeros(len(collection.length), np.float32)
     if admitted is not None:
-        sums[~admitted] = _OUT
-    if gone is not None:
-        sums[gone] = _OUT
-    return _walk(collection, terms, sums, floor, limit)
+        sums[~admitted] = _EXCLUDED
+    if excluded is not None:
+        sums[excluded] = _EXCLUDED
+    return _scan(collection, terms, sums, floor, limit)
 
 
-def _walk(
+def _scan(
     collection: CorpusLengths, terms: list[Scorer[_Postings]], sums: Scores, floor: np.float32, limit: int
 ) -> tuple[Slots, Scores]:
-    """Score whole lists, rare terms first, until no new chunk can enter; then look the rest up."""
+    """Score whole lists, rare terms first, until no new chunk can enter; then look up the rest."""
     rest = float(sum(scorer.bound for scorer in terms))
     done = 0
     for scorer in terms:
@@ -199,10 +199,10 @@ def _look_up(
 def places(
     haystack: npt.NDArray[np.int32], needles: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Which of the sorted `needles` are in the sorted `haystack`, and where."""
+    """Return which of the sorted `needles` are in the sorted `haystack`, and where."""
     if not len(haystack) or not len(needles):
         return _NOTHING, _NOTHING
-    if len(needles) * 4 > len(haystack):  # walking the list is quicker than searching it
+    if len(needles) * 4 > len(haystack):  # scanning the list is faster than searching it
         which = needles.searchsorted(haystack)
         place = (needles.take(which, mode="clip") == haystack).nonzero()[0]
         return which[place], place
@@ -212,7 +212,7 @@ def places(
 
 
 def held_in(haystack: npt.NDArray[np.int32], needles: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Which of the sorted `needles` are in the sorted `haystack`, as a mask."""
+    """Return which of the sorted `needles` are in the sorted `haystack`, as a mask."""
     found: npt.NDArray[np.bool_]
     if len(needles) > len(haystack):
         found = np.zeros(len(needles), np.bool_)
@@ -223,15 +223,15 @@ def held_in(haystack: npt.NDArray[np.int32], needles: npt.NDArray[np.int32]) -> 
 
 
 def kth(scores: Scores, limit: int, floor: np.float32) -> np.float32:
-    """The `limit`-th best score where that is above `floor`, else `floor`: at least `limit` chunks reach it."""
+    """Return the `limit`-th best score, at least `floor`: no fewer than `limit` chunks reach it."""
     above = scores[scores > floor]
     if len(above) < limit:
         return floor
     if len(above) > _MANY:
         # At least `limit` of all scores reach the `limit`-th best of a sample, and few exceed it.
-        some = above[:: len(above) // (limit * _PART) + 1]
-        if len(some) >= limit:
-            least = np.partition(some, len(some) - limit)[len(some) - limit]
+        sample = above[:: len(above) // (limit * _PART) + 1]
+        if len(sample) >= limit:
+            least = np.partition(sample, len(sample) - limit)[len(sample) - limit]
             above = above[above > least]
             if len(above) < limit:
                 return np.float32(least)
@@ -239,8 +239,8 @@ def kth(scores: Scores, limit: int, floor: np.float32) -> np.float32:
 
 
 def top(scores: Scores, limit: int) -> Ints:
-    """Positions of the `limit` best scores and of all that equal the last of these, unordered."""
-    floor = kth(scores, limit, _NOUGHT)
+    """Return positions of the `limit` best scores and of all ties with the last of these, unordered."""
+    floor = kth(scores, limit, _ZERO)
     return np.flatnonzero(scores >= max(float(floor), LEAST))
 
 
@@ -251,7 +251,7 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 
 def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-    """Each value once, sorted."""
+    """Return each value once, sorted."""
     ordered = np.sort(values)
     if len(ordered) < 2:
         return ordered
@@ -261,19 +261,19 @@ def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
 
 
 def changed_at(ordered: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Positions at which a sorted array takes a new value."""
+    """Return the positions at which a sorted array takes a new value."""
     if not len(ordered):
         return np.zeros(0, np.int64)
     return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
 
 
 def union(first: npt.NDArray[_Number], second: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-    """The values in either array, each once, sorted."""
+    """Return the values in either array, each once, sorted."""
     return distinct(np.concatenate([first, second]))
 
 
 def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> npt.NDArray[np.bool_]:
-    """Which of `values` occur in `among` (any order)."""
+    """Return which of `values` occur in `among` (any order), as a mask."""
     if not len(among) or not len(values):
         return np.zeros(len(values), np.bool_)
     ordered = np.sort(among)
@@ -284,22 +284,22 @@ def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> npt.
 
 
 def weighed(weights: Mapping[str, float], counts: Mapping[str, int]) -> dict[str, float]:
-    """What each term adds to a chunk's score in `CandidateSource.holding`: 0 for terms that are only reported."""
+    """Return the score of each term in `CandidateSource.holding`: 0 for terms that are only reported."""
     known = sorted((counts[term], term) for term, weight in weights.items() if weight and term in counts)
     parts = {term: weights[term] / (1 + log(1 + count)) for count, term in known[:WEIGHED]}
     return parts | {term: 0.0 for term, weight in weights.items() if not weight and term in counts}
 
 
-#: Most chunks examined on each side: enough when every chunk is a single turn.
+#: Maximum number of chunks examined on each side: enough when every chunk is a single turn.
 MOST = 12
 #: `segments_before` is exact for this many chunks at the beginning of a conversation.
 OPENING = 4
 
 
 class ConversationLine(Protocol):
-    """Chunks arranged on one line, where every conversation is an unbroken stretch as far as it is walked.
+    """A layout of chunks in which every conversation is one contiguous range, as far as neighbours are examined.
 
-    For each given chunk: its `place` on the line, and where its conversation begins and ends (one past the last).
+    For each given chunk: its `place` in the layout, and where its conversation begins and ends (one past the last).
     Adjacent places within a conversation are always consecutive chunks.
     """
 
@@ -311,25 +311,25 @@ class ConversationLine(Protocol):
     def last(self) -> Ints: ...
 
     def slots(self, place: Ints) -> Ints:
-        """The slots at these positions."""
+        """Return the slots at these positions."""
         ...
 
     def segment_count(self, place: Ints) -> Ints:
-        """Segments of the chunks at these places."""
+        """Return the number of segments of the chunks at these positions."""
         ...
 
 
 def walked(
     line: ConversationLine, asked: Ints, near: int, reach: int, most: int = MOST
 ) -> tuple[Neighbourhood, bool]:
-    """The neighbourhood on a line, and whether `most` steps to each side covered `reach` for every chunk.
+    """Return the neighbourhood in a layout, and whether `most` steps to each side covered `reach` for every chunk.
 
     Args:
         line: the chunks in their order.
         asked: indices of the given chunks that get neighbours.
         near: segments on each side whose chunks may be results themselves.
         reach: segments to cover on each side.
-        most: most chunks examined on each side.
+        most: maximum number of chunks examined on each side.
     """
     place, is_near = line.place, np.ones(len(line.place), np.bool_)
     enough = True
@@ -350,7 +350,7 @@ def walked(
 
 
 def _gathered(line: ConversationLine, place: Ints, is_near: npt.NDArray[np.bool_]) -> Neighbourhood:
-    """Each position once, in order, with its run and the number of segments before it."""
+    """Return each position once, in order, with its run and the number of segments before it."""
     unique = distinct(place)
     back = np.searchsorted(unique, place)
     near = np.zeros(len(unique), np.bool_)

@@ -1,7 +1,7 @@
-"""One chunk replaces another: `superseded_by` and `valid_to` of the older, a link `supersedes` of the newer.
+"""Supersession of chunks: `superseded_by` and `valid_to` of the older chunk, the link `supersedes` of the newer.
 
-The two always agree. Whichever of them a write changes (a supersession, a link, a field, an undo), the other is changed
-in the same transaction.
+The two are always consistent: if a write changes one of them (by a supersession, a link, a field, an undo), the
+other is changed in the same transaction.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     Find = Callable[[str], Chunk | None]
 
-#: Most replacements that are followed to find a circle.
-_STEPS = 1_000
+#: Maximum number of replacements that are followed to find a cycle.
+_MAX_REPLACEMENTS = 1_000
 
 
 def successions(chunk: Chunk | None) -> dict[str, ChunkLinks]:
-    """The links by which a chunk replaces others, by the ids of those."""
+    """Return the links by which a chunk replaces others, by the ids of those."""
     return {link.target_id: link for link in chunk.links if link.type == SUPERSEDES} if chunk else {}
 
 
 def replacement(new: Chunk, old_id: str, now: str) -> ChunkLinks:
-    """The link by which a chunk replaces another; added to its links if there is none.
+    """Return the link by which a chunk replaces another, adding one if there is none.
 
     Args:
         now: the time of a link that is added.
@@ -40,14 +40,14 @@ def replacement(new: Chunk, old_id: str, now: str) -> ChunkLinks:
 
 
 def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
-    """A copy of the older chunk as replaced by the newer one; ``link`` records the end that it had before.
+    """Return a copy of the older chunk as replaced by the newer one; ``link`` records its previous end.
 
-    It held until the newer one happened, but never past its own earlier end. ``find`` also returns archived chunks,
-    whose replacements count again when they are restored.
+    It is valid until the newer one happened, but never past its own earlier end. ``find`` also returns archived
+    chunks, whose replacements count again when they are restored.
 
     Raises:
         ConflictError: another chunk replaced it.
-        InvalidLink: the older one replaces the newer one, directly or by way of others, or they are the same.
+        InvalidLink: the older one replaces the newer one, directly or indirectly, or they are the same.
     """
     if old.id == new.id:
         raise InvalidLink(f"{old.id} cannot replace itself")
@@ -57,7 +57,7 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
             hint="replace that one instead, restore it first if it was deleted, or undo the earlier replacement",
         )
     step: Chunk | None = new
-    for _ in range(_STEPS):
+    for _ in range(_MAX_REPLACEMENTS):
         after = step.metadata.superseded_by if step is not None else None
         if after is None:
             break
@@ -78,7 +78,7 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
 
 
 def released(old: Chunk, link: ChunkLinks) -> Chunk:
-    """A copy of the older chunk that nothing replaces any more."""
+    """Return a copy of the older chunk that nothing replaces any more."""
     made = Chunk.from_dict(old.to_dict())
     made.metadata.superseded_by = None
     made.metadata.valid_to = link.extra.get("former_valid_to")
@@ -86,20 +86,20 @@ def released(old: Chunk, link: ChunkLinks) -> Chunk:
 
 
 def replacing_nothing(new: Chunk) -> Chunk:
-    """A copy of a chunk without the links by which it replaces others."""
+    """Return a copy of a chunk without the links by which it replaces others."""
     made = Chunk.from_dict(new.to_dict())
     made.links = [link for link in made.links if link.type != SUPERSEDES]
     return made
 
 
 def held(chunk: Chunk, at: str) -> bool:
-    """Whether a chunk held at a time (as stored): it had happened, and its validity includes the time."""
+    """Return whether a chunk held at a time (as stored): it had happened, and its validity includes the time."""
     about = chunk.metadata
     return (about.valid_from or about.at) <= at and (about.valid_to is None or about.valid_to > at)
 
 
 def as_it_was(chunk: Chunk, at: str, versions: Callable[[str], Sequence[Version]]) -> Chunk:
-    """The kept state that a chunk had at a time; if that is a former state, without its successor.
+    """Return the kept state that a chunk had at a time; if that is a former state, without its successor.
 
     Args:
         versions: returns every kept state of a chunk, oldest first; called only if the present state is later.

@@ -1,4 +1,4 @@
-"""Undoes a whole change, found in the audit log, in one transaction: chunks and other files together."""
+"""Undoes a whole change, found in the audit log, in one transaction: chunks and brain files together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _OPERATIONS = "create update link unlink delete restore erase undo import edit supersede quarantine release"
-"""Operations that change something."""
+"""Operations that count as changes."""
 _CHANGES = frozenset(_OPERATIONS.split())
 
 
@@ -28,7 +28,7 @@ class LoggedChange:
     """One change as recorded in the audit log.
 
     Attributes:
-        id: of the transaction; None for a line of an earlier version, which counts as a change by itself.
+        id: of the transaction; None for an event of an earlier version, which counts as a separate change.
         undoes: the change that it undoes.
     """
 
@@ -38,27 +38,27 @@ class LoggedChange:
 
     @property
     def at(self) -> str:
-        """When it was made."""
+        """The time of the change."""
         return str(self.events[-1].get("ts", ""))
 
     @property
     def chunk_ids(self) -> list[str]:
-        """The chunks that it changed, in order."""
+        """The changed chunks, in order."""
         return list(dict.fromkeys(str(one["chunk_id"]) for one in self.events if one.get("chunk_id")))
 
     @property
     def namespaces(self) -> list[str]:
-        """The namespaces that it changed, if there are several."""
+        """The changed namespaces, if there are several."""
         return sorted({str(name) for one in self.events for name in one.get("namespaces") or ()})
 
     @property
     def files(self) -> list[str]:
-        """The other files that it changed."""
+        """The changed brain files."""
         return list(dict.fromkeys(str(name) for one in self.events for name in one.get("files") or ()))
 
 
 def logged_changes(store: ChunkStore) -> list[LoggedChange]:
-    """Every change in the audit log of the namespace, newest first."""
+    """Return every change in the audit log of the namespace, newest first."""
     found: dict[str, LoggedChange] = {}
     lines: Iterator[dict[str, Any]] = store.backend.read_events(
         namespace=store.namespace, since=None, op=None, chunk_id=None
@@ -76,7 +76,7 @@ def logged_changes(store: ChunkStore) -> list[LoggedChange]:
 
 
 def changes_in_force(store: ChunkStore) -> Iterator[LoggedChange]:
-    """Changes that are neither undone nor undo another, newest first."""
+    """Yield changes that are neither undone nor undo another, newest first."""
     cancelled: set[str] = set()
     for change in logged_changes(store):
         if change.id in cancelled:
@@ -88,10 +88,10 @@ def changes_in_force(store: ChunkStore) -> Iterator[LoggedChange]:
 
 
 def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
-    """The change record of files; None where no file was changed.
+    """Return the change record of files; None if no file was changed.
 
     Raises:
-        ConflictError: it is not kept any more. StorageError: it cannot be read.
+        ConflictError: it is no longer kept. StorageError: it cannot be read.
     """
     if change.id is None or not change.files:
         return None
@@ -106,14 +106,14 @@ def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
 
 
 def undo_change(store: ChunkStore, change: LoggedChange) -> str:
-    """Revert what a change did to chunks and other files, in one transaction; returns the id of the undo.
+    """Revert the changes of a transaction to chunks and brain files, in one transaction; return the id of the undo.
 
     A change of several namespaces, such as a move, is undone in all of them. Tiered memories are undone by the
-    continuum, which keeps their mirrors in step.
+    continuum, which also updates their mirrors.
 
     Raises:
-        ConflictError: something was changed since, was deleted for good, or its former state is not kept any more.
-        NamespaceError: it changed other namespaces, too, and the store is confined to its own.
+        ConflictError: an item was changed since, was deleted permanently, or its former state is no longer kept.
+        NamespaceError: it also changed other namespaces, and the store is confined to its own.
     """
     others = [name for name in change.namespaces if name != store.namespace]
     if others and store.confined:
@@ -127,7 +127,7 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
     for name in others:
         other = store.confined_to(name, actor=store.actor)
         found = next((one for one in logged_changes(other) if one.id == change.id), None)
-        if found is not None:  # else it was brought here from another store without that namespace
+        if found is not None:  # otherwise the chunk was imported from a store without that namespace
             parts[name] = (other, found)
     with ExitStack() as together:
         for name in sorted(parts):  # in the order in which a move locks them
@@ -144,8 +144,8 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
                 files.remove(edit.file)
             else:
                 files.write(edit.file, before)
-        for part, own in parts.values():
-            _undo_chunks(part, own)
+        for part, part_of_change in parts.values():
+            _undo_chunks(part, part_of_change)
         name_namespaces(transaction.events)
         return transaction.change.id
 
@@ -181,7 +181,7 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
         return
     if not active:
         store.restore_chunk(chunk_id)
-    # A delete or restore leaves the revision as it is; every other operation raised it.
+    # A delete or restore leaves the revision unchanged; every other operation raised it.
     revision = first["revision"] - (first["op"] not in ("delete", "restore"))
     former = [one for one in versions if one.revision <= revision]
     if not former:
@@ -196,7 +196,7 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
 
 
 def _same(one: Chunk, other: Chunk) -> bool:
-    """Whether two states of a chunk differ in nothing but revision, time of change and reads."""
+    """Return whether two states of a chunk differ only in revision, time of change and reads."""
     first, second = (Chunk.from_dict(chunk.to_dict()) for chunk in (one, other))
     for chunk in (first, second):
         chunk.revision = 1

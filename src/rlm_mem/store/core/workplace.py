@@ -1,4 +1,4 @@
-"""Folders in which something is prepared before it is put in place; what killed processes left of them is removed."""
+"""Staging folders, where files are prepared before they are put in place; stale ones are removed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from rlm_mem.store.core import files
 
 STAGING = ".rlm-mem-backup-"
-"""Prefix of the folders, beside a backup, in which it is made; the next backup removes those of killed processes."""
-_SETTLED = 60.0  # seconds after which a folder without a lock has been left by a killed process
+"""Name prefix of the staging folders beside a backup; the next backup removes those of killed processes."""
+_MIN_AGE_SECONDS = 60.0  # seconds after which a folder without a lock counts as left by a killed process
 
 
 def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the lock on a folder; None where it is in use, or cannot be locked on this system."""
+    """Lock a folder and return the descriptor; None if it is in use, or cannot be locked on this system."""
     try:
         import fcntl
     except ImportError:
@@ -34,14 +34,17 @@ def _locked(folder: Path) -> int | None:
 
 @contextlib.contextmanager
 def workplace(parent: Path, prefix: str) -> Iterator[Path]:
-    """A folder to prepare something in, removed at the end unless it was renamed; those of killed processes go first.
+    """Yield a staging folder, removed at the end unless renamed; those left by killed processes are removed first.
 
-    A process holds a lock on its folder, which the system releases when the process ends.
+    A process locks its folder; the system releases the lock when the process ends.
     """
     for left in parent.glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(OSError):
             # A younger one may not be locked yet.
-            if left.stat().st_mtime < time.time() - _SETTLED and (handle := _locked(left)) is not None:
+            if (
+                left.stat().st_mtime < time.time() - _MIN_AGE_SECONDS
+                and (handle := _locked(left)) is not None
+            ):
                 shutil.rmtree(left, ignore_errors=True)
                 os.close(handle)
     folder = parent / f"{prefix}{os.urandom(4).hex()}"

@@ -1,6 +1,6 @@
-"""Makes chunks from checked arguments, and changes them.
+"""Creates chunks from checked arguments, and changes them.
 
-Each change is a read-modify-write under the lock that keeps the former version and adds a line to the audit log.
+Each change is a read-modify-write under the lock; the former version is kept and an event appended to the audit log.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _TIMES = (
     "created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to", "expires_at",
 )  # fmt: skip
-_ALWAYS_THERE = (
+_REQUIRED = (
     "created_at", "modified_at", "accessed_at", "confidence", "source", "access_count", "provenance", "origin", "trust",
 )  # fmt: skip
 _METADATA = ChunkMetadata.__struct_fields__
@@ -61,7 +61,7 @@ _OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed"
 
 
 def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Known fields (under their present names) and the rest; raises InvalidChunk."""
+    """Split metadata into known fields (under their current names) and the rest; raises InvalidChunk."""
     if not isinstance(metadata, Mapping):
         raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
     known: dict[str, Any] = {}
@@ -84,7 +84,7 @@ def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata fields with every value checked and in its stored form; raises InvalidChunk."""
+    """Check every metadata field and return the values in stored form; raises InvalidChunk."""
     checked: dict[str, Any] = {}
     for name, value in known.items():
         if name in _TIMES:
@@ -109,14 +109,14 @@ def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
             check_plain(value, "provenance")
             checked[name] = dict(value)
         elif name == "content_hash":
-            continue  # computed, never taken from the caller
+            continue  # computed, never accepted from the caller
     if checked.get("valid_from") and checked.get("valid_to") and checked["valid_from"] > checked["valid_to"]:
         raise InvalidChunk(f"valid_from {checked['valid_from']} is after valid_to {checked['valid_to']}")
     return checked
 
 
 def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None) -> list[ChunkLinks]:
-    """Links from objects or dicts, each with a known type; raises InvalidLink."""
+    """Return links from objects or dicts, each with a known type; raises InvalidLink."""
     if links is None:
         return []
     try:
@@ -137,17 +137,17 @@ def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None
             raise InvalidLink(f"{own_id} cannot link to itself")
         if not link.created_at:
             link.created_at = now
-        elif link.created_at != checked_time:  # automatic links all have the same time
+        elif link.created_at != checked_time:  # links created automatically all have the same time
             link.created_at = checked_time = check_time(link.created_at, "link created_at")
     return checked
 
 
 def _merged(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Fields by name; None means not given, and two different values for one field are an error."""
+    """Merge fields by name; None means omitted, and two different values for one field are an error."""
     merged: dict[str, Any] = {}
     for name, value in given:
         former = value if value is None else merged.setdefault(name, value)
-        if former is not value and former != value:  # a NaN is itself, though not equal to itself
+        if former is not value and former != value:  # NaN is not equal to itself
             raise InvalidChunk(
                 f"{name} is given twice with different values: {merged[name]!r:.60} and {value!r:.60}"
             )
@@ -155,7 +155,7 @@ def _merged(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields of a new chunk, checked, and what goes into ``metadata.extra``; raises InvalidChunk.
+    """Return the checked fields of a new chunk, and the content of ``metadata.extra``; raises InvalidChunk.
 
     A field may be given as a keyword, inside ``metadata`` or by an older name (docs/spec/decisions.md, 13).
     """
@@ -171,7 +171,7 @@ def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[di
 
 
 def check_complete(chunk: Chunk, *, max_bytes: int) -> Chunk:
-    """A copy of a complete chunk with every field checked; raises InvalidChunk."""
+    """Copy a complete chunk, checking every field; raises InvalidChunk."""
     content = check_content(chunk.content, max_bytes=max_bytes)
     checked = Chunk.from_dict(chunk.to_dict())
     check_fields({name: getattr(checked.metadata, name) for name in _METADATA})
@@ -199,14 +199,14 @@ def revise_chunk(
     now: datetime,
     max_bytes: int,
 ) -> Chunk:
-    """A copy with changes applied: metadata is merged, links and tags are replaced; the revision stays."""
+    """Return a changed copy of a chunk: metadata is merged, links and tags are replaced; the revision is unchanged."""
     known, extra = ({}, {}) if metadata is None else _split_metadata(metadata)
-    # None inside metadata clears an optional field; elsewhere it means that the field is not given.
+    # None inside metadata clears an optional field; elsewhere it means that the field is omitted.
     cleared = {name: None for name, value in known.items() if value is None}
     named = _merged((*given, *known.items()))
     stamp = format_time(now)
     checked = {**check_fields(cleared), **check_fields(named)}
-    for name in _ALWAYS_THERE:
+    for name in _REQUIRED:
         if checked.get(name, ...) is None:
             raise InvalidChunk(f"{name} cannot be removed")
     merged = {**chunk.metadata.extra, **extra}
@@ -223,7 +223,7 @@ def revise_chunk(
         updated.content = check_content(content, max_bytes=max_bytes)
         updated.metadata.content_hash = content_hash(content)
         updated.tokens = tokens_of(content)
-        updated.metadata.provenance.pop("overlap", None)  # the repeated prefix is not known any more
+        updated.metadata.provenance.pop("overlap", None)  # the length of the repeated prefix is unknown now
     if "type" in named:
         updated.type = types.check_chunk(named["type"], updated.metadata.extra)
     if links is not None:
@@ -238,10 +238,10 @@ def revise_chunk(
 def screened_chunk(
     chunk: Chunk, settings: SecretsConfig, action: SecretAction | None = None
 ) -> tuple[Chunk, Screened]:
-    """A complete chunk with secrets in its content, metadata, tags and links handled, and what was found.
+    """Return a complete chunk with secrets in content, metadata, tags and links handled, and the secrets found.
 
     Raises:
-        InvalidChunk: there is a secret, and secrets are refused.
+        InvalidChunk: a secret was found, and secrets are refused.
     """
     seen = screen(chunk.content, settings, action)
     meta = chunk.metadata
@@ -262,7 +262,7 @@ def screened_chunk(
 
 
 def copied(chunk: Chunk) -> Chunk:
-    """A deep copy; raises InvalidChunk if free fields, written by hand, are nested too deeply."""
+    """Return a deep copy; raises InvalidChunk if free fields, edited by hand, are nested too deeply."""
     from copy import deepcopy  # opening does not need it
 
     try:
@@ -274,7 +274,7 @@ def copied(chunk: Chunk) -> Chunk:
 
 
 def tokens_of(text: str) -> int:
-    """The o200k tokens of a text."""
+    """Count the o200k tokens of a text."""
     from rlm_mem.text.tokens import count_tokens  # loads its tables: the slowest part of a cold command
 
     return count_tokens(text)
@@ -284,13 +284,13 @@ def tokens_of(text: str) -> int:
 
 
 class Writer:
-    """Writes chunks of one namespace.
+    """Writes chunks of one namespace to a backend.
 
     Args:
-        backend: where they are stored.
-        namespace: the only one whose chunks exist for this writer.
-        types: which chunk and link types may be written.
-        clock: the present time.
+        backend: stores the chunks.
+        namespace: the only namespace whose chunks this writer can access.
+        types: the chunk and link types that may be written.
+        clock: returns the current time.
         actor: who writes, for the audit log.
     """
 
@@ -309,23 +309,23 @@ class Writer:
         self._actor = actor
 
     def now(self) -> str:
-        """The present time as it is stored."""
+        """Return the current time in stored form."""
         return format_time(self.clock())
 
     # --- finding ---------------------------------------------------------------------------------------
 
     def row(self, chunk_id: str, status: int = ACTIVE) -> ChunkRow | None:
-        """The row of a chunk of this namespace with this status; raises InvalidChunkId."""
+        """Return the row of a chunk of this namespace with this status; raises InvalidChunkId."""
         row = self._backend.find(self._namespace, check_chunk_id(chunk_id))
         return row if row is not None and row.status == status else None
 
     def _read(self, row: ChunkRow | None) -> Chunk | None:
         return self._backend.read(row) if row else None
 
-    def _known(self, namespace: str, chunk_id: str) -> Chunk | None:
+    def _find_any(self, namespace: str, chunk_id: str) -> Chunk | None:
         return self._read(self._backend.find(namespace, chunk_id))
 
-    def _active(self, namespace: str, chunk_id: str) -> Chunk | None:
+    def _find_active(self, namespace: str, chunk_id: str) -> Chunk | None:
         row = self._backend.find(namespace, chunk_id)
         return self._read(row if row is not None and row.status == ACTIVE else None)
 
@@ -338,7 +338,7 @@ class Writer:
             return self.add(chunk, fixed_id=fixed_id)
 
     def add(self, chunk: Chunk, *, fixed_id: bool = False) -> Chunk:
-        """Store a checked draft; a generated id that is taken is replaced, a given one is refused."""
+        """Store a checked draft; a generated id that is taken is replaced, a fixed one is refused."""
         with self._backend.transaction(chunk.namespace) as transaction:
             while self._backend.id_taken(chunk):
                 if fixed_id:
@@ -347,13 +347,13 @@ class Writer:
                     )
                 chunk.id = new_chunk_id(self.clock())
             if chunk.metadata.superseded_by or SUPERSEDES in map(attrgetter("type"), chunk.links):
-                self._settle(transaction, None, chunk)
+                self._sync_replacements(transaction, None, chunk)
             transaction.put(chunk)
             self._log(transaction, "create", chunk)
         return chunk
 
     def adopt(self, chunk: Chunk, *, archived: bool) -> None:
-        """Store a complete chunk as it is, replacing the one with its id in its namespace."""
+        """Store a complete chunk unchanged, replacing the one with the same id in its namespace."""
         with self._backend.transaction(chunk.namespace) as transaction:
             row = self._backend.find(chunk.namespace, chunk.id)
             if row is None and self._backend.held_elsewhere(chunk.namespace, chunk.id):
@@ -401,7 +401,7 @@ class Writer:
     def _put_revision(
         self, transaction: WriteTransaction, former: Chunk, updated: Chunk, op: str, **more: Any
     ) -> Chunk:
-        self._settle(transaction, former, updated)
+        self._sync_replacements(transaction, former, updated)
         return self._put_next(transaction, former, updated, op, **more)
 
     def _put_next(
@@ -409,7 +409,7 @@ class Writer:
     ) -> Chunk:
         check_number_of_links(len(updated.links))
         updated.revision = former.revision + 1
-        # A clock that went back must not make the newer revision look older.
+        # If the clock was set back, the newer revision must not look older.
         updated.metadata.modified_at = max(self.now(), former.metadata.modified_at)
         transaction.put(updated)
         self._log(transaction, op, updated, former=former, **more)
@@ -417,23 +417,23 @@ class Writer:
 
     # --- succession ------------------------------------------------------------------------------------
 
-    def _settle(self, transaction: WriteTransaction, former: Chunk | None, updated: Chunk) -> None:
-        """Make the chunks that ``updated`` replaces, or is replaced by, agree with it (``succession``).
+    def _sync_replacements(self, transaction: WriteTransaction, former: Chunk | None, updated: Chunk) -> None:
+        """Update the chunks that ``updated`` replaces, or is replaced by, to match it (``succession``).
 
         Does nothing while a whole change is undone, since that restores each of its chunks.
 
         Raises:
-            ConflictError: the chunk to replace was replaced already.
-            InvalidLink: the chunk to replace does not exist or replaces ``updated``; or a link closes a circle.
+            ConflictError: the chunk to replace was already replaced.
+            InvalidLink: the chunk to replace does not exist or replaces ``updated``; or a link closes a cycle.
         """
         if transaction.change.undoes is not None:
             return
         refuse_circles(former, updated, partial(self._backend.chunks, updated.namespace, status=None))
         before, now = successions(former), successions(updated)
-        find, known = (partial(one, updated.namespace) for one in (self._active, self._known))
+        find, known = (partial(one, updated.namespace) for one in (self._find_active, self._find_any))
         for target, link in before.items():
             if target not in now:
-                self._release(transaction, target, updated.id, link)
+                self._reinstate(transaction, target, updated.id, link)
         for target, link in now.items():
             if target not in before:
                 old = find(target)
@@ -462,13 +462,13 @@ class Writer:
             if linked != successor:
                 self._put_next(transaction, successor, linked, "link", target=updated.id, type=SUPERSEDES)
 
-    def _release(self, transaction: WriteTransaction, old_id: str, new_id: str, link: ChunkLinks) -> None:
+    def _reinstate(self, transaction: WriteTransaction, old_id: str, new_id: str, link: ChunkLinks) -> None:
         old = self._read(self.row(old_id))
         if old is not None and old.metadata.superseded_by == new_id:
             self._put_next(transaction, old, released(old, link), "supersede", by=None)
 
     def _drop_replacement(self, transaction: WriteTransaction, new_id: str, old_id: str) -> ChunkLinks | None:
-        """Remove and return the link by which a chunk replaces another; None if the chunk or the link is gone."""
+        """Remove and return the link by which a chunk replaces another; None if the chunk or the link is missing."""
         new = self._read(self.row(new_id))
         link = successions(new).get(old_id)
         if new is None or link is None:
@@ -479,14 +479,14 @@ class Writer:
         return link
 
     def agree(self, namespace: str, newer_id: str, older_id: str) -> bool:
-        """Record in both chunks a replacement that only one of them names; returns whether anything was changed.
+        """Record in both chunks a replacement that only one of them names; return whether anything was changed.
 
         Does nothing if one of them does not exist, they are the same, or another chunk replaced the older one.
 
         Raises:
-            InvalidLink: the older one replaces the newer one, directly or by way of others.
+            InvalidLink: the older one replaces the newer one, directly or indirectly.
         """
-        find = partial(self._active, namespace)
+        find = partial(self._find_active, namespace)
         with self._backend.transaction(namespace) as transaction:
             new, old = find(newer_id), find(older_id)
             if new is None or old is None or old.metadata.superseded_by not in (None, newer_id) or new == old:
@@ -495,7 +495,7 @@ class Writer:
             link = replacement(linked, older_id, self.now())
             about = old.metadata
             is_ended = about.superseded_by is not None and about.valid_to is not None
-            replaced = old if is_ended else ended(old, link, linked, partial(self._known, namespace))
+            replaced = old if is_ended else ended(old, link, linked, partial(self._find_any, namespace))
             if linked != new:
                 self._put_next(transaction, new, linked, "link", target=older_id, type=SUPERSEDES)
             if replaced != old:
@@ -505,7 +505,7 @@ class Writer:
     # --- delete and restore ----------------------------------------------------------------------------
 
     def archive(self, chunk_id: str) -> bool:
-        """Move a chunk to the archive; False where there is none."""
+        """Move a chunk to the archive; False if there is none."""
         with self._backend.transaction(self._namespace) as transaction:
             row = self.row(chunk_id)
             chunk = self._read(row)
@@ -516,15 +516,15 @@ class Writer:
             return True
 
     def erase(self, chunk_id: str) -> bool:
-        """Remove a chunk, active or archived, its versions and the links to it; False where there is none."""
+        """Delete a chunk, active or archived, its versions and the links to it; False if there is none."""
         with self._backend.transaction(self._namespace) as transaction:
             row = self.row(chunk_id) or self.row(chunk_id, ARCHIVED)
             if row is None:
                 return False
             for source_id in self._backend.queries.linking_to(self._namespace, chunk_id):
-                self._forget_target(transaction, source_id, chunk_id)
+                self._remove_links_to(transaction, source_id, chunk_id)
             for old_id, link in successions(self._read(row)).items():
-                self._release(transaction, old_id, chunk_id, link)
+                self._reinstate(transaction, old_id, chunk_id, link)
             transaction.erase(row)
             transaction.events.append(
                 audit_line("erase", self.clock(), self._actor, self._namespace)
@@ -533,7 +533,7 @@ class Writer:
             )
             return True
 
-    def _forget_target(self, transaction: WriteTransaction, source_id: str, target_id: str) -> None:
+    def _remove_links_to(self, transaction: WriteTransaction, source_id: str, target_id: str) -> None:
         source = self._read(self._backend.find(self._namespace, source_id))
         if source is None or source_id == target_id:
             return
@@ -542,7 +542,7 @@ class Writer:
         self._put_next(transaction, source, updated, "unlink", target=target_id)
 
     def restore(self, chunk_id: str) -> Chunk | None:
-        """Restore a chunk from the archive as it was, without links and replacements that no longer exist."""
+        """Restore a chunk from the archive unchanged, but without links and replacements that no longer exist."""
         with self._backend.transaction(self._namespace) as transaction:
             row = self.row(chunk_id, ARCHIVED)
             chunk = self._read(row)
@@ -559,9 +559,9 @@ class Writer:
             return chunk
 
     def _without_stale(self, chunk: Chunk, *, undoing: bool) -> Chunk:
-        """A former state without links to erased chunks and without replacements that were reverted meanwhile.
+        """Copy a former state without links to erased chunks and without replacements that were reverted meanwhile.
 
-        An undo restores both chunks of a replacement one after the other; ``_settle`` or ``settle`` follows it.
+        An undo restores both chunks of a replacement one after the other; a sync of the replacements follows.
         """
         find = partial(self._backend.find, chunk.namespace)
         made = Chunk.from_dict(chunk.to_dict())
@@ -582,14 +582,14 @@ class Writer:
         return made
 
     def settle(self, chunk_id: str) -> None:
-        """After an undo: drop replacements that the older chunk does not name, record those that it names in both."""
+        """After an undo, drop replacements that the older chunk does not name, and complete those that it names."""
         with self._backend.transaction(self._namespace) as transaction:
-            chunk = self._active(self._namespace, chunk_id)
+            chunk = self._find_active(self._namespace, chunk_id)
             if chunk is None:
                 return
             by = chunk.metadata.superseded_by
             if by is not None and self.agree(self._namespace, by, chunk_id):
-                chunk = self._active(self._namespace, chunk_id) or chunk
+                chunk = self._find_active(self._namespace, chunk_id) or chunk
             made = self._without_stale(chunk, undoing=False)
             if made.links != chunk.links:
                 made.metadata = chunk.metadata
@@ -598,7 +598,7 @@ class Writer:
     # --- history ---------------------------------------------------------------------------------------
 
     def history(self, chunk_id: str) -> list[Version]:
-        """Kept versions, oldest first, the present one last unless it cannot be read."""
+        """Return kept versions, oldest first, the present one last unless it cannot be read."""
         chunk = self._read(self.row(chunk_id) or self.row(chunk_id, ARCHIVED))
         below = ANY_REVISION if chunk is None else chunk.revision
         former = self._backend.former_versions(self._namespace, chunk_id, below=below)
@@ -607,7 +607,7 @@ class Writer:
         return [*former, Version(chunk.revision, chunk.metadata.modified_at, chunk, current=True)]
 
     def undo(self, chunk_id: str, to_revision: int | None) -> Chunk | None:
-        """Write a former version again; None where there is no such chunk or version."""
+        """Write a former version again; None if there is no such chunk or version."""
         with self._backend.transaction(self._namespace) as transaction:
             versions = self.history(chunk_id)
             if self.row(chunk_id) is None or not versions or not versions[-1].current:
@@ -617,7 +617,7 @@ class Writer:
             present = last.chunk
             if not wanted and (former or to_revision is not None or not successions(present)):
                 return None
-            # Of a new chunk without a former version, only what it replaced can be taken back.
+            # For a new chunk without a former version, only its replacements of other chunks can be reverted.
             before = wanted[-1].chunk if wanted else replacing_nothing(present)
             updated = self._without_stale(before, undoing=True)
             updated.metadata.access_count = present.metadata.access_count
@@ -657,7 +657,7 @@ class Writer:
             return True
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None) -> int:
-        """Remove links to one chunk, of one type or all; returns how many."""
+        """Remove links to one chunk, of one type or all; return how many."""
         check_chunk_id(target_id)
         with self._backend.transaction(self._namespace) as transaction:
             source = self._read(self.row(source_id))
@@ -685,7 +685,7 @@ class Writer:
         former: Chunk | None = None,
         **more: Any,
     ) -> None:
-        """Add a line to the audit log, written when the transaction has been committed."""
+        """Queue an audit event, which is written when the transaction has been committed."""
         transaction.events.append(
             audit_line(op, self.clock(), self._actor, self._namespace)
             | {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         drop_unused_terms,
         emptied,
         fold_reads,
-        holds_nothing_of,
+        needs_refill,
         sync_folders,
         unsaved_reads,
     )
@@ -33,7 +33,7 @@ __all__ = [
     "emptied",
     "finish_writes",
     "fold_reads",
-    "holds_nothing_of",
+    "needs_refill",
     "make_snapshot",
     "status_of",
     "sync_folders",
@@ -49,7 +49,7 @@ __getattr__ = loader(
         "rows": ("ThreadRows",),
         "snapshot_build": ("make_snapshot",),
         "sync": (
-            "drop_unused_terms", "emptied", "fold_reads", "holds_nothing_of", "sync_folders", "unsaved_reads",
+            "drop_unused_terms", "emptied", "fold_reads", "needs_refill", "sync_folders", "unsaved_reads",
         ),
         "transaction": ("Transaction",),
         "views": ("status_of", "write_views"),

@@ -1,4 +1,4 @@
-"""The audit log of a store folder: ``log/YYYY-MM.jsonl``, and ``log/reads-YYYY-MM.jsonl`` of what changed nothing.
+"""The audit log of a store folder: ``log/YYYY-MM.jsonl`` for changes, ``log/reads-YYYY-MM.jsonl`` for reads.
 
 The format is specified in docs/spec/store-layout.md, Audit log.
 """
@@ -22,28 +22,28 @@ from rlm_mem.store.core.files import make_folder
 
 _audit_logger = logger("rlm_mem.audit")
 _READS = frozenset({"read", "recall", "reason", "session"})
-"""Operations that change no memory. Their lines have files of their own, which git ignores: else no commit could be
-checked out after a recall."""
+"""Operations that change no memory. Their events are in separate files, which git ignores: otherwise no commit
+could be checked out after a recall."""
 _MONTH = "????-??.jsonl"
 _TAIL_BYTES = 262_144
-"""Size of the end of a month's file that ``latest`` reads: some thousand lines."""
+"""Number of bytes that ``latest`` reads from the end of a month's file: some thousand lines."""
 
 
 class EventLog:
     """Appends and reads the audit log.
 
-    When the clock is set back, lines still go to the newest file, so that they stay in the order they were written.
+    If the clock is set back, lines are still appended to the newest file, so that they keep their order.
     A line is written with one ``write`` call on a file opened for appending, so lines of several processes do not
-    mix. A torn last line (power cut, full disk) is skipped by the reader, and never joined to the next one.
+    interleave. A torn last line (power cut, full disk) is skipped by the reader, and never joined to the next one.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Write events, each with at least ``ts`` and ``op``; failures are logged, not raised.
+        """Append events, each with at least ``ts`` and ``op``; failures are logged, not raised.
 
-        The operation itself is complete by then: an error would report a failure that did not happen.
+        The operation itself is already complete: an error would report a failure that did not happen.
         """
         reads = [event for event in events if event.get("op") in _READS]
         changes = [event for event in events if event.get("op") not in _READS]
@@ -53,7 +53,7 @@ class EventLog:
                 self.write(path, lines)
 
     def prepared(self, events: Sequence[dict[str, Any]], prefix: str = "") -> tuple[str, int, bytes]:
-        """The path of the file that these events go to, its size, and their lines."""
+        """Return the path of the file for these events, its size, and their lines."""
         lines, name = bytearray(), ""
         for event in events:
             _audit_logger.info(
@@ -65,12 +65,12 @@ class EventLog:
             present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
             name = max([name, *fnmatch.filter(present, f"{prefix}{_MONTH}")])
             size = os.stat(f"{self._folder}/{name}").st_size
-        except OSError:  # there is no such file yet; any other reason is logged by the write
+        except OSError:  # the file does not exist yet; any other reason is logged by the write
             size = 0
         return f"{self._folder}/{name}", size, bytes(lines)
 
     def write(self, path: str, lines: bytes) -> None:
-        """Add lines to a file; failures are logged, not raised."""
+        """Append lines to a file; failures are logged, not raised."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
             try:
@@ -90,12 +90,12 @@ class EventLog:
             _audit_logger.error("audit log %s: %s", path, error)
 
     def complete(self, path: Path, size: int, lines: bytes) -> None:
-        """Add the lines of an interrupted write, unless they were added since the file had this size."""
+        """Append the lines of an interrupted write, unless they were appended since the file had this size."""
         if not (path.exists() and lines in path.read_bytes()[size:]):
             self.write(str(path), lines)
 
     def withdraw(self, path: str, lines: bytes) -> None:
-        """Take back the lines of a write that failed after all, unless others were added to them meanwhile."""
+        """Remove the lines of a write that failed after all, unless others were appended meanwhile."""
         try:
             with Path(path).open("r+b") as file:
                 start = max(0, file.seek(0, os.SEEK_END) - len(lines))
@@ -113,7 +113,7 @@ class EventLog:
         chunk_id: str | None = None,
         namespace: str | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Events in the order they were written; ``since`` is an ISO time or a prefix of one."""
+        """Yield events in the order they were written; ``since`` is an ISO time or a prefix of one."""
         parts = [
             self._read(self._months(prefix), since, op, chunk_id, namespace) for prefix in ("", "reads-")
         ]
@@ -149,7 +149,7 @@ class EventLog:
         *,
         dry_run: bool,
     ) -> int:
-        """Replace the lines of a namespace for which ``rewrite`` returns an event; returns how many."""
+        """Replace the lines of a namespace for which ``rewrite`` returns an event; return how many were replaced."""
         count = 0
         for path in [*self._months(), *self._months("reads-")]:
             lines = path.read_bytes().splitlines(keepends=True)
@@ -164,7 +164,7 @@ class EventLog:
         return count
 
     def latest(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """The newest line of these operations at the end of the last two months' files; None if there is none."""
+        """Return the newest event of these operations at the end of the last two months' files, or None."""
         found = []
         for prefix in ("reads-", "") if operations & _READS else ("",):
             event = self._latest(self._months(prefix)[-2:], namespace, operations)

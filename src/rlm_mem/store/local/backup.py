@@ -1,8 +1,8 @@
-"""Backing up a brain folder while others write to it: the committed state of one moment, in one file.
+"""Backs up a brain folder during concurrent writes: the committed state of one moment, in one file.
 
-Chunk files are never changed in place, so a hard link keeps a file's content whatever is written later. All files are
+Chunk files are never changed in place, so a hard link preserves a file's content during later writes. All files are
 first linked without a lock. Files written meanwhile are linked again until few are left, and those are linked under
-the write lock, which is held no longer than that. The links are packed after the lock is released.
+the write lock, which is released right after. The links are packed after the lock is released.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 STAGING = ".backup-"
-"""Prefix of the name of the folder with the hard links of a backup being made."""
+"""Name prefix of the folder with the hard links of a backup in progress."""
 _UNKNOWN = files.Signature(-1, -1, -1)
 _ROUNDS = 5
 _FEW = 50
@@ -46,14 +46,15 @@ def back_up_folder(
     progress: Progress | None = None,
     source: str = "local",
 ) -> BackupInfo:
-    """Write everything of the brain around ``store``, all namespaces, to the new file ``target``.
+    """Write a backup of the brain around ``store``, all namespaces, to the new file ``target``.
 
-    The index, which can be rebuilt from the files, and anything that looks like a key in ``config.toml`` are left out.
+    The index, which can be rebuilt from the files, and anything that looks like a key in ``config.toml`` are left
+    out.
 
     Args:
-        index: the store's index, after all its access counts have been written into the chunk files.
+        index: the store's index, after all its access counts have been written to the chunk files.
         progress: called with (files packed, files in all).
-        source: what the folder was copied from, for the description.
+        source: where the folder was copied from, for the description.
 
     Returns:
         a description of the file's contents, after the file was read back and compared.
@@ -77,10 +78,10 @@ def back_up_folder(
     brain = index.layout.base.parent
     with workplace(brain, STAGING) as staging:
         stage = _Stage(index, brain, staging, target)
-        stage.everything()
+        stage.link_all()
         stage.catch_up()
         with store.backend.transaction(store.namespace):
-            stage.last()
+            stage.link_changes()
             made_at = format_time(store.clock())
             namespaces = [name for name, _ in index.queries.namespaces()]
         info = BackupInfo(
@@ -101,7 +102,7 @@ def back_up_folder(
 
 
 class _Stage:
-    """The links, by relative name, the lengths of the growing files among them, and what belongs in no backup."""
+    """Hard links to the files of a backup, the packed lengths of growing files, and the names that are left out."""
 
     def __init__(self, index: LocalIndex, brain: Path, staging: Path, target: Path) -> None:
         self._index = index
@@ -111,25 +112,25 @@ class _Stage:
         self.staged: dict[str, files.Signature] = {}
         self.lengths: dict[str, int] = {}
         self.left_out: set[str] = set()
-        self.chunks = 0  # those whose files are linked
+        self.chunks = 0  # number of chunks whose files are linked
         self._names: dict[str, set[str]] = {}  # chunk id → names of its file and its versions
 
     # --- passes ----------------------------------------------------------------------------------------
 
-    def everything(self) -> None:
+    def link_all(self) -> None:
         """Link every file as it is now."""
         for name in self._walk():
             self._link(name)
 
     def catch_up(self) -> None:
-        """Link files written since then again, until few are left."""
+        """Link files again that changed since, until few such files are left."""
         for _ in range(_ROUNDS):
-            if self._follow_index() <= _FEW:
+            if self._relink_outdated() <= _FEW:
                 return
 
-    def last(self) -> None:
-        """Under the write lock, bring the links of chunks and of all other files up to date."""
-        self._follow_index()
+    def link_changes(self) -> None:
+        """Bring the links of chunks and of all other files up to date under the write lock."""
+        self._relink_outdated()
         beside = set(self._walk(chunks=False))
         for name in [name for name in self.staged if _chunk_of(name) is None and name not in beside]:
             self._drop(name)
@@ -138,35 +139,35 @@ class _Stage:
                 self._link(name)
         for name in self.staged:
             if name.endswith(_GROWING):
-                self.lengths[name] = _whole_lines(self._staging / name)
+                self.lengths[name] = _complete_size(self._staging / name)
 
-    def _follow_index(self) -> int:
-        """Bring the links of chunks in line with the index; returns how many were out of date.
+    def _relink_outdated(self) -> int:
+        """Bring the links of chunks in line with the index; return how many were out of date.
 
-        The index distinguishes a finished write from one that is under way or was undone.
+        The index distinguishes a finished write from one that is in progress or was undone.
         """
-        count, here = 0, set()
+        count, indexed = 0, set()
         self.chunks = 0
         for chunk_id, path, size, mtime_ns, inode in in_pages(
             self._index.connection, "SELECT doc, id, path, size, mtime_ns, inode FROM chunks"
         ):
-            here.add(chunk_id)
+            indexed.add(chunk_id)
             # More than one place: the chunk was moved to or from the archive while the folders were walked.
             places = sum("/versions/" not in name for name in self._names.get(chunk_id, ()))
             if places != 1 or self.staged.get(f"memory/{path}") != files.Signature(size, mtime_ns, inode):
                 self._relink(chunk_id, path)
                 count += 1
             self.chunks += f"memory/{path}" in self.staged
-        for chunk_id in [chunk_id for chunk_id in self._names if chunk_id not in here]:
+        for chunk_id in [chunk_id for chunk_id in self._names if chunk_id not in indexed]:
             for name in [name for name in self._names[chunk_id] if not (self._brain / name).exists()]:
                 self._drop(name)
                 count += 1
         return count
 
     def named_left_out(self) -> list[str]:
-        """What is not in the backup; chunks are, also where their file or the folder of their month is a link."""
-        held = {name for one in self.staged if _chunk_of(one) for name in (one, one.rpartition("/")[0])}
-        return sorted(self.left_out - held)
+        """Return the names that the backup omits; a chunk behind a linked file or folder is not omitted."""
+        included = {name for one in self.staged if _chunk_of(one) for name in (one, one.rpartition("/")[0])}
+        return sorted(self.left_out - included)
 
     # --- single files ----------------------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ class _Stage:
                 self._link(name)
 
     def _walk(self, *, chunks: bool = True) -> Iterator[str]:
-        """Names of all files that belong in a backup, without symbolic links and hidden folders."""
+        """Yield the names of all files that belong in a backup, without symbolic links and hidden folders."""
         for name in _TOP_FILES:
             if (self._brain / name).is_symlink():
                 self.left_out.add(name)
@@ -209,11 +210,11 @@ class _Stage:
         try:
             before = files.signature(source)
             if name == "config.toml":
-                _without_keys(source, second)
+                _copy_masked(source, second)
             else:
                 files.link_or_copy(source, second)
         except FileNotFoundError:
-            return  # gone since it was listed: the next pass handles it
+            return  # deleted after it was listed: the next pass handles it
         except OSError as error:
             files.translate(error, f"a copy of {name} for the backup")
         linked = files.signature(second)
@@ -237,7 +238,7 @@ class _Stage:
 
 
 def _chunk_of(name: str) -> str | None:
-    """Id of the chunk whose file or former version has this name; None for other files."""
+    """Return the id of the chunk whose file or former version has this name; None for other files."""
     parts = name.split("/")
     if parts[0] != "memory" or not parts[-1].endswith(".json"):
         return None
@@ -248,23 +249,23 @@ def _chunk_of(name: str) -> str | None:
     return None
 
 
-def _whole_lines(path: Path) -> int:
-    """Size of a file in bytes, up to the end of its last whole line."""
+def _complete_size(path: Path) -> int:
+    """Return the size of a file in bytes, up to the end of its last complete line."""
     size = path.stat().st_size
     with path.open("rb") as file:
         end = size
         while end > 0:
             start = max(0, end - 65_536)
             file.seek(start)
-            last = file.read(end - start).rfind(b"\n")
-            if last >= 0:
-                return start + last + 1
+            link_changes = file.read(end - start).rfind(b"\n")
+            if link_changes >= 0:
+                return start + link_changes + 1
             end = start
     return 0
 
 
-def _without_keys(source: Path, target: Path) -> None:
-    """Copy settings, hiding any keys of models that somebody wrote there."""
+def _copy_masked(source: Path, target: Path) -> None:
+    """Copy settings, masking any model keys that were written there."""
     text = source.read_text(encoding="utf-8", errors="surrogateescape")
     kept = hide(text, find_secrets(text, pii=False))
     target.write_text(kept, encoding="utf-8", errors="surrogateescape")

@@ -1,13 +1,13 @@
-"""Connections to the index, one per thread; repair of a damaged index, its write lock and its commits.
+"""Per-thread connections to the SQLite index, recovery from index damage, the write lock, and commits.
 
 The index is derived from the files: if a call finds it damaged, the index is set aside and rebuilt, and the call is
 repeated.
 
-Files are synced before a write is acknowledged. The index can be rebuilt from them, so its commits are not synced one
-by one, which would make a write take 1.5 to 2 times as long. A killed process loses nothing by that, but a power cut
-or a system crash may leave a damaged index. So an empty file beside the index, named after the boot of the system,
-marks unsynced commits: it is created and synced before the first of them, and removed once everything is synced. A mark
-of an earlier boot means that the index cannot be trusted.
+Files are synced before a write is acknowledged. The index can be rebuilt from them, so its commits are not synced
+one by one, which would make a write take 1.5 to 2 times as long. A killed process loses nothing by that, but a
+power cut or a system crash may leave a damaged index. Therefore an empty file beside the index, named after the
+boot of the system, marks unsynced commits: it is created and synced before the first of them, and removed once
+everything is synced. A mark of an earlier boot means that the index cannot be trusted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rlm_mem.errors import CorruptStore, StorageError, StoreClosed
 from rlm_mem.store.core import files
 from rlm_mem.store.local import schema
 
-_CLOSED = -1  # no inode
+_CLOSED = -1  # not an inode number
 _ATTEMPTS = 3
 _LOOK_SECONDS = 1.0
 
@@ -36,26 +36,26 @@ _T = TypeVar("_T")
 
 
 class DamagedSnapshot(Exception):
-    """Files of postings are missing or inconsistent. Internal: they are rebuilt, and no caller sees this error."""
+    """Posting files are missing or inconsistent. Internal: they are rebuilt, and no caller sees this error."""
 
 
 class DerivedIndex(Protocol):
-    """What `Connections` needs of its index."""
+    """The operations of an index that `Connections` calls."""
 
     def sync(self) -> object:
         """Bring the index up to date with the files."""
         ...
 
     def look(self) -> None:
-        """Index what other programs changed in the files, as far as a quick look shows it."""
+        """Index changes made by other programs, as far as a quick check finds them."""
         ...
 
     def heal(self, error: Exception, known: int) -> bool:
-        """Rebuild the index if the error indicates damage; returns whether to repeat the failed call."""
+        """Rebuild the index if the error indicates damage; return whether to repeat the failed call."""
         ...
 
     def forget_postings(self) -> None:
-        """Reread the files of postings at the next search."""
+        """Reread the posting files at the next search."""
         ...
 
 
@@ -70,15 +70,15 @@ _C = TypeVar("_C", bound=_Connected)
 
 
 def healed(method: Callable[Concatenate[_C, _P], _T]) -> Callable[Concatenate[_C, _P], _T]:
-    """Decorator: repeat the method on a rebuilt index if the present one turns out to be damaged."""
+    """Decorator: if the index turns out to be damaged, rebuild it and call the method again."""
 
     @wraps(method)
-    def call(self: _C, /, *args: _P.args, **named: _P.kwargs) -> _T:
-        known = self._connections.generation
+    def call(self: _C, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        generation = self._connections.generation
         try:
-            return method(self, *args, **named)
+            return method(self, *args, **kwargs)
         except (sqlite3.Error, CorruptStore, DamagedSnapshot) as error:
-            return self._connections.ask_again(lambda: method(self, *args, **named), error, known)
+            return self._connections.ask_again(lambda: method(self, *args, **kwargs), error, generation)
 
     return call
 
@@ -88,18 +88,18 @@ class _ThreadState(threading.local):
 
     connection: sqlite3.Connection | None = None
     flush: Callable[[], None] | None = None
-    """Writes the rows that wait in the transaction of the thread, before anything is read."""
+    """Writes the queued rows of the thread's transaction, before anything is read."""
 
 
 class Connections:
-    """Hands each thread its connection.
+    """Provides each thread with its own connection to the index.
 
     Args:
         database: the index file.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
-        index: the index behind the connections. Its ``sync`` is called when the file was deleted or replaced
-            while the store is in use, to have the index rebuilt, and its ``look`` once a second while it is in use.
+        index: the index behind the connections. Its ``sync`` is called to rebuild it when the file was deleted or
+            replaced while the store is in use, its ``look`` once a second during use.
     """
 
     def __init__(
@@ -129,11 +129,11 @@ class Connections:
     def ask_again(
         self, ask: Callable[[], _T], error: sqlite3.Error | CorruptStore | DamagedSnapshot, known: int
     ) -> _T:
-        """The result of ``ask``, repeated after the damage that it met was repaired.
+        """Call ``ask`` again after repairing the damage that it met, and return its result.
 
         Args:
             ask: the call that failed.
-            error: how it failed; if it does not indicate damage, it is raised as an error of this project.
+            error: its error; if this does not indicate damage, it is raised as an error of this project.
             known: the generation of the index when it was called.
         """
         for _ in range(_ATTEMPTS):
@@ -153,29 +153,29 @@ class Connections:
         ) from error
 
     def index_in_memory(self) -> sqlite3.Connection:
-        """Use an index in memory from now on, for a store that cannot be written."""
+        """Switch to an index in memory, for a store that cannot be written; return its connection."""
         self.drop()
         self.in_memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         schema.make_tables(self.in_memory)
         return self.in_memory
 
     def schedule_look(self) -> None:
-        """Have the index look at the files again in a second."""
+        """Schedule the index's next check for changed files in a second."""
         self._look_at = time.monotonic() + _LOOK_SECONDS
 
     def _look(self) -> None:
-        self._look_at = math.inf  # the look itself asks for a connection
+        self._look_at = math.inf  # the check itself asks for a connection
         try:
             self._index.look()
         finally:
             self.schedule_look()
 
     def was_closed(self) -> StoreClosed:
-        """The error for a use after the store was closed."""
+        """Return the error for a use after the store was closed."""
         return StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
 
     def check_there(self) -> None:
-        """Raise StorageError if the folder of the store is gone: making it anew would divide the memory in two."""
+        """Raise StorageError if the store's folder is missing: creating a new one would split the memory in two."""
         base = self.database.parent.parent
         if not (self.database.parent.is_dir() or (base / "chunks").is_dir()):
             raise StorageError(
@@ -184,7 +184,7 @@ class Connections:
             )
 
     def get(self) -> sqlite3.Connection:
-        """The calling thread's connection."""
+        """Return the connection of the calling thread."""
         if self.closed:
             raise self.was_closed()
         if time.monotonic() >= self._look_at:
@@ -205,11 +205,11 @@ class Connections:
         return self._connect()
 
     def another(self) -> sqlite3.Connection:
-        """A new connection that belongs to no thread; the caller closes it."""
+        """Open a connection that belongs to no thread; the caller closes it."""
         return schema.connect(self.database, wait_seconds=self._wait_seconds)
 
     def same_file(self) -> bool:
-        """Whether the index file is still the one that was opened, and has not been emptied."""
+        """Return whether the index file is still the one that was opened, and was not emptied."""
         try:
             status = os.stat(self.database)
             return status.st_ino == self._inode and status.st_size > 0
@@ -232,15 +232,15 @@ class Connections:
             former, self._inode = self._inode, os.stat(self.database).st_ino
             self.thread.connection = connection
             with self._guard:
-                self._close_those_of_ended_threads()
+                self._close_for_ended_threads()
                 self._all.append((threading.current_thread(), connection))
             if former not in (None, self._inode) and not self._read_only:
                 self._index.sync()  # other threads wait: the new index is not complete yet
-        # If the new index was damaged too, it has been replaced again, and this connection is closed.
+        # If the new index was damaged as well, it has been replaced again, and this connection is closed.
         return connection if self.thread.connection is connection else self.get()
 
-    def _close_those_of_ended_threads(self) -> None:
-        """Without this, a server that starts a thread per request would keep a connection for each of them."""
+    def _close_for_ended_threads(self) -> None:
+        """Close the connections of ended threads: a server that starts a thread per request would accumulate them."""
         ended = [pair for pair in self._all if not pair[0].is_alive()]
         for _, connection in ended:
             with contextlib.suppress(sqlite3.Error):
@@ -263,7 +263,7 @@ class Connections:
             self._inode = _CLOSED  # from now on a new file may get the old inode number
 
     def close(self) -> None:
-        """Close for good; no other thread may use the store any more."""
+        """Close permanently; no other thread may still use the store."""
         self.drop()
         with self._guard:
             for _, connection in self._all:
@@ -277,10 +277,10 @@ class Connections:
 
 # --- the write lock and the mark of unsynced commits ---------------------------------------------------------
 
-_EVERY = {"BEGIN IMMEDIATE": 0.003, "COMMIT": 0.0005}
-"""Seconds between two attempts: to take the write lock, and to commit while there are readers."""
+_RETRY_SECONDS = {"BEGIN IMMEDIATE": 0.003, "COMMIT": 0.0005}
+"""Seconds between two attempts to take the write lock, or to commit while there are readers."""
 _PREFIX = "unsynced-"
-# File systems of one machine alone: on any other, another machine may have written the index and crashed.
+# File systems of a single machine: on any other, another machine may have written the index and crashed.
 _OF_ONE_MACHINE = frozenset(
     {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "tmpfs"}
 )
@@ -306,13 +306,15 @@ def in_turn(
                 raise
             import random  # loads hash functions, which opening does not need
 
-            time.sleep(random.uniform(0.5, 1.5) * _EVERY[statement])
+            time.sleep(random.uniform(0.5, 1.5) * _RETRY_SECONDS[statement])
         else:
             return
 
 
 class UnsyncedMark:
-    """The mark beside one index. If the boot id is unknown, or the file system may be shared, every commit is synced.
+    """The marker file for unsynced commits of one index.
+
+    Every commit is synced if the boot id is unknown or the file system may be shared.
 
     Args:
         folder: the folder of the index.
@@ -323,21 +325,21 @@ class UnsyncedMark:
         self._folder = folder
         self._busy_timeout = f"PRAGMA busy_timeout={int(wait_seconds * 1000)}"
         self._boot = _boot_id()
-        self._path = os.path.join(folder, _PREFIX + self._boot)  # noqa: PTH118 - looked for at every write
+        self._path = os.path.join(folder, _PREFIX + self._boot)  # noqa: PTH118 - checked at every write
         self._usable: bool | None = None if self._boot else False
         self._used = False
 
     @property
     def of_earlier_boots(self) -> list[Path]:
-        """Marks of earlier boots: the system went down with unsynced commits."""
+        """Return marks of earlier boots: the system went down with unsynced commits."""
         if not self._boot:
             return []
         try:
-            names = os.listdir(self._folder)  # noqa: PTH208 - names alone, without a look at each
+            names = os.listdir(self._folder)  # noqa: PTH208 - names alone, without a stat of each
         except (FileNotFoundError, PermissionError):
             return []
-        own = _PREFIX + self._boot
-        return [self._folder / name for name in names if name.startswith(_PREFIX) and name != own]
+        current = _PREFIX + self._boot
+        return [self._folder / name for name in names if name.startswith(_PREFIX) and name != current]
 
     def begin(self, connection: sqlite3.Connection, wait_seconds: float) -> None:
         """Take the write lock for a transaction whose commit is not synced; call ``end`` after it.
@@ -381,7 +383,7 @@ class UnsyncedMark:
             raise
 
     def end(self, connection: sqlite3.Connection) -> None:
-        """After the transaction: restore the connection's busy timeout and the syncing of its commits."""
+        """Restore the connection's busy timeout and the syncing of its commits after the transaction."""
         with contextlib.suppress(sqlite3.Error):  # closed because the index was set aside
             if not connection.in_transaction:
                 connection.execute("PRAGMA synchronous=NORMAL")
@@ -415,7 +417,7 @@ class UnsyncedMark:
 
 @cache
 def _boot_id() -> str:
-    """Id of the current boot of the operating system; empty if unknown."""
+    """Return the id of the current boot of the operating system; empty if unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -423,7 +425,7 @@ def _boot_id() -> str:
 
 
 def _file_system(folder: Path) -> str:
-    """The type of the file system of a folder, empty if unknown."""
+    """Return the type of a folder's file system; empty if unknown."""
     device = os.stat(folder).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:

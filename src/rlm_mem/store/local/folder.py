@@ -1,4 +1,4 @@
-"""The folder of a local store and the brain around it: paths, former versions, the audit log, other files.
+"""Paths and files of a local store and its brain folder: chunk files, former versions, audit log, other brain files.
 
 The layout is specified in docs/spec/store-layout.md.
 """
@@ -56,7 +56,7 @@ _FOR_GIT = (
 
 
 class Layout:
-    """Paths below the base folder; those kept in the index are relative, with forward slashes."""
+    """Paths of a store below its base folder; paths recorded in the index are relative to it, with forward slashes."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -64,13 +64,13 @@ class Layout:
         self.chunks = base / "chunks"
         """Active chunks, by month."""
         self.archive = base / "archive"
-        """Soft-deleted chunks; ``versions/`` below it holds former versions."""
+        """Archived chunks; ``versions/`` below it contains former versions."""
         self.index = base / "index"
-        """Everything that can be rebuilt from files."""
+        """Data that can be rebuilt from the files."""
         self.database = self.index / "index.sqlite"
         """The SQLite index."""
         self.unfinished = base / ".tmp"
-        """Files being moved in or out; leftovers of a killed process are dealt with at the next open."""
+        """Files in transit; leftovers of a killed process are handled at the next open."""
         self.log = base / "log"
         """Append-only event files by month."""
 
@@ -79,39 +79,42 @@ class Layout:
         return round(self.database.stat().st_size / 1e6, 3) if self.database.exists() else 0.0
 
     def path_of(self, chunk: Chunk, status: int) -> str:
-        """Relative path of a new chunk: ``chunks/YYYY-MM/ID.json``, of an archived one ``archive/ID.json``."""
+        """Return the relative path for a new chunk file: ``chunks/YYYY-MM/ID.json``, archived ``archive/ID.json``."""
         folder = "archive" if status == ARCHIVED else f"chunks/{chunk.metadata.created_at[:7]}"
         return f"{folder}/{check_chunk_id(chunk.id)}.json"
 
     def versions(self, chunk_id: str) -> Path:
-        """Folder of a chunk's former versions, ``{revision}.json`` each."""
+        """Return the folder of a chunk's former versions, named ``{revision}.json``."""
         return self.archive / "versions" / check_chunk_id(chunk_id)
 
     def absolute(self, relative: str) -> Path:
-        """The file behind a relative path of the index."""
+        """Return the absolute path of a relative path from the index."""
         return Path(f"{self._base}/{relative}")
 
     def place(self, relative: str) -> str:
-        """The same as a string: for writes of many files, this takes a fraction of the time of ``absolute``."""
+        """Return the absolute path as a string: much faster than ``absolute`` when many files are written."""
         return f"{self._base}/{relative}" if os.sep == "/" else str(self.absolute(relative))
 
     def has_archived(self) -> bool:
-        """Whether there is the file of an archived chunk, of any namespace."""
+        """Return whether an archived chunk file of any namespace exists."""
         return _has_file(self.archive, ".json")
 
     def is_interrupted(self) -> bool:
-        """Whether a killed process left a redo record, whose write must be finished (see ``redo``)."""
+        """Return whether a killed process left a redo record, so that its write must be finished (see ``redo``)."""
         return _has_file(self.unfinished, REDO_SUFFIX)
 
     def relative(self, path: str | Path) -> str:
-        """The path as it is recorded: relative to the base, ``../…`` for a file of the brain around it."""
+        """Return the path as it is recorded: relative to the base, ``../…`` for a file of the brain around it."""
         text, base = str(path), f"{self._base}{os.sep}"
         if text.startswith(base) and ".." not in text:
             return text[len(base) :].replace(os.sep, "/")
         return os.path.relpath(path, self.base).replace(os.sep, "/")
 
     def prepare_for_git(self) -> None:
-        """Let git leave out what reading writes and keep the lines of both logs in a merge, unless such files exist."""
+        """Write ``.gitignore`` and ``.gitattributes`` unless they exist.
+
+        Git then ignores the files that reading writes, and keeps the lines of both sides when it merges a log.
+        """
         for name, content in _FOR_GIT:
             path = self.base / name
             make_folder(path.parent)
@@ -122,7 +125,7 @@ class Layout:
                 files.translate(error, str(path))
 
     def folders(self) -> list[str]:
-        """Relative paths of the existing folders of chunk files."""
+        """Return the relative paths of the existing folders of chunk files."""
         found = []
         if self.chunks.is_dir():
             found += [
@@ -147,7 +150,7 @@ MISNAMED = "a file is named after its chunk"
 
 
 def chunk_in(data: bytes, name: str) -> Chunk:
-    """The chunk in a file of this name; raises InvalidChunk."""
+    """Decode the chunk in a file of this name; raises InvalidChunk."""
     chunk = decode_chunk(data)
     if is_misnamed(chunk, name):
         raise InvalidChunk(f"it contains the chunk {chunk.id}, and {MISNAMED}")
@@ -155,18 +158,18 @@ def chunk_in(data: bytes, name: str) -> Chunk:
 
 
 def is_misnamed(chunk: Chunk, name: str) -> bool:
-    """Whether a file of this name is not named after its chunk."""
+    """Return whether a file name differs from the name that its chunk requires."""
     return f"{chunk.id}.json" != name
 
 
 def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
-    """Read one chunk file; raises InvalidChunk, or OSError where it cannot be opened."""
+    """Read one chunk file; raises InvalidChunk, or OSError if the file cannot be opened."""
     data, read = files.read_signed(path)
     return chunk_in(data, path.name), read
 
 
 def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Version]:
-    """Kept versions with a revision under ``below``, oldest first; unreadable ones are logged and left out."""
+    """Return kept versions with a revision below ``below``, oldest first; unreadable ones are logged and left out."""
     found: list[Version] = []
     folder = layout.versions(chunk_id)
     if not folder.is_dir():
@@ -184,13 +187,13 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
 
 
 def refuse_shared_folder(brain: Path, namespace: str) -> None:
-    """Raise NamespaceError where the folder of a namespace is that of one whose name differs only in case."""
-    own = (brain / place_of(namespace, "workspace")).parent
-    if not own.exists() or not brain.with_name(brain.name.swapcase()).exists():
-        return  # a folder is found by the exact case of its name alone
-    for other in own.parent.iterdir():
-        alike = other.name != own.name and other.name.casefold() == own.name.casefold()
-        if alike and not other.is_symlink() and other.samefile(own):
+    """Raise NamespaceError if two namespaces whose names differ only in case would share a folder."""
+    folder = (brain / place_of(namespace, "workspace")).parent
+    if not folder.exists() or not brain.with_name(brain.name.swapcase()).exists():
+        return  # nothing exists under any spelling, or the file system is case-sensitive
+    for other in folder.parent.iterdir():
+        alike = other.name != folder.name and other.name.casefold() == folder.name.casefold()
+        if alike and not other.is_symlink() and other.samefile(folder):
             raise NamespaceError(
                 f"the namespaces {namespace} and {unquote(other.name)} would share the folder {other}: this file "
                 "system does not tell upper case from lower case",
@@ -203,7 +206,7 @@ class FileTransaction(WriteTransaction, Protocol):
 
     @property
     def files(self) -> Mapping[Path, Path | None]:
-        """Files written or removed in this transaction, with the path of their present content (None: removed)."""
+        """Files written or removed in this transaction, mapped to the path of their new content (None: removed)."""
         ...
 
     def appended(self, path: Path) -> bytes:
@@ -223,28 +226,30 @@ class FileTransaction(WriteTransaction, Protocol):
         ...
 
     def append_file(self, path: Path, data: bytes) -> None:
-        """Add to the end of a file."""
+        """Append to a file."""
         ...
 
 
 _SHARED = ("imports", "index", "log", "trajectories")
-_WHOLE = sorted(one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in _SHARED)
+_NAMESPACE_FOLDERS = sorted(
+    one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in _SHARED
+)
 """Folders with files of one namespace, or of the brain."""
 _UNFINISHED = ".unfinished"
-_BEGUN = ("pending", "transitions")
+_ARCHIVE_TEMP_FOLDERS = ("pending", "transitions")
 
 
 class LocalBrainFiles:
-    """Files in a brain folder, and in the folder of its store.
+    """Files in a brain folder and in the folder of its store.
 
     Args:
         base: folder of the store; the brain is the folder around it.
-        durable: sync written files to disk, unless a call says otherwise.
+        durable: sync written files to disk, unless a call overrides it.
         read_only: refuse to write.
-        actor, clock: who changes files, and the time, for change records.
-        begin: opens a transaction of the store. None: the files of a folder without a store, where each file changes
-            by itself and nothing is recorded.
-        present: returns the transaction that the calling thread is in, if any.
+        actor, clock: who changes files, and the current time, for change records.
+        begin: opens a transaction of the store. None: the folder has no store, so each file changes on its own and
+            no change is recorded.
+        present: returns the open transaction of the calling thread, if any.
     """
 
     def __init__(
@@ -268,29 +273,29 @@ class LocalBrainFiles:
         self._base = base.absolute()
         self._durable = durable
         self._read_only = read_only
-        self._unfinished = self._place("archive") / _UNFINISHED
+        self._unfinished = self._local_path("archive") / _UNFINISHED
 
-    # --- names and places ------------------------------------------------------------------------------
+    # --- names and paths -------------------------------------------------------------------------------
 
     def path(self, name: str) -> Path:
         """The path of the file on disk."""
-        return self._place(checked_name(name))
+        return self._local_path(checked_name(name))
 
     def where(self, name: str) -> str:
         """The path of the file as a string."""
-        return str(self._place(name))
+        return str(self._local_path(name))
 
-    def _place(self, name: str) -> Path:
+    def _local_path(self, name: str) -> Path:
         place = place_of(self.namespace, name)
         first = name.partition("/")[0]
-        if first in OF_STORE:  # whatever the folder of the store is called
+        if first in OF_STORE:  # independent of the name of the store's folder
             return self._base / place.removeprefix("memory/")
         return self._base.parent / place
 
     # --- transactions ----------------------------------------------------------------------------------
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Change files and chunks of the store together or not at all; recorded."""
+        """Open a transaction that changes files and chunks together or not at all, and is recorded."""
         if self._begin is None:
             raise StorageError(
                 f"{self._base.parent}: there is no store: each file changes by itself",
@@ -298,26 +303,26 @@ class LocalBrainFiles:
             )
         return recording(self, self._begin())
 
-    def _joined(self, name: str) -> FileTransaction | None:
-        """The transaction that a change of this file belongs to, if any; the file's former content is noted in it."""
+    def _enclosing_transaction(self, name: str) -> FileTransaction | None:
+        """Return the transaction that a change of this file joins, if any; the former content is noted in it."""
         transaction = self._present() if folder_of(name).in_transactions else None
         if transaction is not None:
             note_former(transaction, self, name)
         return transaction
 
-    def _now(self, path: Path) -> Path | None:
-        """The path of a file's present content, which an open transaction may have written elsewhere; None: removed."""
+    def _current_path(self, path: Path) -> Path | None:
+        """Return the path of a file's current content, which an open transaction may have redirected; None: removed."""
         transaction = self._present()
         return path if transaction is None else transaction.files.get(path, path)
 
     # --- reading ---------------------------------------------------------------------------------------
 
     def read(self, name: str) -> bytes | None:
-        """The whole file; None if there is none."""
+        """Return the content of a file; None if it does not exist."""
         path = self.path(name)
         transaction = self._present()
         added = b"" if transaction is None else transaction.appended(path)
-        place = self._now(path)
+        place = self._current_path(path)
         try:
             return (b"" if place is None else place.read_bytes()) + added if place or added else None
         except (FileNotFoundError, NotADirectoryError):
@@ -326,14 +331,14 @@ class LocalBrainFiles:
             raise _unreadable(path, error) from error
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Name and content of each file that exists, read one at a time."""
+        """Yield the name and content of each file that exists, reading one at a time."""
         for name in names:
             data = self.read(name)
             if data is not None:
                 yield name, data
 
     def read_from(self, name: str, offset: int) -> bytes:
-        """The file from ``offset`` on; a negative offset counts from its end."""
+        """Return the content of a file from ``offset`` on; a negative offset counts from its end."""
         path = self.path(name)
         transaction = self._present()
         if transaction is not None and (path in transaction.files or transaction.appended(path)):
@@ -348,10 +353,10 @@ class LocalBrainFiles:
             raise _unreadable(path, error) from error
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether the file exists."""
         path = self.path(name)
         transaction = self._present()
-        place = self._now(path)
+        place = self._current_path(path)
         return (place is not None and place.exists()) or bool(transaction and transaction.appended(path))
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
@@ -371,13 +376,13 @@ class LocalBrainFiles:
         return sorted(found)
 
     def everything(self, runs: Runs) -> list[str]:
-        """Names of all files of the namespace that are not derived, among them its runs, journal and ledger."""
-        found = [name for folder in _WHOLE for name in self.names(folder, recursive=True)]
+        """Return the names of all files of the namespace except derived ones; runs, journal and ledger are included."""
+        found = [name for folder in _NAMESPACE_FOLDERS for name in self.names(folder, recursive=True)]
         found += [*runs.get(self.namespace, ()), *(one for one in (JOURNAL, LEDGER) if self.exists(one))]
         return found
 
     def runs(self) -> Runs:
-        """Names of the recorded runs by the namespace that their first line names."""
+        """Return the names of recorded runs, grouped by the namespace that their first line names."""
         found: dict[str | None, list[str]] = {}
         for name in self.names("trajectories", recursive=True):
             path = self.path(name)
@@ -385,25 +390,25 @@ class LocalBrainFiles:
                 with path.open("rb") as file:
                     found.setdefault(namespace_of_run(file.readline()), []).append(name)
             except FileNotFoundError:
-                continue  # removed since it was listed
+                continue  # removed after it was listed
             except OSError as error:
                 raise _unreadable(path, error) from error
         return found
 
     def signature(self, name: str) -> Signature | None:
-        """Size, modification time and inode; None if there is no such file."""
-        place = self._now(self.path(name))
+        """Return size, modification time and inode; None if the file does not exist."""
+        place = self._current_path(self.path(name))
         return None if place is None else files.signature(place)
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
-        """The files of a folder and their signatures."""
+        """Return the signatures of the files in a folder, by name."""
         found = {name: self.signature(name) for name in self.names(folder, recursive=recursive)}
         return {name: signature for name, signature in found.items() if signature is not None}
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
-        """The last files by name; folders that come after ``before`` are not even listed."""
+        """Return the last files by name; folders that sort after ``before`` are not listed at all."""
         found: dict[str, Signature] = {}
-        for name in self._falling(folder, self.path(folder), before):
+        for name in self._names_descending(folder, self.path(folder), before):
             if len(found) >= limit:
                 break
             signature = self.signature(name)
@@ -411,33 +416,33 @@ class LocalBrainFiles:
                 found[name] = signature
         return found
 
-    def _falling(self, folder: str, place: Path, before: str | None) -> Iterator[str]:
+    def _names_descending(self, folder: str, place: Path, before: str | None) -> Iterator[str]:
         try:
             with os.scandir(place) as entries:
-                there = sorted(
+                entries_descending = sorted(
                     ((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries), reverse=True
                 )
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise _unreadable(place, error) from error
-        for one, is_folder in there:
+        for one, is_folder in entries_descending:
             name = f"{folder}/{one}"
             if one.startswith(".") or (
                 before is not None and name >= before and not before.startswith(f"{name}/")
             ):
                 continue
             if is_folder:
-                yield from self._falling(name, place / one, before)
+                yield from self._names_descending(name, place / one, before)
             else:
                 yield name
 
     # --- writing ---------------------------------------------------------------------------------------
 
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
-        """Write a whole file; no unfinished file is ever visible in a folder that people work in."""
+        """Write a whole file; readers never see a partly written file in a folder that people work in."""
         target = self._writable(name)
-        transaction = self._joined(name)
+        transaction = self._enclosing_transaction(name)
         if transaction is not None:
             if name.startswith(RECORDS):
                 transaction.write_change_record(target, data)
@@ -462,14 +467,14 @@ class LocalBrainFiles:
     def create(self, name: str, data: bytes) -> bool:
         """Write a new file; False if it exists already."""
         target = self._writable(name)
-        transaction = self._joined(name)
+        transaction = self._enclosing_transaction(name)
         if transaction is not None:
             if self.exists(name):
                 return False
             transaction.write_file(target, data)
             return True
         try:
-            self._add(target, data, os.O_EXCL)
+            self._write_bytes(target, data, os.O_EXCL)
         except FileExistsError:
             return False
         except OSError as error:
@@ -477,19 +482,19 @@ class LocalBrainFiles:
         return True
 
     def append(self, name: str, data: bytes) -> None:
-        """Add to a file with one call, so that lines of several processes do not mix."""
+        """Append to a file with one system call, so that lines of several processes do not interleave."""
         target = self._writable(name)
-        transaction = self._joined(name)
+        transaction = self._enclosing_transaction(name)
         if transaction is not None:
             transaction.append_file(target, data)
             return
         try:
-            self._add(target, data, os.O_APPEND)
+            self._write_bytes(target, data, os.O_APPEND)
         except OSError as error:
             files.translate(error, str(target))
 
     @staticmethod
-    def _add(target: Path, data: bytes, how: int) -> None:
+    def _write_bytes(target: Path, data: bytes, how: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | how | getattr(os, "O_BINARY", 0)
         try:
             descriptor = os.open(target, flags, 0o644)
@@ -504,14 +509,14 @@ class LocalBrainFiles:
             os.close(descriptor)
 
     def remove(self, name: str) -> bool:
-        """Remove a file, and the month's folder of trajectories if it is empty then."""
+        """Remove a file, and its monthly trajectory folder if that is then empty."""
         path = self._writable(name)
-        there = self.exists(name)
-        transaction = self._joined(name)
+        existed = self.exists(name)
+        transaction = self._enclosing_transaction(name)
         if transaction is not None:
-            if there:
+            if existed:
                 transaction.remove_file(path)
-            return there
+            return existed
         try:
             files.remove(path)
         except OSError as error:
@@ -519,12 +524,12 @@ class LocalBrainFiles:
         if name.startswith("trajectories/"):
             with contextlib.suppress(OSError):  # usually not empty
                 path.parent.rmdir()
-        return there
+        return existed
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         source, target = self._writable(old), self._writable(new)
-        transaction = self._joined(old)
+        transaction = self._enclosing_transaction(old)
         if transaction is not None:
             data = self.read(old)
             if data is None:
@@ -540,10 +545,10 @@ class LocalBrainFiles:
             files.translate(error, old)
 
     def tidy(self) -> None:
-        """Remove unfinished files that killed writers left."""
+        """Remove temporary files that killed writers left."""
         for folder, hidden in (
             (self._unfinished, ""),
-            *((self._place(f"archive/{one}"), ".") for one in _BEGUN),
+            *((self._local_path(f"archive/{one}"), ".") for one in _ARCHIVE_TEMP_FOLDERS),
         ):
             if folder.is_dir():
                 for leftover in folder.iterdir():

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress | None) -> list[Finding]:
-    """Look at every file, every link and the whole index; ``progress`` is called with (files looked at, in all)."""
+    """Check every file, every link and the whole index; ``progress`` is called with (files checked, files in all)."""
     try:
         findings = list(_findings(store, backend, backend.connection, progress))
     except (sqlite3.DatabaseError, CorruptStore) as error:
@@ -56,22 +56,22 @@ def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress |
     return [
         finding
         for finding in findings
-        if (finding in leftovers if finding.code == "leftover-file" else _still_there(backend, finding))
-        # The target is there, in a file of another name: a finding of its own.
+        if (finding in leftovers if finding.code == "leftover-file" else _is_confirmed(backend, finding))
+        # The target exists, in a file of another name: that is a separate finding.
         and not (finding.code in ("dangling-link", "dangling-superseded") and finding.target_id in misnamed)
     ]
 
 
 def _orphans(backend: FolderBackend, leftovers: list[Finding]) -> list[Finding]:
-    """The unfinished files that nobody is writing: under the write lock, no write is in progress."""
+    """Return the unfinished files that no process is writing: under the write lock, no write is in progress."""
     if not leftovers or backend.read_only:
         return leftovers
     with backend.transaction(""):
         return [finding for finding in leftovers if backend.layout.absolute(finding.file or "").exists()]
 
 
-def _still_there(backend: FolderBackend, finding: Finding) -> bool:
-    """Whether a difference between index and file is still there (another process may have written meanwhile)."""
+def _is_confirmed(backend: FolderBackend, finding: Finding) -> bool:
+    """Return whether a difference between index and file persists: another process may have written meanwhile."""
     if finding.code not in ("index-missing-file", "orphaned-file", "index-outdated") or finding.file is None:
         return True
     row = find_row(backend.connection, finding.chunk_id) if finding.chunk_id else None
@@ -108,7 +108,7 @@ def _findings(
         if not found.path.startswith("archive/versions/"):
             yield from _file(store, layout, connection, found, unknown)
             if found.id and found.problem is None and not found.path.startswith("archive/"):
-                replacements.note(found.id, found.superseded_by, found.holds[1] is not None, found.links)
+                replacements.note(found.id, found.superseded_by, found.validity[1] is not None, found.links)
         elif found.problem is not None:
             where = found.path
             damaged_versions.append(
@@ -140,7 +140,7 @@ def _replacement(backend: FolderBackend, newer_id: str, older_id: str) -> Iterat
 
 
 def _listed(layout: Layout) -> Iterator[str]:
-    """The files of chunks, folder by folder, by name."""
+    """Yield the chunk files, folder by folder, by name."""
     for folder in layout.folders():
         with os.scandir(layout.absolute(folder)) as entries:
             names = sorted(entry.name for entry in entries if files.is_json_file(entry))
@@ -149,7 +149,7 @@ def _listed(layout: Layout) -> Iterator[str]:
 
 
 def _unnamed(layout: Layout) -> Iterator[Finding]:
-    """Files and folders among the chunks whose names are not Unicode text: nothing reads them."""
+    """Report files and folders among the chunks whose names are not Unicode text: nothing reads them."""
     for folder in (layout.chunks, *map(layout.absolute, layout.folders())):
         for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names alone
             if not name.isascii() and not files.is_unicode(folder / name):
@@ -158,7 +158,7 @@ def _unnamed(layout: Layout) -> Iterator[Finding]:
 
 
 def _version_files(folder: Path) -> Iterator[str]:
-    """The files of former versions, chunk by chunk."""
+    """Yield the files of former versions, chunk by chunk."""
     for of_chunk in sorted(folder.iterdir()) if folder.is_dir() else []:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             for name in sorted(path.name for path in of_chunk.iterdir()):
@@ -177,7 +177,7 @@ def _file(
     if found.problem is not None:
         stem = path.rpartition("/")[2].removesuffix(".json")
         if found.id:
-            yield _of_another_name(connection, path, found.id)
+            yield _misnamed(connection, path, found.id)
         elif found.invalid:
             yield _unreadable(layout, path, stem, found.problem)
         else:
@@ -185,11 +185,11 @@ def _file(
             yield Finding("unreadable-file", f"{path}: {found.problem}", path, known)
         return
     if not found.id:
-        return  # deleted or moved since the folder was listed
+        return  # deleted or moved after the folder was listed
     row = find_row(connection, found.id)
     twin = unknown.get(found.id) if row is None else row.path
     if twin is not None and twin != path and layout.absolute(twin).exists():
-        yield _twice(found.id, twin, path)
+        yield _duplicate_id(found.id, twin, path)
         return
     yield from wrong_values(
         store,
@@ -198,7 +198,7 @@ def _file(
         type_=found.type,
         tokens=(found.tokens, found.counted),
         hash_is_right=found.hash_is_right,
-        holds=found.holds,
+        validity=found.validity,
     )
     if row is None:
         unknown[found.id] = path
@@ -212,22 +212,22 @@ def _file(
 
 
 def _as_recorded(row: ChunkRow, found: ExaminedFile) -> bool:
-    """Whether a file is the one that the index read, or a copy of it, whose inode is another."""
+    """Return whether a file is the one that was indexed, or a copy of it with another inode."""
     recorded, seen = row.signature, found.signature
     alike = (recorded.size, recorded.mtime_ns) == (seen.size, seen.mtime_ns)
     return recorded == seen or (alike and row.content_hash == found.content_hash)
 
 
-def _of_another_name(connection: sqlite3.Connection, path: str, chunk_id: str) -> Finding:
+def _misnamed(connection: sqlite3.Connection, path: str, chunk_id: str) -> Finding:
     row = find_row(connection, chunk_id)
     if row is not None:
-        return _twice(chunk_id, row.path, path)
+        return _duplicate_id(chunk_id, row.path, path)
     return Finding(
         "misnamed-file", f"{path}: it contains the chunk {chunk_id}, and {MISNAMED}", path, chunk_id
     )
 
 
-def _twice(chunk_id: str, used: str, path: str) -> Finding:
+def _duplicate_id(chunk_id: str, used: str, path: str) -> Finding:
     return Finding(
         "duplicate-id", f"{chunk_id} is in {used}, which is used, and in {path}: remove one", path, chunk_id
     )
@@ -238,7 +238,7 @@ def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
         return Finding("unreadable-file", f"{path}: {reason}", path)
     if NEWER_VERSION in reason:
         return Finding("newer-version", f"{path}: {reason}", path, stem)
-    # A version older than both sides of a conflict must not take the place of either.
+    # A version older than both sides of a conflict must not replace either.
     if MERGE_CONFLICT not in reason and former_versions(layout, stem, below=2**62):
         return Finding("unreadable-with-version", f"{path}: {reason}", path, stem)
     return Finding("unreadable-file", f"{path}: {reason}", path, stem)
@@ -265,7 +265,7 @@ def _links(
         if target_id not in targets:
             target = find_row(connection, target_id)
             targets[target_id] = None if target is None else target.ns
-        # A file that is there and does not validate is a finding of its own.
+        # A file that exists but does not validate is a separate finding.
         return targets[target_id] is not None or any(
             (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
         )
@@ -275,7 +275,7 @@ def _links(
         if target_id != chunk_id and targets.get(target_id) not in (None, ns):
             message = f"{chunk_id}: {kind} → {target_id}"
             yield Finding("namespace-crossing-link", message, path, chunk_id, target_id, kind)
-    # Bidirectional consistency: incoming links exist only in the index, made from the files' outgoing ones.
+    # Bidirectional consistency: incoming links exist only in the index, derived from the files' outgoing ones.
     if [row[:2] for row in indexed] != found.links:
         yield Finding(
             "index-links", f"{chunk_id}: links in the index differ from those in the file", path, chunk_id
@@ -307,10 +307,10 @@ def _leftovers(folder: Path) -> Iterator[Finding]:
 
 
 def mend_folder(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
-    """Repair a damaged or misnamed file; False where that is not possible."""
+    """Repair a damaged or misnamed file; False if that is not possible."""
     if finding.code == "misnamed-file":
         return _rename(store, backend, finding)
-    return _bring_back(store, backend, finding)
+    return _restore_version(store, backend, finding)
 
 
 def _rename(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
@@ -326,8 +326,8 @@ def _rename(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool
     return True
 
 
-def _bring_back(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
-    """Set a damaged file aside (it is kept) and put its newest sound former version in its place."""
+def _restore_version(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
+    """Set a damaged file aside (it is kept) and replace it by its newest valid former version."""
     layout = backend.layout
     versions = former_versions(layout, finding.chunk_id or "", below=2**62)
     path = layout.absolute(finding.file or "")

@@ -1,4 +1,4 @@
-"""The local backend: JSON files as the truth, SQLite and postings as an index (docs/spec/store-layout.md)."""
+"""The local backend: JSON files are the source of truth, SQLite and postings an index (docs/spec/store-layout.md)."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ if TYPE_CHECKING:
     from rlm_mem.store.local.transaction import Transaction
 
 _logger = logger("rlm_mem.store")
-_WRITTEN = "the time at which the newest memory was written, whose clock may have been wrong"
+_NEWEST_MEMORY = "the time at which the newest memory was written, whose clock may have been wrong"
 
 
 class LocalBackend(LocalIndex):
     """Files, index, locks and connections of one store folder.
 
-    One object may be used by several threads: each has its own connection, and SQLite's write lock orders writers
-    of all threads and processes alike.
+    One object may be used by several threads: each has its own connection, and SQLite's write lock serialises the
+    writers of all threads and processes.
 
     Args:
-        base: folder of the store; made if it is missing (unless read-only).
+        base: folder of the store; created if it is missing (unless read-only).
         config: settings.
         read_only: never write, not even the index.
     """
 
     def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
         self._reads = ReadBuffer()
-        self._said_of_clock = False
-        self._apart = {DEFAULT_NAMESPACE}  # namespaces known to have a folder of their own
+        self._clock_logged = False
+        self._own_folder = {DEFAULT_NAMESPACE}  # namespaces known to have a separate folder
         super().__init__(base, config, read_only=read_only)
 
     @cached_property
@@ -76,7 +76,7 @@ class LocalBackend(LocalIndex):
         return local.EventLog(self.layout.log)
 
     def close(self) -> None:
-        """Flush what is buffered and close every file."""
+        """Flush buffered reads and close every file."""
         if self._closed:
             return
         if not self.read_only and self.layout.base.is_dir():
@@ -103,7 +103,7 @@ class LocalBackend(LocalIndex):
 
     @contextlib.contextmanager
     def transaction(self, namespace: str) -> Iterator[Transaction]:  # noqa: ARG002 - one lock for the store
-        """Hold the write lock; writes made inside become visible at the end, or not at all. Can be nested."""
+        """Take the write lock; writes inside the block become visible at its end, or not at all. Can be nested."""
         if self.read_only:
             raise StoreReadOnly(
                 f"the store {self.layout.base} was opened read-only",
@@ -122,7 +122,7 @@ class LocalBackend(LocalIndex):
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             self._mark.end(self.connection)
-            raise self._explained(error, known) from error
+            raise self._error_after_rollback(error, known) from error
         current = local.Transaction(
             self.layout,
             rows,
@@ -144,7 +144,7 @@ class LocalBackend(LocalIndex):
             self._reads.put_back(reads)
             self._thread.transaction = None
             if isinstance(error, sqlite3.Error | CorruptStore):
-                explained = self._explained(error, known)
+                explained = self._error_after_rollback(error, known)
                 if explained is not error:
                     raise explained from error
             raise
@@ -153,8 +153,8 @@ class LocalBackend(LocalIndex):
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
 
-    def _explained(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
-        """The error to raise after a transaction was rolled back; a damaged index is rebuilt first."""
+    def _error_after_rollback(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
+        """Return the error to raise after a rollback; a damaged index is rebuilt first."""
         if self.heal(error, known):
             return CorruptStore(
                 "the index was damaged and has been rebuilt: nothing was changed", hint="repeat the change"
@@ -167,14 +167,14 @@ class LocalBackend(LocalIndex):
         self._mark.begin(connection, wait)
         while (
             self.layout.is_interrupted()
-        ):  # the former holder of the lock was killed in the middle of a write
+        ):  # the previous holder of the lock was killed in the middle of a write
             connection.execute("ROLLBACK")
             self._mark.end(connection)
             self.sync()
             self._mark.begin(connection, wait)
 
     def fold_reads(self) -> int:
-        """Write access counts that are only in the index into the files; returns how many files were written."""
+        """Write access counts that are only in the index to the chunk files; return how many files were written."""
         self.flush_reads(wait=True)
         with self.transaction("") as transaction:
             return local.fold_reads(transaction, self.read)
@@ -183,16 +183,16 @@ class LocalBackend(LocalIndex):
 
     @healed
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk of this namespace, whatever its status."""
+        """Return the row of a chunk of this namespace, active or archived."""
         return find_row(self._connections.get(), chunk_id, namespace)
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:  # noqa: ARG002 - ids are the store's
-        """The row of a chunk, whatever its namespace."""
+        """Return the row of a chunk of any namespace."""
         return find_row(self.connection, chunk_id)
 
     @healed
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
-        """Whether a chunk of another namespace has this id: files are named by ids, so ids are unique in the store."""
+        """Return whether another namespace has this chunk id; files are named by id, so ids are unique in the store."""
         connection = self._connections.get()
         return (
             find_row(connection, chunk_id) is not None and find_row(connection, chunk_id, namespace) is None
@@ -201,7 +201,7 @@ class LocalBackend(LocalIndex):
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """The chunks that exist with this status (None: any) and validate, by id."""
+        """Return the valid chunks with this status (None: any) by id; others are left out."""
         wanted = dict.fromkeys(chunk_ids)
         found: dict[str, Chunk] = {}
         missing, edited = list(wanted), list[str]()
@@ -214,7 +214,7 @@ class LocalBackend(LocalIndex):
                 chunk = self._read(row, edited)
                 if chunk is None:
                     missing.append(chunk_id)
-                elif chunk.namespace == namespace:  # else its namespace was edited by hand
+                elif chunk.namespace == namespace:  # otherwise its namespace was edited by hand
                     found[chunk_id] = chunk
         if edited:
             self._index_again(edited)
@@ -225,7 +225,7 @@ class LocalBackend(LocalIndex):
         return find_rows(self._connections.get(), chunk_ids, namespace)
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
+        """Read the chunk of a row from its file; None (logged) if the file is missing or does not validate."""
         edited: list[str] = []
         chunk = self._read(row, edited)
         if edited:
@@ -233,7 +233,7 @@ class LocalBackend(LocalIndex):
         return chunk
 
     def _read(self, row: ChunkRow, edited: list[str]) -> Chunk | None:
-        """The same; the path of a file that is not as the index recorded it is added to ``edited``."""
+        """As ``read``; appends the path of a file that differs from the index to ``edited``."""
         transaction = self._thread.transaction
         if transaction is not None:
             pending = transaction.pending(row.id)
@@ -245,11 +245,11 @@ class LocalBackend(LocalIndex):
             if chunk.id != row.id:
                 raise InvalidChunk(f"the file contains the chunk {chunk.id}")
         except FileNotFoundError:
-            self._notice(row.path)
+            self._sync_folder_of(row.path)
             return None
         except (InvalidChunk, OSError) as error:
-            if row.path not in self._named_unreadable:
-                self._named_unreadable.add(row.path)
+            if row.path not in self._logged_unreadable:
+                self._logged_unreadable.add(row.path)
                 _logger.error("unreadable chunk file %s: %s", row.path, error)
             return None
         if signature != row.signature:
@@ -262,7 +262,7 @@ class LocalBackend(LocalIndex):
         return chunk
 
     def id_taken(self, chunk: Chunk) -> bool:
-        """Whether this chunk's id is taken in the index, or by a file that is not in the index."""
+        """Return whether this chunk's id is taken in the index, or by a file that is not in the index."""
         transaction = self._thread.transaction
         if transaction is None:
             with self.transaction(chunk.namespace):
@@ -270,7 +270,7 @@ class LocalBackend(LocalIndex):
         return not transaction.is_free(chunk)
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's
-        """Count one read; counts are kept in memory and written to the index a few at a time, so a read never waits."""
+        """Count one read in memory; counts are written to the index in batches, so a read never waits for a lock."""
         if self.read_only:
             return
         if self._reads.add(chunk_id, when):
@@ -278,7 +278,7 @@ class LocalBackend(LocalIndex):
 
     @healed
     def flush_reads(self, *, wait: bool) -> None:
-        """Write buffered reads to the index; without ``wait`` they stay buffered while another process writes."""
+        """Write buffered read counts to the index; without ``wait`` they stay buffered while another process writes."""
         connection = self.connection
         if self.read_only or connection.in_transaction:
             return
@@ -307,7 +307,7 @@ class LocalBackend(LocalIndex):
         namespace: str,  # noqa: ARG002 - the index is of the whole store
         progress: Progress | None = None,
     ) -> SyncReport:
-        """Rebuild the index from the files, in one commit: readers see the old one until then."""
+        """Rebuild the index from the files in one commit: readers see the old one until then."""
         self.flush_reads(wait=True)
         counts = local.unsaved_reads(self.connection, self.layout)
         connection = self.connection
@@ -320,11 +320,11 @@ class LocalBackend(LocalIndex):
     # --- search, history, audit ------------------------------------------------------------------------
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:  # noqa: ARG002
-        """Kept versions with a revision under ``below``, oldest first."""
+        """Return the kept versions with a revision below ``below``, oldest first."""
         return former_versions(self.layout, chunk_id, below=below)
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Add lines to the audit log."""
+        """Append events to the audit log."""
         self._log.append(events)
 
     def read_events(
@@ -336,20 +336,20 @@ class LocalBackend(LocalIndex):
         chunk_id: str | None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first; at most ``limit``, the newest."""
+        """Return events of the audit log, oldest first; with ``limit``, only the newest ones."""
         if self._connections.closed:
             raise self._connections.was_closed()
         found = self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
         return found if limit is None else iter(deque(found, maxlen=limit))
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """The newest line of these operations at the end of the audit log."""
+        """Return the newest event of these operations near the end of the audit log."""
         return self._log.latest(namespace, operations)
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
     ) -> LocalBrainFiles:
-        """The files of a namespace beside its chunks.
+        """Return the brain files of a namespace.
 
         Raises:
             NamespaceError: the file system ignores case, and the folder is that of another namespace.
@@ -358,9 +358,9 @@ class LocalBackend(LocalIndex):
         if self._connections.closed:
             raise self._connections.was_closed()
         self._connections.check_there()
-        if namespace not in self._apart:
+        if namespace not in self._own_folder:
             refuse_shared_folder(self.layout.base.parent, namespace)
-            self._apart.add(namespace)
+            self._own_folder.add(namespace)
         return LocalBrainFiles(
             self.layout.base,
             namespace,
@@ -375,7 +375,7 @@ class LocalBackend(LocalIndex):
     # --- occasional work ----------------------------------------------------------------------------------
 
     def checkpoint(self) -> dict[str, Any]:
-        """Fold access counts into the files, write the views, merge postings."""
+        """Write access counts to the chunk files, write the views, and merge postings."""
         folded = self.fold_reads()
         views = self.write_views()
         self._postings.maintain(self.connection)
@@ -391,54 +391,54 @@ class LocalBackend(LocalIndex):
 
     @healed
     def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
-        """The number of the last change of any chunk; 0 where nothing was ever written."""
+        """Return the number of the last change of any chunk; 0 if nothing was ever written."""
         return last_change(self.connection)
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
-        """That of the clock, or the latest of the chunks written last if the clock has gone back since."""
+        """Return the current time, or the time of the newest chunk if the clock was set back since it was written."""
         found = self.connection.execute(
             "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
         ).fetchone()
         latest = parse_time(found[0]) if found[0] else now
         if latest <= now + MOST_OFF:
             return max(now, latest)
-        if not self._said_of_clock:
-            self._said_of_clock = True
-            _logger.warning("%s", clock_fault(latest - now, _WRITTEN))
+        if not self._clock_logged:
+            self._clock_logged = True
+            _logger.warning("%s", clock_fault(latest - now, _NEWEST_MEMORY))
         return now
 
     def clock_fault(self, namespace: str, now: datetime) -> str:  # noqa: ARG002 - one clock for all
-        """How far the clock is behind the newest chunk; empty if not far."""
+        """Describe how far the clock is behind the newest chunk; empty if it is not far behind."""
         found = self.connection.execute("SELECT max(created_at) FROM chunks").fetchone()
-        return clock_fault(max(timedelta(), parse_time(found[0]) - now), _WRITTEN) if found[0] else ""
+        return clock_fault(max(timedelta(), parse_time(found[0]) - now), _NEWEST_MEMORY) if found[0] else ""
 
     @healed
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store
-        """Unfinished files, reads not yet in chunk files, files that do not validate."""
+        """Return counts of unfinished files, of reads not yet in chunk files, and of files that do not validate."""
         self.flush_reads(wait=False)  # reads that this process has buffered are not in the index yet
         return local.status_of(self.connection, self.layout)
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:  # noqa: ARG002 - an unreadable file names none
-        """Why the file of a chunk cannot be read; None if it can, or is not there."""
+        """Return why the file of a chunk cannot be read; None if it can, or does not exist."""
         name = f"{chunk_id}.json"
         found = (f"{path}: {why}" for path, why in self.unreadable() if path.rpartition("/")[2] == name)
         return next(found, None)
 
     def figures(self) -> dict[str, Any]:
-        """Figures that only a local store has."""
+        """Return the figures that only a local store has."""
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
 
     # --- maintenance: imported on use, since few processes need it -------------------------------------
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """Findings about files, links and index."""
+        """Check files, links and index; return the findings."""
         from rlm_mem.store.local.integrity import check_folder
 
         return check_folder(store, self, progress)
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
-        """Rename a misnamed file, or bring back the newest version of a damaged one."""
+        """Rename a misnamed file, or restore the newest version of a damaged one."""
         from rlm_mem.store.local.integrity import mend_folder
 
         return mend_folder(store, self, finding)
@@ -452,7 +452,7 @@ class LocalBackend(LocalIndex):
         progress: Progress | None = None,
         source: str = "local",
     ) -> BackupInfo:
-        """Write everything of the brain around this folder, all namespaces, to the new file ``target``."""
+        """Write a backup of the brain around this folder, all namespaces, to the new file ``target``."""
         from rlm_mem.store.local.backup import back_up_folder
 
         if only is not None:
@@ -472,15 +472,15 @@ class LocalBackend(LocalIndex):
         *,
         dry_run: bool,
     ) -> int:
-        """Replace lines of the audit log; returns how many."""
+        """Replace lines of the audit log; return how many were replaced."""
         if dry_run:
             return self._log.rewrite(namespace, rewrite, dry_run=True)
-        with self.transaction(namespace):  # no other process appends a line of a change meanwhile
+        with self.transaction(namespace):  # no other process appends an event of a change meanwhile
             return self._log.rewrite(namespace, rewrite, dry_run=False)
 
     def purge(self, namespaces: Sequence[str]) -> None:
-        """Rebuild the index and pack it, so that neither its terms nor its free pages contain what was erased."""
-        namespace = next(iter(namespaces), DEFAULT_NAMESPACE)  # all have one index
+        """Rebuild and vacuum the index, so that neither its terms nor its free pages contain erased text."""
+        namespace = next(iter(namespaces), DEFAULT_NAMESPACE)  # all namespaces share one index
         self.rebuild(namespace)
         with schema.translated(self.layout.database), self._index_transaction(self.connection):
             local.drop_unused_terms(self.connection)
@@ -489,12 +489,12 @@ class LocalBackend(LocalIndex):
             self.write_views()
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
-        """The bytes of every file of the brain folder."""
+        """Yield the name and bytes of every file of the brain folder."""
         for path in sorted(self.layout.base.parent.rglob("*")):
             if path.is_file():
                 yield self.layout.relative(path), path.read_bytes()
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
-        """Merge the deltas into the postings, and pack the SQLite index."""
+        """Merge the deltas into the postings, and vacuum the SQLite index."""
         self.flush_reads(wait=True)
         return vacuum_folder(self, progress=progress)

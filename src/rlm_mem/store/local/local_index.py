@@ -1,4 +1,4 @@
-"""The index of a store folder: opening it, keeping it in step with the files, rebuilding it if it is damaged."""
+"""The index of a store folder: opening it, syncing it with the files, and rebuilding it when it is damaged."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ if TYPE_CHECKING:
 
 _logger = logger("rlm_mem.store")
 
-_NAMED = 3  # most unreadable files that opening names
-_PATIENCE = 0.25  # seconds that a reader waits to index an edited file: a commit takes less
-_LOOKED_AT = 250  # files that one look examines for edits in place
+_MAX_LOGGED = 3  # maximum number of unreadable files that are logged by name on opening
+_READER_WAIT_SECONDS = (
+    0.25  # seconds that a reader waits for the lock to index an edited file: a commit takes less
+)
+_FILES_PER_CHECK = 250  # files that one quick check examines for edits in place
 
 
 class NamespacePostings:
-    """Hands out one ``PostingsIndex`` per namespace; safe to use from several threads.
+    """Provides one ``PostingsIndex`` per namespace; thread-safe.
 
     Args:
         folder: the folder of the snapshots.
@@ -57,7 +59,7 @@ class NamespacePostings:
         self._guard = threading.Lock()
 
     def of(self, ns: int) -> PostingsIndex:
-        """The postings of the namespace with this number."""
+        """Return the postings of the namespace with this number."""
         from rlm_mem.store.local.postings import PostingsIndex
 
         with self._guard:
@@ -66,7 +68,7 @@ class NamespacePostings:
             return self._open[ns]
 
     def maintain(self, connection: sqlite3.Connection) -> None:
-        """Merge the delta into the postings of every namespace that has grown enough."""
+        """Merge the delta into the snapshot of every namespace whose delta is large enough."""
         for (ns,) in connection.execute("SELECT ns FROM namespaces").fetchall():
             try:
                 if merge_is_due(connection, self._folder, ns):
@@ -94,11 +96,11 @@ class _ThreadState(threading.local):
 
     transaction: Transaction | None = None
     caught_up: int = 0
-    """Times that the index was brought up to date with a file that was read."""
+    """Number of times that the index was synced with a file that was read."""
 
 
 class FolderBackend(Protocol):
-    """What a check and a backup need of the backend of a folder."""
+    """The part of a folder's backend that a check and a backup use."""
 
     @property
     def layout(self) -> Layout: ...
@@ -114,7 +116,7 @@ class LocalIndex:
     """SQLite index, postings and connections of one store folder.
 
     Args:
-        base: folder of the store; made if it is missing (unless read-only).
+        base: folder of the store; created if it is missing (unless read-only).
         config: settings.
         read_only: never write, not even the index.
     """
@@ -138,8 +140,10 @@ class LocalIndex:
         self.queries = Queries(self._connections)
         """Queries that need only the index."""
         self._recorded_times: dict[str, int] = {}
-        self._edited_before: int | None = None  # where the next look for files edited in place goes on
-        self._named_unreadable: set[str] = set()  # files that were logged: each read would log them again
+        self._edited_before: int | None = None  # where the next check for files edited in place continues
+        self._logged_unreadable: set[str] = (
+            set()
+        )  # files already logged, so that repeated reads do not log them again
         self._postings = NamespacePostings(
             self.layout.index / "postings", None if read_only else self._connections.another
         )
@@ -147,7 +151,7 @@ class LocalIndex:
 
     @cached_property
     def _rows(self) -> ThreadRows:
-        """The writers of rows, which few processes need."""
+        """The row writers of all threads, created only by a process that writes."""
         return local.ThreadRows(self._connections, partial(encode_content, self.config.search.language))
 
     # --- opening ---------------------------------------------------------------------------------------
@@ -161,31 +165,33 @@ class LocalIndex:
         for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
             files.make_folder(folder)
         if not (self.layout.base / ".gitignore").exists():
-            with contextlib.suppress(StorageError):  # cannot write here: the first write raises the error
+            with contextlib.suppress(StorageError):  # not writable here: the first write raises the error
                 self.layout.prepare_for_git()
-        self._leave_untrusted()
+        self._discard_unsynced_index()
         try:
-            report = self.sync(paths=self._edited())
+            report = self.sync(paths=self._edited_files())
         except CorruptStore as error:
             self._set_index_aside(error)
             report = self.sync()
-        self._look_at_unreadable(report.unreadable)
+        self._recheck_unreadable(report.unreadable)
         self._connections.schedule_look()
 
     @healed
-    def _look_at_unreadable(self, named: Sequence[str]) -> None:
-        """Take in files that were mended in place, which changes the time of no folder, and log those still unreadable.
+    def _recheck_unreadable(self, logged: Sequence[str]) -> None:
+        """Index unreadable files that were corrected in place, and log those still unreadable.
+
+        A correction in place changes no folder time, so a scan of changed folders would miss it.
 
         Args:
             named: paths that have just been logged.
         """
-        named = [*named, *self._take_in_mended()]
-        left = [(path, reason) for path, reason in self.unreadable() if path not in named]
-        self._named_unreadable.update(named, (path for path, _ in left))
-        for path, reason in left[:_NAMED]:
+        logged = [*logged, *self._index_corrected()]
+        left = [(path, reason) for path, reason in self.unreadable() if path not in logged]
+        self._logged_unreadable.update(logged, (path for path, _ in left))
+        for path, reason in left[:_MAX_LOGGED]:
             _logger.error("unreadable chunk file %s: %s", path, reason)
-        if len(left) > _NAMED:
-            more = len(left) - _NAMED
+        if len(left) > _MAX_LOGGED:
+            more = len(left) - _MAX_LOGGED
             _logger.error("%d more unreadable chunk files: rlm-mem store check names them", more)
 
     def _open_read_only(self) -> None:
@@ -199,17 +205,18 @@ class LocalIndex:
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
                 if version == schema.INDEX_VERSION and not (
                     changed_folders(connection, self.layout, racy=False, copied=False)
-                    or edited_in_place(connection, self.layout, before=None, most=_LOOKED_AT)[0]
+                    or edited_in_place(connection, self.layout, before=None, most=_FILES_PER_CHECK)[0]
                 ):
                     return
             except (sqlite3.Error, StorageError) as error:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
-        # No usable index of this version, or files newer than it: index the files in memory; nothing is written.
+        # There is no usable index of this version, or files are newer than it: index the files in memory, writing
+        # nothing.
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
         self._connections.schedule_look()
 
-    def _leave_untrusted(self) -> None:
-        """Set the index aside if the system went down before all of it was synced."""
+    def _discard_unsynced_index(self) -> None:
+        """Set the index aside if the system crashed before all of its commits were synced."""
         marks = self._mark.of_earlier_boots
         if marks:
             self._set_index_aside(
@@ -230,7 +237,7 @@ class LocalIndex:
                 os.replace(damaged, self.layout.index / f"{name}.damaged-{stamp}")
 
     def heal(self, error: Exception, known: int) -> bool:
-        """Rebuild the index if the error indicates damage; returns whether to repeat the failed call.
+        """Rebuild the index if the error indicates damage; return whether to repeat the failed call.
 
         Args:
             known: the generation of the index before the error: another thread may have built a new one since.
@@ -268,7 +275,7 @@ class LocalIndex:
         self._connections.drop()
 
     def _settle_folder_times(self) -> None:
-        """Record that the folders last written here did not change since, so that the next open need not scan them."""
+        """Record that the folders last written here are unchanged since, so that the next open need not scan them."""
         if not self._recorded_times:
             return
         newest = max(self._recorded_times.values())
@@ -296,26 +303,26 @@ class LocalIndex:
     # --- asking ----------------------------------------------------------------------------------------
 
     def together(self, namespace: str, reading: Callable[[], _T]) -> _T:  # noqa: ARG002 - see the protocol
-        """The result of ``reading``: a query here takes no round trip."""
+        """Return the result of ``reading``; a local query needs no round trip, so nothing is batched."""
         return reading()
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
-        """Do nothing: a query of a local index takes no round trip."""
+        """Do nothing: a query of a local index needs no round trip."""
 
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """The result of ``ask``, called again if the index turns out to be damaged, or behind a file that was read."""
+        """Return the result of ``ask``, called again if the index was damaged or older than a file that was read."""
         known = self._thread.caught_up
         result = ask()
         return result if self._thread.caught_up == known else ask()
 
     def forget_postings(self) -> None:
-        """Reread the files of postings at the next search, and rebuild them where they are damaged."""
+        """Reread the posting files at the next search, rebuilding them if they are damaged."""
         self._postings.close()
 
     @healed
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """The source of a search's candidates, as the store is at this moment."""
+        """Return the candidate source of one search, as of now."""
         return self.postings(namespace).source(self.connection)
 
     def postings(self, namespace: str) -> PostingsIndex:
@@ -324,21 +331,21 @@ class LocalIndex:
 
     @healed
     def unreadable(self) -> Sequence[tuple[str, str]]:
-        """Files that do not validate, as far as any was read: relative path and reason."""
-        self._take_in_mended()
+        """Return the files that are known not to validate: relative path and reason."""
+        self._index_corrected()
         found = dict(self.connection.execute("SELECT path, reason FROM unreadable"))
-        for path in self._named_unreadable.difference(found):  # broken in place since the index was made
+        for path in self._logged_unreadable.difference(found):  # broken in place since the index was built
             try:
                 read_chunk_file(self.layout.absolute(path))
-                self._named_unreadable.discard(path)
+                self._logged_unreadable.discard(path)
             except FileNotFoundError:
-                self._named_unreadable.discard(path)
+                self._logged_unreadable.discard(path)
             except (InvalidChunk, OSError) as error:
                 found[path] = str(error)
         return sorted(found.items())
 
-    def _take_in_mended(self, wait_seconds: float | None = None) -> list[str]:
-        """Index unreadable files that were changed in place; returns those that are unreadable still."""
+    def _index_corrected(self, wait_seconds: float | None = None) -> list[str]:
+        """Index unreadable files that were corrected in place; return those that are still unreadable."""
         if self.read_only:
             return []
         rows = self.connection.execute("SELECT path, size, mtime_ns, inode FROM unreadable").fetchall()
@@ -352,10 +359,10 @@ class LocalIndex:
             return []
         return self.sync(folders=sorted(touched, reverse=True), wait_seconds=wait_seconds).unreadable
 
-    # --- keeping the index in step with the files ------------------------------------------------------
+    # --- syncing the index with the files --------------------------------------------------------------
 
-    def _notice(self, path: str) -> None:
-        """Sync the folder of a file that is gone, if the write lock can be taken."""
+    def _sync_folder_of(self, path: str) -> None:
+        """Sync the folder of a missing file, if the write lock can be taken."""
         folders = {
             path.rsplit("/", 1)[0],
             "archive",
@@ -367,7 +374,7 @@ class LocalIndex:
             self._thread.caught_up += 1
 
     def _index_again(self, edited: Sequence[str]) -> None:
-        """Index files that were not as recorded when they were read, unless the write lock is held for long."""
+        """Reindex files whose content differed from the index when read, unless the write lock is held for long."""
         if self.read_only:
             connection = self._connections.in_memory
             if connection is None:
@@ -378,44 +385,44 @@ class LocalIndex:
             return
         else:
             try:
-                self.sync(folders=[], paths=edited, wait_seconds=_PATIENCE)
+                self.sync(folders=[], paths=edited, wait_seconds=_READER_WAIT_SECONDS)
             except StorageError:
                 return
         self._thread.caught_up += 1
 
     def look(self) -> None:
-        """Index what other programs changed in the files, as far as a quick look shows it.
+        """Index changes made by other programs, as far as a quick check finds them.
 
-        It looks at the times of the folders, at the files that were unreadable, and at the next few hundred files, for
-        edits in place: what takes a millisecond or two at any size. While another process writes, nothing is done.
+        It checks the times of the folders, the files that were unreadable, and the next few hundred files for edits
+        in place: a millisecond or two at any store size. While another process writes, nothing is done.
         """
         if self.read_only:
-            self._look_from_memory()
+            self._look_read_only()
             return
         connection = self.connection
         if connection.in_transaction:
             return
         try:
-            self.sync(paths=self._edited(), quick=True, wait_seconds=0)
-            self._take_in_mended(wait_seconds=0)
-        except (StorageError, OSError) as error:  # what follows meets the same error, if it lasts
+            self.sync(paths=self._edited_files(), quick=True, wait_seconds=0)
+            self._index_corrected(wait_seconds=0)
+        except (StorageError, OSError) as error:  # the caller meets the same error if it persists
             _logger.info("changes from outside not looked for: %s", error)
 
-    def _edited(self) -> list[str]:
-        """Those of the next few hundred files that were edited in place."""
+    def _edited_files(self) -> list[str]:
+        """Return those of the next few hundred files that were edited in place."""
         with schema.translated(self.layout.database):
             edited, self._edited_before = edited_in_place(
-                self.connection, self.layout, before=self._edited_before, most=_LOOKED_AT
+                self.connection, self.layout, before=self._edited_before, most=_FILES_PER_CHECK
             )
         return edited
 
-    def _look_from_memory(self) -> None:
-        """The same for an index in memory; one in a file that may not be written is left to the processes that may."""
+    def _look_read_only(self) -> None:
+        """As ``look``, for an index in memory; a read-only index file is left to the processes that may write it."""
         connection = self._connections.in_memory
         if connection is None:
             return
         with self._healing:
-            folders, edited = changed_folders(connection, self.layout, racy=False), self._edited()
+            folders, edited = changed_folders(connection, self.layout, racy=False), self._edited_files()
             if folders or edited:
                 self._sync_locked(connection, folders, None, edited)
 
@@ -429,37 +436,37 @@ class LocalIndex:
         progress: Progress | None = None,
         wait_seconds: float | None = None,
     ) -> SyncReport:
-        """Index changes made to the files by others.
+        """Index changes that other programs made to the files.
 
         Args:
-            full: look at every file, not only in changed folders.
-            folders: look at these instead of looking for changed ones.
+            full: check every file, not only those in changed folders.
+            folders: check these folders instead of looking for changed ones.
             paths: also read these files, which were edited in place.
-            quick: leave out folders in which only a change in the same tick of the clock as ours can be hidden.
+            quick: skip folders in which only a change in the same clock tick as our own write can be hidden.
             progress: called now and then with (files read, files to read).
             wait_seconds: how long to wait for the write lock; None: as configured.
         """
         if self.read_only:
             return SyncReport()
-        connection, given = self.connection, folders
+        connection, only_folders = self.connection, folders
         with schema.translated(self.layout.database):
             stale = schema.analysis_changed(connection, self._analysis_name())
             leftovers = self.layout.unfinished.is_dir() and any(self.layout.unfinished.iterdir())
-            if given is None and not stale:
+            if only_folders is None and not stale:
                 folders = changed_folders(connection, self.layout, full=full, racy=not quick)
             if not folders and not paths and not stale and not leftovers:
                 return SyncReport()
             with self._index_transaction(connection, wait_seconds):
                 finished = local.finish_writes(self.layout) if leftovers else []
-                if given is None:  # another process may have indexed its own write meanwhile
+                if only_folders is None:  # another process may have indexed its own write meanwhile
                     changed = changed_folders(connection, self.layout, full=full, racy=not quick)
                     folders = sorted({*changed, *finished}, reverse=True)
                 elif finished:
                     folders = sorted(
-                        {*given, *changed_folders(connection, self.layout), *finished}, reverse=True
+                        {*only_folders, *changed_folders(connection, self.layout), *finished}, reverse=True
                     )
                 stale = stale and schema.analysis_changed(connection, self._analysis_name())
-                if stale or local.holds_nothing_of(connection, self.layout):
+                if stale or local.needs_refill(connection, self.layout):
                     report = self._reindex(connection, progress)
                 else:
                     report = self._sync_locked(connection, folders or [], progress, paths)
@@ -474,7 +481,7 @@ class LocalIndex:
     def _index_transaction(
         self, connection: sqlite3.Connection, wait_seconds: float | None = None
     ) -> Iterator[None]:
-        """Hold the write lock for changes to the index alone."""
+        """Take the write lock for changes to the index only."""
         try:
             wait = self.config.store.lock_wait_seconds if wait_seconds is None else wait_seconds
             self._mark.begin(connection, wait)

@@ -1,6 +1,6 @@
-"""The local store's answers to search: postings for scoring, SQLite rows for what is shown of a chunk.
+"""Candidate source of the local store: postings for scoring, SQLite rows for the displayed parts of a chunk.
 
-One `LocalSource` serves one search: it has the postings as they were when it was made.
+One `LocalSource` serves one search, on the postings as of its creation.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Bools = npt.NDArray[np.bool_]
 
-_OUT = np.float32(-1e30)
+_EXCLUDED_SCORE = np.float32(-1e30)
 
 
 _NOTHING = np.zeros(0, np.int64)
-_NO_SUCH = -2  # no number of a conversation, nor NO_CONVERSATION
-#: The largest number of successive replacements that are followed.
-_STEPS = 5
-_ANSWERS = 1_000
-"""The largest number of answers of `holding` that are kept."""
+_UNKNOWN_CONVERSATION = -2  # the number of no conversation; differs from NO_CONVERSATION
+#: Maximum number of successive replacements that are followed.
+_MAX_REPLACEMENTS = 5
+_MAX_CACHED_ANSWERS = 1_000
+"""Maximum number of cached answers of `holding`."""
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 
 
@@ -79,7 +79,7 @@ _Question = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, float], ...], in
 
 
 class LocalSource:
-    """`CandidateSource` over one `View` of the postings; that protocol documents each call."""
+    """`CandidateSource` over one `View` of the postings; the protocol documents each method."""
 
     def __init__(
         self, connection: sqlite3.Connection, ns: int, view: View, names: dict[int, str] | None = None
@@ -89,7 +89,9 @@ class LocalSource:
         self._view = view
         self._names = {} if names is None else names  # number → author; numbers are never reused
         self._lists: dict[int, LocalTermPostings] = {}
-        self._named: dict[str, LocalTermPostings] = {}  # of the terms in questions to `holding`
+        self._term_postings: dict[
+            str, LocalTermPostings
+        ] = {}  # postings of the terms in questions to `holding`
         self._masks: dict[Filters, Bools | None] = {}
         self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # answers of `holding`
 
@@ -119,8 +121,10 @@ class LocalSource:
         if view.authors is None:
             snap = view.snapshot
             place = np.searchsorted(snap.term, snap.author_terms)
-            # An author with more postings than there are deletions still has at least one chunk.
-            sure = snap.author_terms[snap.offsets[place + 1] - snap.offsets[place] > len(view.gone_ordinals)]
+            # An author with more postings than there are deleted chunks still has at least one chunk.
+            sure = snap.author_terms[
+                snap.offsets[place + 1] - snap.offsets[place] > len(view.masked_ordinals)
+            ]
             every = union(snap.author_terms, view.delta.author_terms)
             open_ = every[~contained(every, sure)]
             rest = [number for number in open_.tolist() if self._list(number).df]
@@ -161,13 +165,13 @@ class LocalSource:
         snap, new = view.snapshot, view.delta.columns
         count = len(conversations)
         first, last = snap.range_of(conversations)
-        gone = view.gone_ordinals
-        gone_in, gone_at = _match(snap.conversation[gone], conversations)
+        masked = view.masked_ordinals
+        masked_in, masked_at = _match(snap.conversation[masked], conversations)
         new_in, new_at = _match(new.conversation, conversations)
         length = snap.length_before[last] - snap.length_before[first]
         length = (
             length
-            - _sums(gone_in, snap.length[gone[gone_at]], count)
+            - _sums(masked_in, snap.length[masked[masked_at]], count)
             + _sums(new_in, new.length[new_at], count)
         )
         tf = np.zeros((count, len(terms)), np.int64)
@@ -200,13 +204,13 @@ class LocalSource:
         size = view.snapshot.size
         new_scores = _new_scores(view, collection, weighted)
         if admitted is not None:
-            new_scores[~admitted[size:]] = _OUT
+            new_scores[~admitted[size:]] = _EXCLUDED_SCORE
         old, scores = best(
             collection,
             weighted,
             limit,
             admitted=None if admitted is None else admitted[:size],
-            gone=view.gone_ordinals,
+            excluded=view.masked_ordinals,
             floor=kth(new_scores, limit, np.float32(0)),
         )
         slots = np.concatenate([old.astype(np.int64), np.arange(size, size + len(new_scores))])
@@ -225,7 +229,7 @@ class LocalSource:
         question = tuple(map(tuple, groups)), tuple(weights.items()), limit
         found = self._answered.get(question)
         if found is None:
-            if len(self._answered) >= _ANSWERS:
+            if len(self._answered) >= _MAX_CACHED_ANSWERS:
                 self._answered.clear()
             found = self._answered[question] = self._best_holding(groups, weights, limit)
         if not found:
@@ -240,14 +244,14 @@ class LocalSource:
     def _best_holding(
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> dict[int, frozenset[str]]:
-        """The answer of `holding` from the postings alone: chunk number → the terms that the chunk has."""
+        """Answer `holding` from the postings alone: chunk number → the terms that the chunk contains."""
         lists = self._lists_of([term for group in groups for term in group])
         found = [
             self._holding_all([lists[term] for term in group])
             for group in groups
             if group and lists.keys() >= set(group)
         ]
-        if not found:  # as for most questions: terms that only have a weight are not looked up
+        if not found:  # most questions end here: terms that only have a weight are not looked up
             return {}
         lists |= self._lists_of(weights)
         (old, new), *others = found
@@ -259,8 +263,8 @@ class LocalSource:
         view = self._view
         parts = weighed(weights, {term: postings.df for term, postings in lists.items()})
         terms = sorted(parts)
-        scores, holds = np.zeros(count), np.empty((len(terms), count), np.bool_)
-        for mask, term in zip(holds, terms, strict=True):
+        scores, contains = np.zeros(count), np.empty((len(terms), count), np.bool_)
+        for mask, term in zip(contains, terms, strict=True):
             mask[: len(old)], mask[len(old) :] = lists[term].among(old, new)
             if parts[term]:
                 scores += mask * parts[term]
@@ -268,8 +272,8 @@ class LocalSource:
         docs = view.both("doc", old, new)
         order = np.lexsort((docs, view.both("at", old, new), scores))[: -limit - 1 : -1]
         order = order[scores[order] >= 0]
-        held = map(frozenset, map(compress, repeat(terms), holds[:, order].T.tolist()))
-        return dict(zip(docs[order].tolist(), held, strict=True))
+        matched = map(frozenset, map(compress, repeat(terms), contains[:, order].T.tolist()))
+        return dict(zip(docs[order].tolist(), matched, strict=True))
 
     def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
         """See `CandidateSource.holding_each`."""
@@ -326,7 +330,7 @@ class LocalSource:
             " UNION SELECT c.superseded_by, step + 1 FROM chain JOIN chunks c ON c.id = chain.id"
             " WHERE step < ? AND c.superseded_by IS NOT NULL)"
             " SELECT DISTINCT c.doc FROM chain JOIN chunks c ON c.id = chain.id WHERE c.ns = ? AND c.status = 0",
-            (select_docs(self._docs(replaced)), _STEPS, self._ns),
+            (select_docs(self._docs(replaced)), _MAX_REPLACEMENTS, self._ns),
         ).fetchall()
         return _ints(row[0] for row in rows)
 
@@ -342,13 +346,13 @@ class LocalSource:
         """See `CandidateSource.around`."""
         slots, lone = self._slots(docs), self._slots(alone)
         slots = slots[slots >= 0]
-        line = _Line(self._view, union(slots, lone[lone >= 0]))
+        line = _ConversationLayout(self._view, union(slots, lone[lone >= 0]))
         found, _ = walked(line, np.flatnonzero(contained(line.asked, slots)), near, reach)
         return Neighbourhood(self._docs(found.doc), found.run, found.near, found.segments_before)
 
     def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
         """See `CandidateSource.rows`."""
-        # CROSS JOIN keeps SQLite from reordering: rows come in the order asked for.
+        # CROSS JOIN keeps SQLite from reordering: rows are returned in the order of the docs.
         found = self._connection.execute(
             "SELECT c.doc, c.id, ifnull(c.conversation, ?), c.at, c.type, c.confidence, c.valid_from, c.valid_to,"
             " c.superseded_by, ifnull(s.data, ?) FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
@@ -372,8 +376,8 @@ class LocalSource:
         return dict(rows.fetchall())
 
     def _lists_of(self, terms: Collection[str]) -> dict[str, LocalTermPostings]:
-        """The postings of the terms that some chunk has; cached, since the view does not change."""
-        known = self._named
+        """Return the postings of those terms that some chunk contains; cached, since the view does not change."""
+        known = self._term_postings
         missing = [term for term in terms if term not in known]
         if missing:
             numbers = self._numbers(missing)
@@ -387,7 +391,7 @@ class LocalSource:
         return postings
 
     def _holding_all(self, lists: Sequence[LocalTermPostings]) -> tuple[Slots, Slots]:
-        """The chunks in every list: ordinals in the snapshot, and positions in the delta."""
+        """Return the chunks that every list contains: ordinals in the snapshot, and positions in the delta."""
         rarest, *others = sorted(lists, key=attrgetter("df"))
         old, new = np.delete(rarest.ordinal, rarest.lost) if len(rarest.lost) else rarest.ordinal, rarest.new
         for other in others:
@@ -401,11 +405,11 @@ class LocalSource:
         return before - lost + int(postings.new_segments.sum(dtype=np.int64))
 
     def _conversation_df(self, postings: LocalTermPostings, first: Slots, last: Slots) -> int:
-        """Number of conversations with the term: the snapshot's count, corrected for those that delta or mask touch.
+        """Count the conversations with the term: the snapshot's count, corrected for delta and mask.
 
         Args:
             postings: `term_list` of the term.
-            first, last: where each touched conversation begins and ends in the snapshot.
+            first, last: where each changed conversation begins and ends in the snapshot.
         """
         view = self._view
         snap, touched = view.snapshot, view.touched
@@ -424,14 +428,14 @@ class LocalSource:
         return before + int(np.count_nonzero(has > 0)) - int(np.count_nonzero(had > 0))
 
     def _mask(self, filters: Filters) -> Bools | None:
-        """Which slots pass the filters; None if there is no restriction. Deleted chunks are not masked here."""
+        """Return which slots pass the filters; None if there is no restriction. Deleted chunks are not masked here."""
         if filters not in self._masks:
             masks = list(self._restrictions(filters))
             self._masks[filters] = reduce(and_, masks) if masks else None
         return self._masks[filters]
 
     def _restrictions(self, filters: Filters) -> Iterator[Bools]:
-        """A mask over the slots for each restriction."""
+        """Yield one mask over the slots per restriction."""
         view = self._view
         if filters.valid_at is not None:
             # A chunk without `valid_from` is valid from the time when it happened.
@@ -455,7 +459,7 @@ class LocalSource:
                     "SELECT conversation FROM conversations WHERE ns = ? AND id = ?",
                     (self._ns, filters.conversation_id),
                 ).fetchone()
-            yield view.column("conversation") == (_NO_SUCH if row is None else row[0])
+            yield view.column("conversation") == (_UNKNOWN_CONVERSATION if row is None else row[0])
         if filters.shown_at is not None:
             hidden = self._connection.execute(
                 "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
@@ -477,9 +481,9 @@ class LocalSource:
                     ).fetchall()
                 )
         if filters.speaker is not None:
-            spoken = np.zeros(view.snapshot.size + view.delta.size, np.bool_)
-            spoken[self._speaker_slots(filters.speaker)] = True
-            yield spoken
+            by_speaker = np.zeros(view.snapshot.size + view.delta.size, np.bool_)
+            by_speaker[self._speaker_slots(filters.speaker)] = True
+            yield by_speaker
         for tags in (
             *((tag,) for tag in filters.tags_all),
             *([filters.tags_any] if filters.tags_any else ()),
@@ -493,7 +497,7 @@ class LocalSource:
             )
 
     def _of_docs(self, rows: Sequence[tuple[int]]) -> Bools:
-        """Mask over the slots of the chunks with these numbers."""
+        """Return the mask of the slots of the chunks with these numbers."""
         view = self._view
         docs = distinct(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
         old = np.zeros(view.snapshot.size, np.bool_)
@@ -502,14 +506,14 @@ class LocalSource:
         return np.concatenate([old, contained(view.delta.columns.doc, docs)])
 
     def _in_order(self, first: float, last: float, filters: Filters) -> Ints:
-        """The slots with `first <= at < last` that pass the filters, in the order (at, doc)."""
+        """Return the slots with `first <= at < last` that pass the filters, ordered by (at, doc)."""
         view, mask = self._view, self._mask(filters)
         snap, new = view.snapshot, view.delta.columns
         order = snap.time_order
-        lo, hi = (int(np.searchsorted(snap.at, moment, sorter=order)) for moment in (first, last))
-        slots = order[lo:hi].astype(np.int64)
-        if len(view.gone_ordinals):
-            slots = slots[~view.gone[slots]]
+        start, end = (int(np.searchsorted(snap.at, moment, sorter=order)) for moment in (first, last))
+        slots = order[start:end].astype(np.int64)
+        if len(view.masked_ordinals):
+            slots = slots[~view.masked[slots]]
         fresh = np.flatnonzero((new.at >= first) & (new.at < last))
         if len(fresh):
             slots = np.concatenate([slots, fresh + snap.size])
@@ -517,7 +521,7 @@ class LocalSource:
         return slots if mask is None else slots[mask[slots]]
 
     def _speaker_slots(self, speaker: str) -> Ints:
-        """Slots of the chunks with an author of this name, regardless of case."""
+        """Return the slots of the chunks with an author of this name, ignoring case."""
         view = self._view
         ids = union(view.snapshot.author_terms, view.delta.author_terms).astype(np.int64)
         wanted = speaker.strip().casefold()
@@ -532,11 +536,11 @@ class LocalSource:
         return np.concatenate(slots)
 
     def _slots(self, docs: Ints) -> Ints:
-        """The slot of each doc in the view; -1 if it is not there."""
+        """Return the slot of each doc in the view; -1 if it is absent."""
         view = self._view
         slots = view.snapshot.ordinals_of(docs)
-        if len(view.gone_ordinals):
-            slots[(slots >= 0) & view.gone[slots]] = -1
+        if len(view.masked_ordinals):
+            slots[(slots >= 0) & view.masked[slots]] = -1
         new = view.delta.columns.doc
         if len(new):
             order = np.argsort(new)
@@ -554,7 +558,7 @@ def _ints(values: Any) -> Ints:
 
 
 def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
-    """For the `values` that are in the sorted `among`: their positions in `among` and in `values`."""
+    """Return, for the `values` that occur in the sorted `among`, their positions in `among` and in `values`."""
     if not len(among) or not len(values):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     place = np.minimum(np.searchsorted(among, values), len(among) - 1)
@@ -563,7 +567,7 @@ def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
 
 
 def _sums(where: Ints, values: npt.NDArray[Any] | None, count: int) -> Ints:
-    """Sums of `values` (None: 1 each) for each of the `count` positions in `where`."""
+    """Sum `values` (None: 1 each) per position in `where`, for `count` positions."""
     summed = np.bincount(where, None if values is None else values.astype(np.float64), count)
     return summed.astype(np.int64)
 
@@ -579,11 +583,11 @@ def _new_scores(
     return scores
 
 
-class _Line:
-    """The positions of chunks on a line where every conversation is an unbroken stretch.
+class _ConversationLayout:
+    """A layout of chunks in which every conversation is one contiguous range of positions.
 
-    The snapshot's ordinals are such a line. Conversations that the delta or the mask touches are laid out again
-    after its end.
+    The ordinals of the snapshot are such a layout. Conversations that the delta or the mask changes are laid out
+    again after its end.
     """
 
     def __init__(self, view: View, slots: Ints) -> None:
@@ -596,41 +600,43 @@ class _Line:
         touched = contained(conversation, view.touched)
         plain = np.flatnonzero(~touched & (conversation != NO_CONVERSATION))
         self.first[plain], self.last[plain] = view.snapshot.range_of(conversation[plain])
-        # Chunks of the delta without a conversation keep their slot, so the new stretches begin after the delta.
+        # Chunks of the delta without a conversation keep their slot, so the new ranges begin after the delta.
         self._base = size + view.delta.size
         stretches: list[Ints] = [np.zeros(0, np.int64)]
         end = self._base
         for number in distinct(conversation[touched]).tolist():
             members = _members(view, number)
-            mine = np.flatnonzero(conversation == number)
+            of_conversation = np.flatnonzero(conversation == number)
             order = np.argsort(members)
-            self.place[mine] = order[np.searchsorted(members, slots[mine], sorter=order)] + end
-            self.first[mine], self.last[mine] = end, end + len(members)
+            self.place[of_conversation] = (
+                order[np.searchsorted(members, slots[of_conversation], sorter=order)] + end
+            )
+            self.first[of_conversation], self.last[of_conversation] = end, end + len(members)
             stretches.append(members)
             end += len(members)
         self._laid_out = np.concatenate(stretches)
 
     def slots(self, place: Ints) -> Ints:
-        """The slots at these positions."""
+        """Return the slots at these positions."""
         slots = place.copy()
         moved = place >= self._base
         slots[moved] = self._laid_out[place[moved] - self._base]
         return slots
 
     def segment_count(self, place: Ints) -> Ints:
-        """Number of segments of the chunks at these positions."""
+        """Return the number of segments of the chunks at these positions."""
         counts: Ints = self._view.take("segment_count", self.slots(place)).astype(np.int64)
         return counts
 
 
 def _members(view: View, conversation: int) -> Ints:
-    """The slots of one conversation in order (at, doc)."""
-    known: Ints | None = view.members.get(conversation)
-    if known is not None:
-        return known
+    """Return the slots of one conversation in order (at, doc)."""
+    cached: Ints | None = view.members.get(conversation)
+    if cached is not None:
+        return cached
     first, last = (int(edge[0]) for edge in view.snapshot.range_of(np.array([conversation])))
     old = np.arange(first, last, dtype=np.int64)
-    old = old[~view.gone[first:last]]
+    old = old[~view.masked[first:last]]
     new = np.flatnonzero(view.delta.columns.conversation == conversation) + view.snapshot.size
     slots = np.concatenate([old, new])
     members: Ints = slots[np.lexsort((view.take("doc", slots), view.take("at", slots)))]

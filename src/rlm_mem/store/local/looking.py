@@ -1,4 +1,4 @@
-"""Looks for files that others may have changed since the index recorded them: what every opening does."""
+"""Finds files that other programs may have changed since they were indexed, as every open does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rlm_mem.store.local.folder import Layout
 
-#: Folder times move in ticks of a few milliseconds: a time this young may hide a second change in the same tick.
+#: Folder times advance in ticks of a few milliseconds: a recent time may hide a second change in the same tick.
 RACY_NS = 20_000_000
 _LAST = 2**63 - 1  # above the number of any chunk
 
@@ -22,13 +22,13 @@ def changed_folders(
     racy: bool = True,
     copied: bool = True,
 ) -> list[str]:
-    """Folders that may hold unnoticed changes, newest first.
+    """Return the folders that may contain unindexed changes, newest first.
 
     Args:
         full: return every folder.
         racy: also return folders whose time was too recent, when it was recorded, to rule out a later change.
-        copied: also return folders whose time was set, as a copy or an unpacked archive does: files of the index
-            and of the folder may be of different moments.
+        copied: also return folders whose time was set explicitly, as by a copy or an unpacked archive: the files of
+            the index and of the folder may be of different moments.
     """
     known = {
         row[0]: (row[1], row[2]) for row in connection.execute("SELECT path, mtime_ns, seen_ns FROM folders")
@@ -40,8 +40,8 @@ def changed_folders(
         except FileNotFoundError:
             continue
         mtime, seen = known.get(path, (None, 0))
-        # A time that was recent when it was recorded may hide a later change in the same tick of the clock. The time
-        # of the last change of the folder's own entry (on Windows: that it was made) cannot be set.
+        # A time that was recent when it was recorded may hide a later change in the same tick of the clock. The
+        # time of the last change of the folder's own entry (on Windows: its creation time) cannot be set.
         if (
             full
             or mtime != stat.st_mtime_ns
@@ -55,11 +55,11 @@ def changed_folders(
 def edited_in_place(
     connection: sqlite3.Connection, layout: Layout, *, before: int | None, most: int
 ) -> tuple[list[str], int | None]:
-    """The files of some chunks that are not as the index recorded them, and where to go on.
+    """Return the files of some chunks that differ from the index, and where to continue.
 
     Args:
-        before: look at chunks with a lower number than this, the latest first; None: from the last one on.
-        most: how many to look at.
+        before: check chunks with a lower number than this, the latest first; None: start at the last one.
+        most: how many to check.
 
     Returns:
         The paths, and ``before`` of the next call: None after the first chunk of all.

@@ -1,9 +1,9 @@
-"""The postings of one namespace: a snapshot in files plus what was written since, current at every search.
+"""The postings index of one namespace: a snapshot in files plus the changes since, up to date at every search.
 
-`PostingsIndex.view` compares the number of the latest change with the one it has seen: one short query if no process
-has written anything. Changed chunks are decoded from the segment blobs into the delta and masked in the snapshot; all
-statistics are the exact sums of both, so ranks do not depend on the history of
-writes. When the delta has grown, a new snapshot is made off the write path, by the process that gets the lock file.
+`PostingsIndex.view` compares the number of the latest change with the one it has read: one short query if no
+process has written anything. Changed chunks are decoded from the segment blobs into the delta and masked in the
+snapshot; all statistics are exact sums of both, so ranks do not depend on the history of writes. When the delta has
+grown, a new snapshot is built off the write path, by the process that gets the lock file.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ if TYPE_CHECKING:
 _Written = Callable[[int], None]
 """Called with the number of chunks written so far."""
 
-#: If more chunks than this, and more than a quarter of all, were altered, everything is read again.
-_FLOOD = 20_000
+#: If more chunks than this, and more than a quarter of all, have changed, everything is read again.
+_FULL_RELOAD = 20_000
 
 
 class PostingsIndex:
-    """The postings of one namespace in one process; safe to use from several threads.
+    """The postings of one namespace in one process; thread-safe.
 
     Args:
         directory: the folder of all postings (`index/postings`).
         ns: number of the namespace.
-        connect: opens a connection to the index for the thread that makes snapshots in the background. With None,
-            no file or row is written unasked: a missing snapshot is made in memory.
+        connect: opens a connection to the index for the thread that builds snapshots in the background. With None,
+            no file or row is written implicitly: a missing snapshot is built in memory.
     """
 
     def __init__(
@@ -73,35 +73,37 @@ class PostingsIndex:
         self._lock = threading.RLock()
         self._view: View | None = None
         self._names: dict[int, str] = {}
-        self._outdated = False  # a new snapshot was published by this process
+        self._outdated = False  # this process has published a newer snapshot
         self._worker: threading.Thread | None = None
         self._stop = threading.Event()
 
     def view(self, connection: sqlite3.Connection) -> View:
-        """The postings as `connection` sees the store now, including its own uncommitted writes."""
+        """Return the postings as `connection` sees the store now, including its own uncommitted writes."""
         with self._lock:
             seq = last_change(connection)
             view = self._view
             if view is not None and view.seq == seq and not self._outdated:
                 return view
             uncommitted, fresh = connection.in_transaction, None
-            if view is not None and not self._outdated and seq >= view.seq:  # else the tables were rebuilt
+            if (
+                view is not None and not self._outdated and seq >= view.seq
+            ):  # otherwise the tables were rebuilt
                 with contextlib.suppress(_StateChanged):
                     fresh = self._advance_from(connection, view, seq)
             view = fresh or self._load(connection, seq)
             if uncommitted:
-                return view  # what it shows may be rolled back
+                return view  # not cached: it may include writes that are rolled back
             self._view, self._outdated = view, False
             if view.waiting > most_pending(view.snapshot.size):
                 self._merge_in_background(view)
             return view
 
     def source(self, connection: sqlite3.Connection) -> CandidateSource:
-        """The source of a search's candidates, as `connection` sees the store now. Make a new one for every search."""
+        """Return the candidate source of one search, as `connection` sees the store now; not to be reused."""
         return LocalSource(connection, self._ns, self.view(connection), self._names)
 
     def maintain(self, connection: sqlite3.Connection) -> bool:
-        """Make a new snapshot if one is due; for checkpoint and close. True if one was made.
+        """Build a new snapshot if one is due, at a checkpoint or close; return whether one was built.
 
         Must not be called inside a transaction. Costs well under a millisecond when nothing is due.
         """
@@ -113,23 +115,23 @@ class PostingsIndex:
         return self.merge(connection)
 
     def pack(self, connection: sqlite3.Connection) -> bool:
-        """Make a new snapshot of everything now, unless there is none and few chunks are read as quickly without."""
+        """Build a new snapshot of everything now, unless there is none and few chunks are read as quickly without."""
         few = read_state(connection, self._ns) is None and not merge_is_due(
             connection, self._directory, self._ns
         )
         return not few and self.merge(connection)
 
     def merge(self, connection: sqlite3.Connection, progress: _Written | None = None) -> bool:
-        """Make a new snapshot of everything now; False if none is needed, or another process is making one."""
+        """Build a new snapshot of everything now; False if none is needed, or another process is building one."""
         view = self.view(connection)
         if view.generation is not None and not view.waiting:
             return False
-        with self._folder_lock(wait=False) as held:
-            if not held:
+        with self._folder_lock(wait=False) as acquired:
+            if not acquired:
                 return False
             try:
                 return self._write(connection, view, progress)
-            except DamagedSnapshot:  # the snapshot to merge with is gone
+            except DamagedSnapshot:  # the snapshot to merge with is missing or damaged
                 self._outdated = True
                 return self._write_from_rows(connection, last_change(connection), progress)
 
@@ -140,7 +142,7 @@ class PostingsIndex:
             self._outdated = True
 
     def close(self) -> None:
-        """Stop making a snapshot in the background; nothing is lost."""
+        """Stop building a snapshot in the background; nothing is lost."""
         self._stop.set()
         worker = self._worker
         if worker is not None:
@@ -151,7 +153,7 @@ class PostingsIndex:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _load(self, connection: sqlite3.Connection, seq: int) -> View:
-        """The view made from scratch: of the current snapshot, or of a new one if that is missing or damaged."""
+        """Build the view from the current snapshot, or from a new one if that is missing or damaged."""
         damaged: CurrentSnapshot | None = None
         while True:
             state = read_state(connection, self._ns)
@@ -182,7 +184,7 @@ class PostingsIndex:
             and self._replace_damaged(connection, seq, damaged)
         ):
             # Read without the lock, since its holder must not take it again. A new snapshot that is damaged before
-            # it is first read is not made a second time.
+            # it is first read is not built a second time.
             state = read_state(connection, self._ns)
             with contextlib.suppress(DamagedSnapshot, _StateChanged):
                 if state is not None:
@@ -194,7 +196,7 @@ class PostingsIndex:
     def _replace_damaged(
         self, connection: sqlite3.Connection, seq: int, damaged: CurrentSnapshot | None
     ) -> bool:
-        """Replace a damaged snapshot, unless another process has done it; False if none can be written."""
+        """Replace a damaged snapshot, unless another process has done so; False if none can be written."""
         try:
             with self._folder_lock(wait=True):
                 if read_state(connection, self._ns) == damaged:  # no other process has replaced it meanwhile
@@ -212,7 +214,7 @@ class PostingsIndex:
     def _advance_from(
         self, connection: sqlite3.Connection, view: View, seq: int, *, every: bool = False
     ) -> View:
-        """`view` brought up to `seq`; raises `_StateChanged` if another snapshot became current meanwhile."""
+        """Return `view` brought up to `seq`; raises `_StateChanged` if another snapshot became current meanwhile."""
         if every:
             docs = None
         else:
@@ -220,24 +222,24 @@ class PostingsIndex:
                 "SELECT DISTINCT doc FROM changes WHERE ns = ? AND seq > ?", (self._ns, view.seq)
             ).fetchall()
             docs = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-        # Changes are dropped together with the switch to a snapshot that covers them. If the pointer is still the
-        # same after reading them, none was missing.
+        # Changes are dropped together with the switch to a snapshot that covers them. If the pointer is unchanged
+        # after reading them, none was missing.
         state = read_state(connection, self._ns)
         if (None if state is None else state.generation) != view.generation:
             raise _StateChanged
         if docs is not None and not len(docs):
-            return View(view.snapshot, view.delta, view.gone, seq, view.generation)
-        if docs is not None and len(docs) > max(_FLOOD, view.snapshot.size // 4):
+            return View(view.snapshot, view.delta, view.masked, seq, view.generation)
+        if docs is not None and len(docs) > max(_FULL_RELOAD, view.snapshot.size // 4):
             return self._load_rebuilt(connection, seq, state)
-        delta, gone = view.delta, view.gone
+        delta, masked = view.delta, view.masked
         if docs is not None:
             delta = delta.without(docs)
             ordinals = view.snapshot.ordinals_of(docs)
-            gone = gone.copy()
-            gone[ordinals[ordinals >= 0]] = True
+            masked = masked.copy()
+            masked[ordinals[ordinals >= 0]] = True
         for columns, terms, authors in load_rows(connection, self._ns, docs):
             delta = delta.plus(columns, terms, authors)
-        return View(view.snapshot, delta, gone, seq, view.generation)
+        return View(view.snapshot, delta, masked, seq, view.generation)
 
     def _is_small(self, connection: sqlite3.Connection) -> bool:
         bound = most_pending(0)
@@ -253,18 +255,18 @@ class PostingsIndex:
         if self._connect is None or (self._worker is not None and self._worker.is_alive()):
             return
         self._worker = threading.Thread(
-            target=self._merge_apart, args=(view, self._connect), name=f"postings-{self._ns}", daemon=True
+            target=self._merge_in_thread, args=(view, self._connect), name=f"postings-{self._ns}", daemon=True
         )
         self._worker.start()
 
-    def _merge_apart(self, view: View, connect: Callable[[], sqlite3.Connection]) -> None:
-        # A failure here (disk full, the folder gone) costs nothing but speed: the view is correct without the new
-        # snapshot, and maintain() raises the same error.
+    def _merge_in_thread(self, view: View, connect: Callable[[], sqlite3.Connection]) -> None:
+        # A failure here (disk full, folder deleted) only costs speed: the view is correct without the new snapshot,
+        # and maintain() raises the same error.
         with contextlib.suppress(OSError, sqlite3.Error, CorruptStore, DamagedSnapshot, _Stopped):
             connection = connect()
             try:
-                with self._folder_lock(wait=False) as held:
-                    if held:
+                with self._folder_lock(wait=False) as acquired:
+                    if acquired:
                         self._write(connection, view, self._check_stop)
             finally:
                 connection.close()
@@ -274,7 +276,7 @@ class PostingsIndex:
             raise _Stopped
 
     def _write(self, connection: sqlite3.Connection, view: View, progress: _Written | None) -> bool:
-        """Make and publish the snapshot of `view`; the folder lock is held."""
+        """Build and publish the snapshot of `view`; the caller holds the folder lock."""
         if view.generation is None and not view.snapshot.size and not self._is_small(connection):
             return self._write_from_rows(connection, view.seq, progress)
         delta = view.delta
@@ -282,7 +284,7 @@ class PostingsIndex:
             delta.slot.astype(np.int64), delta.term.astype(np.int64), delta.frequency, delta.segments
         )
         part = (delta.columns, terms, delta.author_terms.astype(np.int64))
-        return self._publish(connection, view.snapshot, view.gone, iter([part]), view.seq, progress)
+        return self._publish(connection, view.snapshot, view.masked, iter([part]), view.seq, progress)
 
     def _write_from_rows(self, connection: sqlite3.Connection, seq: int, progress: _Written | None) -> bool:
         rows = load_rows(connection, self._ns)
@@ -292,7 +294,7 @@ class PostingsIndex:
         self,
         connection: sqlite3.Connection,
         base: Snapshot,
-        gone: npt.NDArray[np.bool_] | None,
+        masked: npt.NDArray[np.bool_] | None,
         parts: Iterator[tuple],  # type: ignore[type-arg]  # see make_snapshot
         seq: int,
         progress: _Written | None,
@@ -303,7 +305,7 @@ class PostingsIndex:
         folder = snapshot_folder(self._directory, self._ns, generation)
         folder.mkdir(parents=True)
         try:
-            save_snapshot(local.make_snapshot(base, gone, parts, seq, folder, progress), folder)
+            save_snapshot(local.make_snapshot(base, masked, parts, seq, folder, progress), folder)
             done = publish_snapshot(connection, self._ns, CurrentSnapshot(generation, seq))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -312,21 +314,21 @@ class PostingsIndex:
             shutil.rmtree(folder, ignore_errors=True)
             return False
         self._outdated = True
-        # Other processes keep older files open until their next search. Where the system does not allow the removal
-        # of open files, a later merge removes them.
+        # Other processes keep older files open until their next search. If the system does not allow removing open
+        # files, a later merge removes them.
         for other in folder.parent.iterdir():
             if other.is_dir() and other != folder:
                 shutil.rmtree(other, ignore_errors=True)
         return True
 
     def _folder_lock(self, *, wait: bool) -> AbstractContextManager[bool]:
-        """Hold the lock file of this namespace's folder; only its holder writes or removes snapshots."""
+        """Take the lock file of this namespace's folder; only its holder writes or removes snapshots."""
         return folder_lock(self._directory / str(self._ns), wait=wait)
 
 
 @contextlib.contextmanager
 def folder_lock(folder: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold the lock file of a namespace's snapshot folder; yields whether it is held."""
+    """Take the lock file of a namespace's snapshot folder; yields whether it was acquired."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a+b") as file:
         yield _locked(file, wait)  # closing the file releases the lock
@@ -337,7 +339,7 @@ class _StateChanged(Exception):
 
 
 class _Stopped(Exception):
-    """The index is being closed while a snapshot is made in the background."""
+    """The index was closed while a snapshot was being built in the background."""
 
 
 def _view_of(snapshot: Snapshot, seq: int, generation: str | None) -> View:
@@ -349,7 +351,7 @@ def _locked(file: IO[bytes], wait: bool) -> bool:
         import fcntl
     except (
         ImportError
-    ):  # a system without it: two processes may make the same snapshot, the later publish wins
+    ):  # a system without it: two processes may build the same snapshot, and the later publish wins
         return True
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

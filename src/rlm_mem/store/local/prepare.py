@@ -1,7 +1,7 @@
-"""Reading, hashing and analysing chunk files for the index, or for a check of it, without any query of the index.
+"""Reads, hashes and analyses chunk files for indexing or checking them, without any query of the index.
 
-This is nearly all the work of indexing a file, so other processes do it for the one that writes
-(``store.local.workers``); the result is sent between processes and is the same wherever it was made.
+This is nearly all the work of indexing a file, so worker processes can do it (``store.local.workers``); the result
+is sent between processes and does not depend on where it was computed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _CREATED = (
     b'\n    "created_at": "'  # as in canonical files; not found in texts, whose line breaks are escaped
 )
 
-#: With fewer files than this, starting processes takes longer than reading the files here.
+#: With fewer files than this, starting processes takes longer than reading the files in this process.
 FEW = 600
 _LOT = 100
-_GLANCES = 2000
+_TIMES_LOT = 2000
 
 
 class Prepared(msgspec.Struct, array_like=True):
-    """One file: its index entry, or the reason why it cannot be read; neither if it is gone.
+    """One chunk file: its index entry, or the reason why it cannot be read; neither if it no longer exists.
 
     ``signature`` is the file's signature when it was read.
     """
@@ -44,11 +44,11 @@ class Prepared(msgspec.Struct, array_like=True):
 
 
 class ExaminedFile(msgspec.Struct, array_like=True):
-    """One file as a check sees it: the values that the index must agree with, and whether they are consistent.
+    """One chunk file for a check: the values that the index must agree with, and whether they are consistent.
 
-    ``problem`` is the reason why it is not used: it cannot be read; with ``invalid``, it can be read but is not a
-    chunk; with an ``id``, that is not its name. ``id`` is empty where no chunk was read, for a former version, and if
-    the file is gone. ``signature`` is the file's signature when it was read.
+    ``problem`` is the reason why the file is not used: it cannot be read; with ``invalid``, it can be read but is
+    not a chunk; with an ``id``, it is not named after that id. ``id`` is empty if no chunk was read, for a former
+    version, and if the file no longer exists. ``signature`` is the file's signature when it was read.
     """
 
     path: str
@@ -61,13 +61,13 @@ class ExaminedFile(msgspec.Struct, array_like=True):
     content_hash: str = ""
     hash_is_right: bool = True
     superseded_by: str | None = None
-    holds: tuple[str | None, str | None] = (None, None)
+    validity: tuple[str | None, str | None] = (None, None)
     links: list[tuple[str, str]] = []
     problem: str | None = None
     invalid: bool = False
 
 
-# --- many files, by several processes where that is quicker ----------------------------------------------------
+# --- many files, in several processes if that is faster --------------------------------------------------------
 
 
 def prepared(base: str, paths: Sequence[str], language: str, *, processes: int = 0) -> Iterator[Prepared]:
@@ -77,7 +77,7 @@ def prepared(base: str, paths: Sequence[str], language: str, *, processes: int =
         base: the store's folder.
         paths: relative to ``base``.
         language: of the analyser.
-        processes: how many may be used, this one included; 0 takes as many as there are cores.
+        processes: maximum number of processes, this one included; 0: one per core.
     """
     return called(
         f"{__name__}:prepare_files", f"{language} {base}", paths, list[Prepared],
@@ -93,29 +93,29 @@ def examined(base: str, paths: Iterable[str], files: int, *, processes: int = 0)
     )  # fmt: skip
 
 
-def in_order_of_making(base: str, paths: Sequence[str], *, processes: int = 0) -> list[str]:
-    """The paths, oldest chunk first, so that chunks of the same time are numbered in the order of their insertion."""
+def by_creation_time(base: str, paths: Sequence[str], *, processes: int = 0) -> list[str]:
+    """Sort the paths by creation time of their chunks, so that chunks of the same time are numbered in that order."""
     # Reading without decoding is a twentieth of the work: for a few thousand files, faster than starting a process.
     times: Iterator[str] = called(
-        f"{__name__}:glance_at_files", base, paths, list[str],
-        count=len(paths), lot=_GLANCES, processes=processes, few=20 * FEW,
+        f"{__name__}:creation_times", base, paths, list[str],
+        count=len(paths), lot=_TIMES_LOT, processes=processes, few=20 * FEW,
     )  # fmt: skip
     return [path for _, path in sorted(zip(times, paths, strict=True))]
 
 
 def prepare_files(given: str, paths: Sequence[str]) -> list[Prepared]:
-    """Prepare some files, here or in another process; ``given`` is language and base, with a space between."""
+    """Prepare some files, in this or another process; ``given`` is the language and ``base``, separated by a space."""
     language, _, base = given.partition(" ")
     return [prepare(base, path, language) for path in paths]
 
 
 def examine_files(base: str, paths: Sequence[str]) -> list[ExaminedFile]:
-    """Examine some files, here or in another process."""
+    """Examine some files, in this or another process."""
     return [_examine(base, path) for path in paths]
 
 
-def glance_at_files(base: str, paths: Sequence[str]) -> list[str]:
-    """The creation times of the chunks in some files, without decoding the files; empty if not found."""
+def creation_times(base: str, paths: Sequence[str]) -> list[str]:
+    """Return the creation times of the chunks in some files, without decoding the files; empty if not found."""
     return [_created_at(base, path) for path in paths]
 
 
@@ -149,7 +149,7 @@ def _examine(base: str, path: str) -> ExaminedFile:
     found.content_hash = content_hash(chunk.content)
     found.hash_is_right = found.content_hash == chunk.metadata.content_hash
     found.superseded_by = chunk.metadata.superseded_by
-    found.holds = (chunk.metadata.valid_from, chunk.metadata.valid_to)
+    found.validity = (chunk.metadata.valid_from, chunk.metadata.valid_to)
     found.links = [(link.target_id, link.type) for link in chunk.links]
     return found
 

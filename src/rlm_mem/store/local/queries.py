@@ -1,4 +1,4 @@
-"""Queries of the rows of the index. No chunk file is read here.
+"""SQL queries on the index tables; no chunk file is read here.
 
 Listings, summaries, links, neighbours and counts are answered by the index alone.
 
@@ -31,9 +31,9 @@ from rlm_mem.store.core.records import (
 from rlm_mem.store.local.connections import Connections, healed
 from rlm_mem.store.local.schema import NORMALISED, since_created
 
-#: A snapshot is rebuilt when more chunks than this, plus one in `_SHARE` of its own, were altered since.
-_FEW = 500
-_SHARE = 50
+#: A snapshot is rebuilt when more chunks than this, plus one in `_CHANGES_SHARE` of its chunks, changed since.
+_MIN_CHANGES = 500
+_CHANGES_SHARE = 50
 
 
 class CurrentSnapshot(Struct, frozen=True):
@@ -44,29 +44,29 @@ class CurrentSnapshot(Struct, frozen=True):
 
 
 def snapshot_folder(directory: Path, ns: int, generation: str) -> Path:
-    """The folder of a snapshot."""
+    """Return the folder of a snapshot."""
     return directory / str(ns) / generation
 
 
 def read_state(connection: sqlite3.Connection, ns: int) -> CurrentSnapshot | None:
-    """The current snapshot; None if there is none."""
+    """Return the current snapshot of a namespace; None if it has none."""
     row = connection.execute("SELECT generation, seq FROM postings_state WHERE ns = ?", (ns,)).fetchone()
     return None if row is None else CurrentSnapshot(row[0], row[1])
 
 
 def last_change(connection: sqlite3.Connection) -> int:
-    """The number of the latest change of any namespace (0: none yet), even if its row was dropped since."""
+    """Return the number of the latest change in any namespace, even if its row was dropped; 0 if there is none."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
     return 0 if row is None else int(row[0])
 
 
 def most_pending(chunks: int) -> int:
-    """How many chunks may be altered before a snapshot of `chunks` chunks is rebuilt."""
-    return _FEW + chunks // _SHARE
+    """Return how many chunks may change before a snapshot of `chunks` chunks is rebuilt."""
+    return _MIN_CHANGES + chunks // _CHANGES_SHARE
 
 
 def merge_is_due(connection: sqlite3.Connection, directory: Path, ns: int) -> bool:
-    """Whether more changes are pending than a quick open should decode. Takes well under a millisecond."""
+    """Return whether too many changes are pending for a quick open. Takes well under a millisecond."""
     state = read_state(connection, ns)
     if state is None:
         query, since = "SELECT 1 FROM chunks WHERE ns = ? AND status = 0 AND ? IS NOT NULL", 0
@@ -79,7 +79,7 @@ def merge_is_due(connection: sqlite3.Connection, directory: Path, ns: int) -> bo
 
 
 def publish_snapshot(connection: sqlite3.Connection, ns: int, new: CurrentSnapshot) -> bool:
-    """Make `new` the current snapshot and drop the changes that it covers; False if a later one is current already."""
+    """Make `new` the current snapshot and drop the changes that it covers; False if a later one is already current."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         current = read_state(connection, ns)
@@ -116,7 +116,7 @@ _ROW_COLUMNS = (
 
 
 def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | None = None) -> ChunkRow | None:
-    """The row of a chunk id, whatever its status; of one namespace, or of any."""
+    """Return the row of a chunk id, active or archived; of one namespace, or of any."""
     if namespace is None:
         found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
     else:
@@ -130,7 +130,7 @@ def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | Non
 def find_rows(
     connection: sqlite3.Connection, chunk_ids: Sequence[str], namespace: str
 ) -> dict[str, ChunkRow]:
-    """The rows of these chunk ids of one namespace, whatever their status, by id; in one statement."""
+    """Return the rows of these chunk ids in one namespace, active or archived, by id; one statement."""
     found = connection.execute(
         f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND {_OF_NAMESPACE}",
         (msgspec.json.encode(chunk_ids).decode(), namespace),
@@ -153,24 +153,26 @@ _SUMMARY = (
     " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source,"
     " origin, trust, expires_at"
 )
-_SHOWN = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
-_HELD = "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
-_ALONE = f"conversation IS NULL AND origin = ? AND source = ? AND {_SHOWN}"
+_VISIBLE = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
+_VALID_AT = (
+    "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
+)
+_NO_CONVERSATION = f"conversation IS NULL AND origin = ? AND source = ? AND {_VISIBLE}"
 _NUMBER = "(SELECT ns FROM namespaces WHERE name = ?)"
-_OF_NAMESPACE = f"+ns = {_NUMBER}"  # the plus sign: use no index of namespaces
-_TALK = (
+_OF_NAMESPACE = f"+ns = {_NUMBER}"  # the plus sign keeps SQLite from using an index on namespaces
+_CONVERSATION = (
     f"ifnull((SELECT c.conversation FROM conversations c WHERE c.ns = {_NUMBER} AND c.id = ?), -1)"  # by name
 )
-_SAME = (
+_SAME_CONTENT = (
     f"SELECT id FROM chunks WHERE substr(content_hash, 1, 16) = ? AND +content_hash = ? AND {_OF_NAMESPACE}"
     " AND +status = 0 AND +conversation IS"
 )
-_SAME_ALONE = f"{_SAME} NULL ORDER BY doc DESC LIMIT 1"
-_SAME_TALK = f"{_SAME} {_TALK} ORDER BY doc DESC LIMIT 1"
+_SAME_ALONE = f"{_SAME_CONTENT} NULL ORDER BY doc DESC LIMIT 1"
+_SAME_IN_CONVERSATION = f"{_SAME_CONTENT} {_CONVERSATION} ORDER BY doc DESC LIMIT 1"
 _VARIABLES = 900  # some builds of SQLite allow no more than 999 in one statement
 
 
-def _marks(values: Sequence[object]) -> str:
+def _placeholders(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))
 
 
@@ -193,7 +195,7 @@ def _summaries(connection: sqlite3.Connection, namespace: str, rows: Sequence[An
     for start in range(0, len(docs), _VARIABLES):
         part = docs[start : start + _VARIABLES]
         for doc, tag in connection.execute(
-            f"SELECT doc, tag FROM tags WHERE doc IN ({_marks(part)}) ORDER BY tag", part
+            f"SELECT doc, tag FROM tags WHERE doc IN ({_placeholders(part)}) ORDER BY tag", part
         ):
             tags.setdefault(doc, []).append(tag)
     return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
@@ -209,25 +211,25 @@ def _links(
 
 
 class Queries:
-    """Reads the index through the calling thread's connection; every method takes the namespace's name."""
+    """Reads the index over the calling thread's connection; every method takes the name of the namespace."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     def _namespace(self, name: str) -> tuple[sqlite3.Connection, int]:
-        """The connection, and the number of a namespace: -1, which no row has, if it has no chunks."""
+        """Return the connection and the number of a namespace; -1, which no row has, if it has no chunks."""
         connection = self._connections.get()
         found = connection.execute("SELECT ns FROM namespaces WHERE name = ?", (name,)).fetchone()
         return connection, int(found[0]) if found else -1
 
     @healed
     def namespace_number(self, name: str) -> int:
-        """The number of a namespace; -1 if it has no chunks."""
+        """Return the number of a namespace; -1 if it has no chunks."""
         return self._namespace(name)[1]
 
     @healed
     def namespaces(self) -> list[tuple[str, int]]:
-        """Every namespace with the number of its active chunks."""
+        """Return every namespace with the number of its active chunks."""
         rows = self._connections.get().execute(
             "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
             " FROM namespaces n ORDER BY name"
@@ -236,7 +238,7 @@ class Queries:
 
     @healed
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:  # noqa: ARG002 - one dictionary
-        """One of these terms that is in the dictionary, else None; it may be a term of deleted chunks only."""
+        """Return one of these terms that is in the dictionary, else None; it may occur in deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) LIMIT 1",
             (msgspec.json.encode(list(terms)).decode(),),
@@ -245,13 +247,13 @@ class Queries:
 
     @healed
     def next_term(self, namespace: str) -> int:  # noqa: ARG002 - one dictionary
-        """The lowest number that a term which is not in the dictionary yet can get."""
+        """Return the lowest number that a term not yet in the dictionary can get."""
         found = self._connections.get().execute("SELECT ifnull(max(term), 0) + 1 FROM terms").fetchone()
         return int(found[0])
 
     @healed
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
-        """Those of these terms that the dictionary has with a lower number; some only deleted chunks may have had."""
+        """Return those of these terms that have a lower dictionary number; they may occur in deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) AND term < ?",
             (msgspec.json.encode(list(terms)).decode(), number),
@@ -262,23 +264,23 @@ class Queries:
 
     @healed
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """Ids that pass the filter, each with its place, by which they are ordered: time and insertion number."""
-        connection, page, values = self._page(namespace, wanted)
+        """Return the ids that pass the filter, each with its sort key: time and insertion number."""
+        connection, page, values = self._page_query(namespace, wanted)
         return connection.execute(page, values).fetchall()
 
     @healed
     def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
-        """Summaries of the active chunks that ``list_places`` lists."""
-        connection, page, values = self._page(namespace, wanted)
-        way = "DESC" if wanted.newest_first else "ASC"
+        """Return summaries of the active chunks that ``list_places`` lists."""
+        connection, page, values = self._page_query(namespace, wanted)
+        order = "DESC" if wanted.newest_first else "ASC"
         rows = connection.execute(
-            f"SELECT {_SUMMARY} FROM chunks WHERE doc IN (SELECT doc FROM ({page})) ORDER BY at {way}, doc {way}",
+            f"SELECT {_SUMMARY} FROM chunks WHERE doc IN (SELECT doc FROM ({page})) ORDER BY at {order}, doc {order}",
             values,
         )
         return _summaries(connection, namespace, rows.fetchall())
 
-    def _page(self, namespace: str, wanted: ListFilter) -> tuple[sqlite3.Connection, str, list[object]]:
-        """The connection, and the statement with its values, for the id, time and number of each listed chunk."""
+    def _page_query(self, namespace: str, wanted: ListFilter) -> tuple[sqlite3.Connection, str, list[object]]:
+        """Return the connection, and the statement and its values for the id, time and number of each listed chunk."""
         connection, ns = self._connections.get(), -1
         if wanted.tags or wanted.any_tags:
             connection, ns = self._namespace(namespace)
@@ -286,7 +288,8 @@ class Queries:
         values: list[object] = [namespace, int(wanted.archived)]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
         if wanted.tags and not wanted.archived:
-            # Start from the rarest tag's rows, which are in order of time: cost depends on the answer, not the store.
+            # Start from the rows of the rarest tag, which are in order of time: the cost depends on the answer, not
+            # the store.
             first = _rarest(connection, ns, wanted.tags)
             source, at, doc = "tags t CROSS JOIN chunks ON chunks.doc = t.doc", "t.at", "t.doc"
             where += ["t.ns = ?", "t.tag = ?"]
@@ -299,18 +302,20 @@ class Queries:
                     values += [ns, tag]
         if wanted.any_tags and not wanted.archived:
             where += [
-                f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({_marks(wanted.any_tags)}))"
+                f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({_placeholders(wanted.any_tags)}))"
             ]
             values += [ns, *wanted.any_tags]
         if wanted.conversation_id is not None:
-            where[1] = "+status = ?"  # the plus sign: look the conversation up, do not walk along time
-            where.append(f"conversation = {_TALK}")
+            where[1] = (
+                "+status = ?"  # the plus sign makes SQLite look up the conversation, not scan in order of time
+            )
+            where.append(f"conversation = {_CONVERSATION}")
             values += [namespace, wanted.conversation_id]
         for condition, value in (
             (f"{at} >= ?", wanted.start),
             (f"{at} < ?", wanted.end),
             ("type = ?", wanted.chunk_type),
-            (_SHOWN, wanted.shown_at),
+            (_VISIBLE, wanted.shown_at),
             ("expires_at <= ?", wanted.expired_at),
         ):
             if value is not None:
@@ -318,34 +323,36 @@ class Queries:
                 values.append(value)
         if wanted.held_at is not None:
             seconds, text = wanted.held_at
-            where.append(_HELD)
+            where.append(_VALID_AT)
             values += [text, seconds, text]
         for column, names in (("origin", wanted.origins), ("trust", wanted.trusts)):
             if names:
-                where.append(f"{column} IN ({_marks(names)})")
+                where.append(f"{column} IN ({_placeholders(names)})")
                 values += names
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
             values += wanted.after
-        way = "DESC" if wanted.newest_first else "ASC"
+        order = "DESC" if wanted.newest_first else "ASC"
         more = "" if wanted.alone is None else ", conversation, origin, source, trust, expires_at"
         page = f"SELECT chunks.id, {at} AS at, {doc} AS doc{more} FROM {source} WHERE {' AND '.join(where)}"
-        page += f" ORDER BY {at} {way}, {doc} {way} LIMIT ? OFFSET ?"
+        page += f" ORDER BY {at} {order}, {doc} {order} LIMIT ? OFFSET ?"
         values += [-1 if wanted.limit is None else wanted.limit, wanted.offset]
         if wanted.alone is not None:
-            page = f"SELECT id, at, doc FROM ({page}) WHERE {_ALONE} ORDER BY at {way}, doc {way}"
+            page = (
+                f"SELECT id, at, doc FROM ({page}) WHERE {_NO_CONVERSATION} ORDER BY at {order}, doc {order}"
+            )
         return connection, page, [*values, *(wanted.alone or ())]
 
     @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        """Summaries of active chunks in the order asked for; unknown ids are left out."""
+        """Return summaries of active chunks in the order of ``ids``; unknown ids are left out."""
         connection, ns = self._namespace(namespace)
         found: dict[str, Summary] = {}
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), _VARIABLES):
             part = wanted[start : start + _VARIABLES]
             rows = connection.execute(
-                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({_marks(part)})",
+                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({_placeholders(part)})",
                 (ns, *part),
             ).fetchall()
             found.update((item.id, item) for item in _summaries(connection, namespace, rows))
@@ -355,9 +362,9 @@ class Queries:
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
-        """The next chunks, active and archived, in the order of their insertion; or those with these ids."""
-        # The plus sign: one walk along the rows, no sorting.
-        some = "" if ids is None else f" AND id IN ({_marks(ids)})"
+        """Return the next chunks, active and archived, in order of insertion; or those with these ids."""
+        # The plus sign: one scan of the rows, no sorting.
+        some = "" if ids is None else f" AND id IN ({_placeholders(ids)})"
         rows = self._connections.get().execute(
             f"SELECT doc, id, status, revision, {_MODIFIED}, content_hash FROM chunks"
             f" WHERE {_OF_NAMESPACE} AND doc > ?{some} ORDER BY doc LIMIT ?",
@@ -396,14 +403,14 @@ class Queries:
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        """Ids before and after a chunk in its conversation, both in reading order."""
+        """Return the ids before and after a chunk in its conversation, both in order of time."""
         connection, ns = self._namespace(namespace)
-        here = connection.execute(
+        found = connection.execute(
             "SELECT conversation, at, doc FROM chunks WHERE id = ? AND ns = ? AND status = 0", (chunk_id, ns)
         ).fetchone()
-        if here is None or here[0] is None:
+        if found is None or found[0] is None:
             return [], []
-        conversation, at, doc = here
+        conversation, at, doc = found
         query = (
             "SELECT id FROM chunks WHERE ns = ? AND conversation = ? AND status = 0"
             " AND (at {sign} ? OR (at = ? AND doc {sign} ?)) ORDER BY at {order}, doc {order} LIMIT ?"
@@ -415,17 +422,17 @@ class Queries:
 
     @healed
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
-        """The newest active chunk with exactly this content in this conversation (None: in no conversation)."""
+        """Return the newest active chunk with exactly this content in this conversation (None: in no conversation)."""
         query, values = _SAME_ALONE, [digest[:16], digest, namespace]
         if conversation_id is not None:
-            query = _SAME_TALK
+            query = _SAME_IN_CONVERSATION
             values += [namespace, conversation_id]
         found = self._connections.get().execute(query, values).fetchone()
         return found[0] if found else None
 
     @healed
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        """Active chunks equal after normalising, newest first."""
+        """Return active chunks whose normalised content has this hash, newest first."""
         rows = self._connections.get().execute(
             f"SELECT id FROM chunks WHERE norm_hash = ? AND {_OF_NAMESPACE} AND +status = 0 ORDER BY doc DESC LIMIT ?",
             (digest[:NORMALISED], namespace, limit),
@@ -434,7 +441,7 @@ class Queries:
 
     @healed
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """The given normalised hashes that active chunks have."""
+        """Return which of these normalised hashes active chunks have."""
         connection, ns = self._namespace(namespace)
         query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
         query += " AND +ns = ? AND +status = 0"
@@ -446,7 +453,7 @@ class Queries:
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        """Ids of the active chunks of the namespace that have a link to ``chunk_id``."""
+        """Return the ids of active chunks of the namespace that link to ``chunk_id``."""
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?",
@@ -479,7 +486,7 @@ class Queries:
 
     @healed
     def stats(self, namespace: str) -> dict[str, Any]:
-        """Totals of a namespace; triggers maintain them, so the cost does not grow with the store."""
+        """Return totals of a namespace; triggers maintain them, so the cost does not grow with the store."""
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",
@@ -491,7 +498,7 @@ class Queries:
 
     @healed
     def count_rows(self, table: str, namespace: str) -> int:
-        """Number of distinct tags, of conversations or of links of a namespace."""
+        """Return the number of distinct tags, conversations or links of a namespace."""
         connection, ns = self._namespace(namespace)
         query = {
             "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",

@@ -1,9 +1,8 @@
-"""Redo records: a write is recorded before the first of its files is touched; one of several files is synced, too.
+"""Redo records: the file operations of a write, recorded before the first one, so that a crash can be completed.
 
-The record is removed after the last file operation, and after the lines of the audit log were added, still before the
-index commits and under its lock. So a record
-that is found under the lock was left by a killed process, and nobody has written since: carrying it out finishes that
-write.
+The record of a write of several files is synced. It is removed after the last file operation, and after the audit
+lines were appended, but before the index commits and under its lock. So a record that is found under the lock was
+left by a killed process, and nobody has written since: applying it finishes that write.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 
 _logger = logger("rlm_mem.store")
 _ABANDONED = ".abandoned"
-_GONE, _ERASED = ".gone", ".erased"
+_DELETED, _ERASED = ".gone", ".erased"
 
 
 class Naming(msgspec.Struct, array_like=True):
-    """A file to rename; ``kept`` is where a file at ``target`` is kept first. Paths are relative to the store."""
+    """A file to rename; an existing file at ``target`` is first moved to ``kept``. Paths are relative to the store."""
 
     source: str
     target: str
@@ -42,10 +41,10 @@ class Appending(msgspec.Struct, array_like=True):
 
 
 class RedoRecord(msgspec.Struct, omit_defaults=True):
-    """Every file operation of one write, in order. Namings alone may be stored as a list, as by earlier versions.
+    """Every file operation of one write, in order. Namings alone may be stored as a list, as earlier versions did.
 
     Attributes:
-        change_record: where the record is moved when the write is done, if it is a change record, too.
+        change_record: where the record is moved when the write is complete, if it is also a change record.
         redo: in such a file, the redo record itself, beside the keys of the change.
         audit: the lines of the audit log.
     """
@@ -58,9 +57,10 @@ class RedoRecord(msgspec.Struct, omit_defaults=True):
 
 
 def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> str:
-    """Write a record of operations, in the change record ``change`` (a JSON object), if given, to a temporary file.
+    """Write a record, or the change record ``change`` (a JSON object) that includes it, to a temporary file.
 
-    Returns its path. :func:`publish` must follow, once this file and all that the operations name are durable.
+    Returns its path. :func:`publish` must follow, once this file and all files that the operations name are
+    durable.
     """
     if change is None:
         data = msgspec.json.encode(record if record.appendings or record.audit else record.namings)
@@ -74,7 +74,7 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> st
 
 
 def publish(layout: Layout, temp: str, *, durable: bool) -> Path:
-    """Give a record its name, before its operations are carried out."""
+    """Rename a record into place, before its operations are carried out."""
     path = layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
     files.publish(temp, path)
     if durable:
@@ -91,9 +91,9 @@ def forget(layout: Layout, path: Path, record: RedoRecord, *, durable: bool) -> 
         target = layout.absolute(record.change_record)
         files.publish(path, target)
         folders.insert(0, target.parent)
-    # Without a sync, a power cut may bring the record back. To carry it out again changes nothing as long as it names
-    # only temporary files, which are gone once they are renamed; but where another file was moved away, a new one may
-    # have been written since.
+    # Without a sync, a power cut may bring the record back. Applying it again changes nothing as long as it names
+    # only temporary files, which no longer exist once they are renamed; but if another file was moved away, a new
+    # one may have been written since.
     unfinished = layout.relative(layout.unfinished)
     if durable and any(one.source.rpartition("/")[0] != unfinished for one in record.namings):
         for folder in folders:
@@ -101,11 +101,11 @@ def forget(layout: Layout, path: Path, record: RedoRecord, *, durable: bool) -> 
 
 
 def abandon(record: Path) -> Path:
-    """Mark the record of a failed write, which must not be finished; returns the file to remove after the undo."""
+    """Mark the record of a failed write, which must not be finished; return the file to remove after the undo."""
     abandoned = record.with_suffix(_ABANDONED)
     try:
         os.replace(record, abandoned)
-    except FileNotFoundError:  # removed already; files being deleted must still be put back
+    except FileNotFoundError:  # already removed; files being deleted must still be put back
         try:
             abandoned.touch()
         except OSError as error:  # matters only if this process is killed before it has undone the write
@@ -114,21 +114,21 @@ def abandon(record: Path) -> Path:
 
 
 def recorded_as_deleted(path: Path) -> Path:
-    """The name of a file being deleted whose deletion is in a record, so that it is not put back."""
-    return path.with_suffix(_ERASED) if path.suffix == _GONE else path
+    """Return the name for a file being deleted whose deletion is in a record, so that it is not put back."""
+    return path.with_suffix(_ERASED) if path.suffix == _DELETED else path
 
 
 def put_back_suffixes(layout: Layout) -> tuple[str, ...]:
-    """Suffixes of files being deleted that are put back if the index still lists them."""
+    """Return the suffixes of files being deleted that are put back if the index still lists them."""
     abandoned = layout.unfinished.is_dir() and any(layout.unfinished.glob(f"*{_ABANDONED}"))
-    return (_GONE, _ERASED) if abandoned else (_GONE,)
+    return (_DELETED, _ERASED) if abandoned else (_DELETED,)
 
 
 def finish_writes(layout: Layout) -> list[str]:
-    """Carry out the records of killed processes, under the write lock; returns the touched folders of chunks.
+    """Apply the records of killed processes, under the write lock; return the affected chunk folders.
 
     Raises:
-        StorageError: it cannot be done now (a full disk, a folder that is read-only); the record stays.
+        StorageError: it cannot be done now (a full disk, a read-only folder); the record is kept.
     """
     touched: set[str] = set()
     if not layout.is_interrupted():
@@ -141,7 +141,7 @@ def finish_writes(layout: Layout) -> list[str]:
         touched |= {str(Path(name).parent) for name in _names(record)}
         try:
             for naming in record.namings:
-                _carry_out(layout, naming)
+                _apply(layout, naming)
             for one in record.appendings:
                 files.append_at(layout.absolute(one.target), one.data, one.size)
             for folder in touched:
@@ -161,7 +161,7 @@ def _read(layout: Layout, path: Path) -> RedoRecord | None:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=list[Naming] | RedoRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # Only a power cut without syncing tears a record; then no file was touched, or each is adopted by itself.
+        # Only a power cut without syncing tears a record; then no file was touched, or each is indexed on its own.
         _logger.warning("a record of an interrupted write cannot be read: %s", error)
         return None
     record = found.redo or found if isinstance(found, RedoRecord) else RedoRecord(found)
@@ -183,13 +183,13 @@ def _names(record: RedoRecord) -> list[str]:
 
 
 def _is_inside(layout: Layout, name: str) -> bool:
-    """Whether a name in a record is inside the brain folder: a brain may come from an untrusted source."""
+    """Return whether a name in a record is inside the brain folder: a brain may come from an untrusted source."""
     if PurePosixPath(name).is_absolute() or Path(name).is_absolute():
         return False
     return Path(os.path.normpath(layout.absolute(name))).is_relative_to(layout.base.parent)
 
 
-def _carry_out(layout: Layout, naming: Naming) -> None:
+def _apply(layout: Layout, naming: Naming) -> None:
     source, target = layout.absolute(naming.source), layout.absolute(naming.target)
     if target.parent == layout.unfinished:  # a deletion
         files.remove(source)
@@ -197,5 +197,5 @@ def _carry_out(layout: Layout, naming: Naming) -> None:
         return
     if naming.kept is not None and source.exists() and target.exists():
         files.link_or_copy(target, layout.absolute(naming.kept))
-    with contextlib.suppress(FileNotFoundError):  # it is renamed already
+    with contextlib.suppress(FileNotFoundError):  # already renamed
         files.publish(source, target)

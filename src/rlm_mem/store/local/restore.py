@@ -1,7 +1,7 @@
-"""Restores a brain from a backup: all of it, checked, or nothing.
+"""Restores a brain from a backup, verified and completely or not at all.
 
-The files are unpacked beside the target, compared with the manifest and indexed; only then one rename puts them in
-place. What was there before is kept under another name.
+The files are unpacked beside the target, compared with the manifest and indexed; only then they are renamed into
+place. An existing folder is kept under another name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLOCK = 1 << 20
 
 @dataclass
 class RestoreReport:
-    """What was restored; ``kept`` is where the former brain is now, if there was one."""
+    """The restored brain; ``kept`` is the new path of the former brain, if there was one."""
 
     info: BackupInfo
     brain: Path
@@ -40,14 +40,14 @@ def restore_folder(
     """Restore the brain of the backup as the folder ``brain``.
 
     Args:
-        backup: a file that ``back_up_folder`` made, by this or an earlier version.
+        backup: a file that ``back_up_folder`` wrote, in this or an earlier version.
         brain: a folder that does not exist, or is empty.
-        replace: restore even if something is there, which is kept as ``NAME.before-restore-TIME``.
+        replace: restore even if the folder is not empty; its content is kept as ``NAME.before-restore-TIME``.
         progress: called with (files unpacked, files in all), then (chunks read, chunks in all).
-
     Raises:
-        InputError: ``backup`` is not a backup, or there is something at ``brain``.
-        CorruptStore: the backup is damaged. StorageError: ``brain`` cannot be written. Nothing was changed then.
+        InputError: ``backup`` is not a backup, or ``brain`` is not empty.
+        CorruptStore: the backup is damaged. StorageError: ``brain`` cannot be written. In both cases nothing was
+            changed.
     """
     brain = brain.absolute()
     if not backup.exists():
@@ -91,7 +91,7 @@ def _unpack(backup: Path, fresh: Path, progress: Progress | None) -> BackupInfo:
 
 
 def _build_index(brain: Path, progress: Progress | None) -> tuple[int, int]:
-    """Build the index; returns the number of chunks, and of unreadable files (backed up as they were)."""
+    """Build the index; return the number of chunks, and of unreadable files (backed up as they were)."""
     from rlm_mem.store.local.local_backend import LocalBackend
 
     backend = LocalBackend(brain / "memory", Config.load(brain))

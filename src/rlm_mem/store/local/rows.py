@@ -1,4 +1,4 @@
-"""Writes the rows of chunks, inside a transaction that holds the write lock."""
+"""Writes the index rows of chunks, inside a transaction that holds the write lock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rlm_mem.store.core.records import ACTIVE, ChunkRow, Encode, IndexEntry, ent
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.schema import NORMALISED
 
-_MOST_KEPT = 500_000
+_MAX_CACHED = 500_000
 """Maximum number of cached rows of one table: the dictionary of a large store need not fit in memory."""
 _Key = TypeVar("_Key", str, tuple[int, str])
 
@@ -32,12 +32,12 @@ _WRITTEN = (
 _WRITTEN_MARKS = ",".join("?" * len(_WRITTEN.split(",")))
 _INSERT = f"INSERT INTO chunks({_WRITTEN}) VALUES ({_WRITTEN_MARKS})"
 _INSERT_AT = f"INSERT INTO chunks(doc, {_WRITTEN}) VALUES (?,{_WRITTEN_MARKS})"
-_MOST_WAITING = 1_000
-"""Rows of chunks that are written together at most."""
+_MAX_QUEUED = 1_000
+"""Maximum number of chunks whose rows are written together."""
 
 
 class _Rows(Struct, gc=False):
-    """The rows of a chunk: ``doc`` is None if it is new, ``segments`` if those in the index stay or there are none."""
+    """The rows of a chunk; ``doc`` is None if it is new, ``segments`` if the index keeps its own or none are needed."""
 
     doc: int | None
     ns: int
@@ -51,14 +51,14 @@ class LocalRowWriter:
 
     Args:
         connection: the connection that holds the write lock.
-        encode: makes the encoded segments of a chunk.
+        encode: returns the encoded segments of a chunk.
     """
 
     def __init__(self, connection: sqlite3.Connection, encode: Encode) -> None:
         self.connection = connection
         self._encode = encode
-        self._waiting: list[_Rows] = []
-        self._numbered: Ahead | None = None  # the segments made ahead whose terms are numbered
+        self._queued: list[_Rows] = []
+        self._numbered: Ahead | None = None  # the pre-encoded segments whose terms are already numbered
         self._namespaces: _Numbers[str] = _Numbers(connection, "namespaces", "ns", "name")
         self._conversations: _Numbers[tuple[int, str]] = _Numbers(
             connection, "conversations", "conversation", "ns, id"
@@ -67,11 +67,11 @@ class LocalRowWriter:
         self._kinds: _Numbers[str] = _Numbers(connection, "link_types", "kind", "name")
         self._terms: _Numbers[str] = _Numbers(connection, "terms", "term", "text")
         self.term: Callable[[str], int] = self._terms.__getitem__
-        """Returns the number of a term, which is added if it is new."""
+        """Returns the number of a term, adding the term if it is new."""
 
     def forget(self) -> None:
-        """Drop waiting rows, and cached numbers that a rollback made invalid."""
-        self._waiting = []
+        """Drop queued rows, and cached row numbers that a rollback made invalid."""
+        self._queued = []
         self._namespaces.clear()
         self._conversations.clear()
         self._targets.clear()
@@ -89,10 +89,10 @@ class LocalRowWriter:
         former: ChunkRow | None = None,
         wait: bool = False,
     ) -> None:
-        """Write every row of a chunk; ``former`` is its row, if any, without a hash if it must be analysed again.
+        """Write every row of a chunk; ``former`` is its old row, if any, without a hash if it must be analysed again.
 
-        With ``wait`` the rows of a new chunk may be written later, by :meth:`flush`, together with others: many rows of
-        one table take half as long as the same rows one by one.
+        With ``wait`` the rows of a new chunk may be queued for :meth:`flush`, which writes them together with
+        others: many rows of one table take half as long as the same rows one by one.
         """
         key = index_key(chunk)
         encode: Callable[[Callable[[str], int]], bytes] = partial(self._encode, *key)
@@ -115,9 +115,9 @@ class LocalRowWriter:
         former: ChunkRow | None = None,
         wait: bool = False,
     ) -> None:
-        """As ``put``; ``segments`` returns the encoded segments of the chunk, and is called only if needed."""
-        ns, talk = self._namespaces[entry.namespace], entry.conversation_id
-        conversation = None if talk is None else self._conversations[ns, talk]
+        """As ``put``; ``segments`` returns the encoded segments of the chunk, and is called only if they are needed."""
+        ns, conversation_id = self._namespaces[entry.namespace], entry.conversation_id
+        conversation = None if conversation_id is None else self._conversations[ns, conversation_id]
         born = entry.created_at
         values = (
             entry.id, ns, conversation, entry.type, status, entry.at,
@@ -143,22 +143,22 @@ class LocalRowWriter:
                 f"UPDATE chunks SET ({_WRITTEN}) = ({_WRITTEN_MARKS}), access_unsaved = 0 WHERE doc = ?",
                 (*values, former.doc),
             )
-        self._waiting.append(_Rows(former.doc if former else None, ns, values, entry, blob))
-        if not wait or former is not None or len(self._waiting) >= _MOST_WAITING:
+        self._queued.append(_Rows(former.doc if former else None, ns, values, entry, blob))
+        if not wait or former is not None or len(self._queued) >= _MAX_QUEUED:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that wait; without them, the connection must not be used to read."""
-        if not self._waiting:
+        """Write the queued rows; until then, the connection must not be used to read."""
+        if not self._queued:
             return
         many = self.connection.executemany
-        first, *others = self._waiting  # all new, or a single one
+        first, *others = self._queued  # all new, or a single one
         doc = first.doc or self.connection.execute(_INSERT, first.values).lastrowid
         assert doc is not None
-        numbered = list(enumerate(self._waiting, doc))
+        numbered = list(enumerate(self._queued, doc))
         if others:
             many(_INSERT_AT, [(doc, *one.values) for doc, one in numbered[1:]])
-            self._targets.learn(dict.fromkeys(link[0] for one in self._waiting for link in one.entry.links))
+            self._targets.learn(dict.fromkeys(link[0] for one in self._queued for link in one.entry.links))
         if tags := [(one.ns, tag, one.entry.at, doc) for doc, one in numbered for tag in one.entry.tags]:
             many("INSERT OR IGNORE INTO tags VALUES (?,?,?,?)", tags)
         targets, kinds = self._targets, self._kinds
@@ -180,7 +180,7 @@ class LocalRowWriter:
         if blobs := [(doc, one.segments) for doc, one in numbered if one.segments is not None]:
             many("INSERT OR REPLACE INTO segments VALUES (?, ?)", blobs)
         many("INSERT INTO changes(ns, doc) VALUES (?, ?)", [(one.ns, doc) for doc, one in numbered])
-        self._waiting = []  # not if it failed: then the commit fails, too
+        self._queued = []  # not on failure: then the commit fails, too
 
     def _has_segments(self, doc: int) -> bool:
         found = self.connection.execute("SELECT 1 FROM segments WHERE doc = ?", (doc,)).fetchone()
@@ -198,14 +198,14 @@ class LocalRowWriter:
         self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
 
     def _number(self, ahead: Ahead) -> None:
-        """Number all terms of the segments made ahead at once, when the first of these segments is used."""
+        """Assign numbers to all terms of the pre-encoded segments at once, when the first of these segments is used."""
         if self._numbered is ahead:
             return
         self._numbered = ahead
         self._terms.learn(dict.fromkeys(chain.from_iterable(map(attrgetter("terms"), ahead.values()))))
 
     def touch(self, reads: dict[str, tuple[int, str]]) -> None:
-        """Add reads (count, last time) by chunk id."""
+        """Add read counts (count, last time) by chunk id."""
         self.connection.executemany(
             "UPDATE chunks SET access_count = access_count + ?, accessed_at = max(accessed_at, ?),"
             " access_unsaved = 1 WHERE id = ?",
@@ -214,29 +214,29 @@ class LocalRowWriter:
 
 
 class _Numbers(dict[_Key, int]):
-    """Maps the values in a table's rows to the numbers of the rows; a missing row is inserted.
+    """Maps keys to the numbers of their rows in a table; a missing row is inserted.
 
     Args:
         connection: the connection that holds the write lock.
         table, number: the table, and its column with the number.
-        columns: the column whose value is the key, or several, separated by commas.
+        columns: the key column, or several, separated by commas.
     """
 
     def __init__(self, connection: sqlite3.Connection, table: str, number: str, columns: str) -> None:
         self._connection = connection
         marks = ", ".join("?" * len(columns.split(",")))
         self._find = f"SELECT {number} FROM {table} WHERE ({columns}) = ({marks})"
-        self._make = f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"
+        self._insert_one = f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"
         self._last = f"SELECT ifnull(max({number}), 0) FROM {table}"
         self._insert = f"INSERT OR IGNORE INTO {table}({columns}, {number}) VALUES ({marks}, ?)"
-        self._several = (
+        self._find_many = (
             f"SELECT {columns}, {number} FROM {table} WHERE {columns} IN (SELECT value FROM json_each(?))"
         )
 
     def learn(self, keys: Iterable[_Key]) -> None:
-        """Look up many keys of a single column, and insert those that are missing, in the order given."""
+        """Look up many keys of a single column, and insert the missing ones in the order given."""
         asked = [key for key in keys if key not in self]
-        if len(self) + len(asked) > _MOST_KEPT:
+        if len(self) + len(asked) > _MAX_CACHED:
             self.clear()
         self._look_up(asked)
         new = [key for key in asked if key not in self]
@@ -244,30 +244,30 @@ class _Numbers(dict[_Key, int]):
             return
         (last,) = self._connection.execute(self._last).fetchone()
         numbered = list(zip(new, count(last + 1)))
-        # The numbers that SQLite would give them anyway, so that no second query is needed.
+        # SQLite would assign the same numbers, so no second query is needed.
         if self._connection.executemany(self._insert, numbered).rowcount == len(new):
             self.update(numbered)
-        else:  # a text that JSON does not carry unchanged was there already
+        else:  # a text that JSON does not carry unchanged was already in the table
             self._look_up(new)
 
     def _look_up(self, keys: Sequence[_Key]) -> None:
         if keys:
-            self.update(self._connection.execute(self._several, (msgspec.json.encode(keys).decode(),)))
+            self.update(self._connection.execute(self._find_many, (msgspec.json.encode(keys).decode(),)))
 
     def __missing__(self, key: _Key) -> int:
         values = key if isinstance(key, tuple) else (key,)
         execute = self._connection.execute
-        made = execute(self._make, values)  # a key that is not in this dictionary is usually new
+        made = execute(self._insert_one, values)  # a key that is not in this dictionary is usually new
         found = (made.lastrowid,) if made.rowcount else execute(self._find, values).fetchone()
         number = int(found[0] or 0)
-        if len(self) > _MOST_KEPT:
+        if len(self) > _MAX_CACHED:
             self.clear()
         self[key] = number
         return number
 
 
 class ThreadRows(threading.local):
-    """The row writer of the calling thread, on its connection."""
+    """Per-thread row writers, each on its thread's connection."""
 
     def __init__(self, connections: Connections, encode: Encode) -> None:
         self._connections = connections
@@ -276,10 +276,10 @@ class ThreadRows(threading.local):
         self._emptied: tuple[str] | None = None
 
     def get(self) -> LocalRowWriter:
-        """The writer; call this with the write lock held.
+        """Return the writer of the calling thread, which must hold the write lock.
 
-        It is a new one, without cached numbers of rows, if the thread has another connection than before, or the
-        index was emptied meanwhile.
+        It is a new one, without cached row numbers, if the thread has another connection than before, or the index
+        was emptied meanwhile.
         """
         connection = self._connections.get()
         emptied = connection.execute("SELECT value FROM meta WHERE key = 'emptied'").fetchone()

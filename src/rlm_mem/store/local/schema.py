@@ -1,4 +1,4 @@
-"""The SQLite index: its tables and their version, and how a connection to it is opened."""
+"""The schema of the SQLite index, its version, and the settings of its connections."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ CREATE VIEW links AS SELECT doc, position, t.id AS dst_id,
 CREATE INDEX chunks_folder ON chunks(folder);
 """
 
-#: Recompute, from the rows themselves, the sums that triggers keep up to date with each write.
+#: Recomputes from the rows the sums that triggers otherwise maintain on each write.
 SUMS = (
     "DELETE FROM totals",
     "INSERT INTO totals SELECT ns, status, type, count(*), sum(tokens), sum(size) FROM chunks"
@@ -135,22 +135,22 @@ SUMS = (
 
 
 def since_created(column: str, chunk: str) -> str:
-    """The SQL of a time that is stored as '' if it is the creation time of ``chunk``, a table or its alias."""
+    """Return the SQL of a time stored as '' if it equals the creation time of ``chunk``, a table or its alias."""
     return f"ifnull(nullif({column}, ''), {chunk}.created_at)"
 
 
 NORMALISED = 32
-"""Number of characters of a normalised hash that are stored."""
+"""Number of stored characters of a normalised hash."""
 
 INDEX_VERSION = 6
 """Raised with every change of the tables; an index of an earlier version is emptied and refilled from the files."""
 
-# Indexes and triggers go with their tables.
+# Indexes and triggers are dropped with their tables.
 _FORMER_TABLES = (
     "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
 )
 
-# Pages of 4 KiB: a transaction beyond 512 MB makes readers wait from there on, not only at its end.
+# Pages of 4 KiB: a transaction beyond 512 MB blocks readers from then on, not only at its end.
 _SPILL_PAGES = 131_072
 _PAGE = 5_000  # rows
 
@@ -158,12 +158,12 @@ _PAGE = 5_000  # rows
 def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqlite3.Connection:
     """Open the index file with the settings that every connection shares.
 
-    It uses a rollback journal, not a write-ahead log: that needs a shared memory file, and when another program cuts
-    the file short, every process that has mapped it is killed (SIGBUS). Readers go on while a writer prepares its
-    change, and wait only while it is committed.
+    It uses a rollback journal, not a write-ahead log: that needs a shared memory file, and when another program
+    truncates the file, every process that has mapped it is killed (SIGBUS). Readers continue while a writer
+    prepares its change, and wait only while it is committed.
 
-    It uses ``synchronous=NORMAL``, except in the transactions that ``connections.UnsyncedMark`` begins: after a power
-    cut the index may be behind the files, and the next open catches up. Files are synced before a write is
+    It uses ``synchronous=NORMAL``, except in the transactions that ``connections.UnsyncedMark`` begins: after a
+    power cut the index may be behind the files, and the next open catches up. Files are synced before a write is
     acknowledged.
     """
     try:
@@ -200,10 +200,10 @@ def _quoted(path: Path) -> str:
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of an empty index, or empty ones in place of those of an earlier version, under the write lock.
+    """Create the tables of an empty index, or empty ones in place of an earlier version's, under the write lock.
 
     Raises:
-        StorageError: the index was made by a newer version of this package.
+        StorageError: the index was created by a newer version of this package.
     """
     if connection.execute("PRAGMA user_version").fetchone()[0] == INDEX_VERSION:
         return
@@ -212,7 +212,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > INDEX_VERSION:
             raise newer_version(version)
-        if version < INDEX_VERSION:  # else another process has just made them
+        if version < INDEX_VERSION:  # otherwise another process has just created them
             for kind, name in connection.execute(_FORMER_TABLES).fetchall():
                 connection.execute(f'DROP {kind} "{name}"')
             for statement in _statements(_TABLES):
@@ -226,7 +226,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 
 def newer_version(version: int) -> StorageError:
-    """The error for an index whose version is later than this program supports."""
+    """Return the error for an index whose version is later than this program supports."""
     return StorageError(
         f"the index has version {version}, this program supports versions up to {INDEX_VERSION}",
         hint="upgrade rlm-mem, or delete the folder index/ to let this version rebuild it",
@@ -244,7 +244,7 @@ def _statements(script: str) -> list[str]:
 
 
 def in_pages(connection: sqlite3.Connection, query: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query without their first column, ``doc``; read in pages, so that writers get their turn.
+    """Yield the rows of a query without their first column, ``doc``; read in pages, so that writers are not blocked.
 
     Args:
         query: selects ``doc`` first, from a table that has it as its key; without a condition.
@@ -256,7 +256,7 @@ def in_pages(connection: sqlite3.Connection, query: str) -> Iterator[tuple[Any, 
 
 
 def analysis_changed(connection: sqlite3.Connection, wanted: str) -> bool:
-    """Whether another analyser than ``wanted`` made the terms of the index; recorded in an empty index."""
+    """Return whether another analyser than ``wanted`` produced the terms of the index; recorded in an empty index."""
     found = connection.execute("SELECT value FROM meta WHERE key = 'analysis'").fetchone()
     if found and found[0] == wanted:
         return False
@@ -277,23 +277,23 @@ def translated(what: Path) -> Iterator[None]:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite reports that the index was overwritten, cut short, or emptied."""
+    """Return whether SQLite reports that the index was overwritten, truncated, or emptied."""
     if not isinstance(error, sqlite3.DatabaseError):
         return False
-    code = getattr(error, "sqlite_errorcode", 0)  # errors of the module itself have no code
+    code = getattr(error, "sqlite_errorcode", 0)  # errors raised by the module itself have no code
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return True
-    # All statements are the package's own, so a table that is missing existed before.
+    # All statements are the package's own, so a missing table existed before.
     return code == sqlite3.SQLITE_IOERR_SHORT_READ or str(error).startswith("no such table")
 
 
 def shows_damage(error: BaseException) -> bool:
-    """Whether an error indicates that the index is damaged, not merely busy or out of reach."""
+    """Return whether an error indicates that the index is damaged, not merely busy or inaccessible."""
     return is_damage(error) if isinstance(error, sqlite3.Error) else isinstance(error, CorruptStore)
 
 
 def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
-    """The project's own exception for an SQLite error."""
+    """Return the project's own exception for an SQLite error."""
     text = str(error)
     if is_damage(error):
         return CorruptStore(

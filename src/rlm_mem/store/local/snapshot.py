@@ -1,15 +1,15 @@
-"""The postings of one namespace: immutable arrays in files, what was written since, and both as searches see them.
+"""Postings of one namespace: immutable snapshot files, the in-memory delta since, and the merged view searches use.
 
 Chunks are numbered by *ordinal* in the order (conversation, time, doc), chunks without a conversation first. So a
-conversation is one range of ordinals, its part of any posting list is one slice, and neighbours are the next
-ordinals. A snapshot never changes.
+conversation is one range of ordinals, its part of any posting list is one slice, and its neighbouring messages have
+adjacent ordinals. A snapshot never changes.
 
-Chunks written after it are in the delta: a bounded number, decoded and kept in memory. A delta is immutable, too; a
-refresh makes a new one from the former. Its postings are one flat unsorted table, which a query scans once per
-term: with a few thousand chunks that costs less than keeping them sorted would.
+Chunks written after a snapshot are in the delta: a bounded number, decoded and kept in memory. A delta is immutable
+as well; a refresh derives a new one from the previous one. Its postings are one flat unsorted table, which a query
+scans once per term: with a few thousand chunks that is cheaper than keeping them sorted.
 
-No file is mapped into memory: if another program cuts a mapped file short, the process is killed (SIGBUS). Columns
-are read when a snapshot is opened, lists of postings when they are needed.
+No file is memory-mapped: if another program truncated a mapped file, the process would be killed (SIGBUS). Columns
+are read when a snapshot is opened, posting lists when they are needed.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
 
-#: Conversation number of a chunk that belongs to none.
+#: Conversation number of a chunk that belongs to no conversation.
 NO_CONVERSATION = -1
 
 _FORMAT = 2
 _META = "meta.json"
-_PIECE = 1 << 20  # bytes checked at a time
+_PIECE = 1 << 20  # bytes per read while computing a checksum
 
 
 class FileArray:
     """A one-dimensional array in a `.npy` file, whose slices are read on demand.
 
-    The file stays open, so it can be read after its name is gone. Safe to use from several threads.
+    The file stays open, so it can be read after it has been unlinked. Thread-safe.
 
     Args:
-        file: open for reading; owned by this object from now on.
-        dtype: type of the numbers.
-        count: how many numbers there are.
-        offset: position of the first one in the file, in bytes.
+        file: open for reading; this object takes ownership of it.
+        dtype: element type.
+        count: number of elements.
+        offset: byte offset of the first element in the file.
     """
 
     def __init__(self, file: BinaryIO, dtype: np.dtype[Any], count: int, offset: int) -> None:
@@ -103,7 +103,7 @@ class FileArray:
 
 
 class ArrayWriter:
-    """Writes an array of known length into a `.npy` file, piece by piece from its beginning."""
+    """Writes an array of known length to a `.npy` file sequentially."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, count: int) -> None:
         self.path = path
@@ -119,7 +119,7 @@ class ArrayWriter:
         self._file.write(values.astype(self._dtype, copy=False).tobytes())
 
     def finish(self) -> FileArray:
-        """Sync and close the file; returns it opened for reading."""
+        """Sync and close the file; return it reopened for reading."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -127,7 +127,7 @@ class ArrayWriter:
 
 
 class Snapshot(Struct, frozen=True):
-    """Columns over ordinals (first block), over terms (second), and the postings themselves (third).
+    """Columns over ordinals (first block), columns over terms (second), and the postings themselves (third).
 
     `superseded`, `valid_from` and `valid_to` serve filters; times are epoch seconds, open ends infinite. The list
     of term `i` is at `offsets[i]:offsets[i + 1]` of the postings, ordered by ordinal.
@@ -146,12 +146,12 @@ class Snapshot(Struct, frozen=True):
     time_order: npt.NDArray[np.int32]  # ordinals in the order of (at, doc)
     length_before: npt.NDArray[np.int64]  # [N + 1] running sum of length
 
-    term: npt.NDArray[np.uint32]  # sorted
+    term: npt.NDArray[np.uint32]  # sorted term numbers
     offsets: npt.NDArray[np.int64]  # [T + 1]
     segment_df: npt.NDArray[np.int64]
     conversation_df: npt.NDArray[np.int32]
     max_frequency: npt.NDArray[np.uint8]
-    author_terms: npt.NDArray[np.uint32]  # the terms that are authors
+    author_terms: npt.NDArray[np.uint32]  # numbers of the terms that name authors
 
     ordinal: npt.NDArray[np.int32] | FileArray
     frequency: npt.NDArray[np.uint8] | FileArray
@@ -180,14 +180,14 @@ class Snapshot(Struct, frozen=True):
         return found
 
     def term_index(self, term: int) -> int:
-        """The position of `term` among this snapshot's terms; -1 if it is not one of them."""
+        """Return the position of `term` among the terms of this snapshot; -1 if it is absent."""
         if term < 0 or not len(self.term):
             return -1
         place = int(np.searchsorted(self.term, np.uint32(term)))
         return place if place < len(self.term) and int(self.term[place]) == term else -1
 
     def range_of(self, conversations: npt.NDArray[np.int64]) -> tuple[Array, Array]:
-        """First ordinal, and one past the last, of each conversation."""
+        """Return the first ordinal of each conversation, and one past its last."""
         return (
             np.searchsorted(self.conversation, conversations, side="left"),
             np.searchsorted(self.conversation, conversations, side="right"),
@@ -221,9 +221,9 @@ def empty_snapshot() -> Snapshot:
 
 
 def save_snapshot(snapshot: Snapshot, folder: Path) -> None:
-    """Write the columns and term arrays of `snapshot` into `folder`, synced, the description last.
+    """Write the columns and term arrays of `snapshot` to `folder`, synced, with the metadata file last.
 
-    The big posting arrays may already be files there (they are written while being made).
+    The large posting arrays may already be files there: they are written while they are built.
     """
     sizes: dict[str, int] = {}
     marks: dict[str, list[int]] = {}
@@ -279,22 +279,22 @@ def open_snapshot(folder: Path) -> Snapshot:
 
 
 def _read_array(path: Path, dtype: npt.DTypeLike, count: int, mark: list[int]) -> Array | FileArray:
-    """The array in a `.npy` file; `DamagedSnapshot` if the file was altered.
+    """Read the array in a `.npy` file; raise `DamagedSnapshot` if the file was altered.
 
-    `np.load` would do, but it evaluates each header as Python and resolves each path, which takes half the time of an
-    open. The checksum is compared only if the file's time shows that it was written or copied.
+    This replaces `np.load`, which evaluates each header as Python and resolves each path: half the time of opening
+    a snapshot. The checksum is compared only if the file's modification time shows that it was written or copied.
     """
-    wanted = np.dtype(dtype)
+    expected = np.dtype(dtype)
     file = path.open("rb", buffering=0)
     try:
         start = file.read(128)
-        if start[:8] != b"\x93NUMPY\x01\x00" or f"'descr': '{wanted.str}'".encode() not in start:
-            raise DamagedSnapshot(f"{path} does not hold {wanted}")
+        if start[:8] != b"\x93NUMPY\x01\x00" or f"'descr': '{expected.str}'".encode() not in start:
+            raise DamagedSnapshot(f"{path} does not hold {expected}")
         offset = 10 + int.from_bytes(start[8:10], "little")
         status = os.fstat(file.fileno())
-        if status.st_size != offset + count * wanted.itemsize:
+        if status.st_size != offset + count * expected.itemsize:
             raise DamagedSnapshot(f"{path} does not hold {count} numbers")
-        array = FileArray(file, wanted, count, offset)
+        array = FileArray(file, expected, count, offset)
         if status.st_mtime_ns != mark[0] and _checksum(path) != mark[1]:
             raise DamagedSnapshot(f"{path} does not hold what was written")
         if path.stem in _READ_IN_PARTS:
@@ -323,7 +323,7 @@ _COLUMNS = (
     f" c.valid_from, c.valid_to, ifnull(s.data, x'{encode_segments((), lambda _: 0).hex()}') FROM"
 )
 _ALL = "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
-#: CROSS JOIN: look the docs up one by one; SQLite would otherwise walk the whole namespace.
+#: CROSS JOIN makes SQLite look up the docs one by one; otherwise it would scan the whole namespace.
 _SOME = (
     f"{_COLUMNS} json_each(?) j CROSS JOIN chunks c ON c.doc = j.value LEFT JOIN segments s ON s.doc = c.doc"
     " WHERE c.ns = ? AND c.status = 0"
@@ -331,7 +331,7 @@ _SOME = (
 
 
 class Columns(Struct, frozen=True):
-    """The same columns over chunks as in a snapshot, but with the name of the type, not its code."""
+    """The columns of a snapshot, but with type names instead of type codes."""
 
     doc: npt.NDArray[np.int64]
     conversation: npt.NDArray[np.int64]
@@ -344,21 +344,21 @@ class Columns(Struct, frozen=True):
     valid_to: npt.NDArray[np.float64]
 
     def taken(self, keep: npt.NDArray[Any]) -> Columns:
-        """The chunks that `keep` (mask or numbers) selects."""
+        """Return the chunks that `keep` (a mask or positions) selects."""
         return Columns(*(getattr(self, name)[keep] for name in self.__struct_fields__))
 
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
-        """Several sets of columns, one after the other."""
+        """Concatenate several sets of columns."""
         return Columns(
             *(np.concatenate([getattr(p, name) for p in parts]) for name in Columns.__struct_fields__)
         )
 
 
 class Delta(Struct, frozen=True):
-    """Chunks (`columns`) and their postings: term, position of the chunk, frequency, number of segments with it.
+    """Chunks (`columns`) and their postings: term, position of the chunk, frequency, segments with the term.
 
-    `author_terms` are the numbers of those terms that are authors.
+    `author_terms` are the numbers of the terms that name authors.
     """
 
     columns: Columns
@@ -374,11 +374,11 @@ class Delta(Struct, frozen=True):
         return len(self.columns.doc)
 
     def without(self, docs: npt.NDArray[np.int64]) -> Delta:
-        """This delta without some chunks."""
-        gone = contained(self.columns.doc, docs)
-        if not gone.any():
+        """Return a copy of this delta without the given chunks."""
+        removed = contained(self.columns.doc, docs)
+        if not removed.any():
             return self
-        keep = ~gone
+        keep = ~removed
         number = np.cumsum(keep) - 1
         kept = keep[self.slot]
         return Delta(
@@ -391,7 +391,7 @@ class Delta(Struct, frozen=True):
         )
 
     def plus(self, columns: Columns, terms: DocumentTerms, authors: npt.NDArray[np.int64]) -> Delta:
-        """This delta and more chunks (whose `terms` number them from 0)."""
+        """Return a copy of this delta with more chunks, which `terms` numbers from 0."""
         return Delta(
             Columns.joined([self.columns, columns]),
             np.concatenate([self.term, terms.term.astype(np.uint32)]),
@@ -418,9 +418,9 @@ def empty_delta() -> Delta:
 def load_rows(
     connection: sqlite3.Connection, ns: int, docs: npt.NDArray[np.int64] | None = None
 ) -> Iterator[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]]:
-    """The active chunks of a namespace, or those among `docs`, in batches: columns, postings and authors."""
+    """Yield columns, postings and authors of a namespace's active chunks, or of those among `docs`, in batches."""
     if docs is None:
-        # Read all numbers first, so that no cursor stays open: a reader keeps writers from committing.
+        # Read all numbers first, so that no cursor stays open: an open read cursor blocks commits of writers.
         docs = np.sort(np.fromiter((row[0] for row in connection.execute(_ALL, (ns,))), np.int64))
     for first in range(0, len(docs), _BATCH):
         rows = connection.execute(_SOME, (select_docs(docs[first : first + _BATCH]), ns)).fetchall()
@@ -449,7 +449,7 @@ def columns_of(rows: Sequence[tuple[Any, ...]]) -> tuple[Columns, DocumentTerms,
 
 
 def _times(texts: Sequence[str | None], missing: float) -> npt.NDArray[np.float64]:
-    """Epoch seconds of stored times; `missing` for None."""
+    """Convert stored times to epoch seconds; None becomes `missing`."""
     found = np.full(len(texts), missing)
     for place, text in enumerate(texts):
         if text is not None:
@@ -458,18 +458,18 @@ def _times(texts: Sequence[str | None], missing: float) -> npt.NDArray[np.float6
 
 
 def select_docs(docs: Iterable[int] | npt.NDArray[np.int64]) -> str:
-    """Docs as the JSON array that `IN (SELECT value FROM json_each(?))` takes: any number in one parameter."""
+    """Encode docs as the JSON array for `IN (SELECT value FROM json_each(?))`: any number of them in one parameter."""
     return msgspec.json.encode(docs.tolist() if isinstance(docs, np.ndarray) else list(docs)).decode()
 
 
 class View:
-    """The postings at one moment; never altered, except for cached answers.
+    """The postings of one namespace at one moment; immutable except for cached results.
 
-    A *slot* is an ordinal of the snapshot, or the snapshot's size plus the number of a chunk in the delta.
-    `gone` masks ordinals that the delta replaces or that were archived or removed.
+    A *slot* is an ordinal of the snapshot, or the snapshot's size plus the position of a chunk in the delta. `masked`
+    masks ordinals of chunks that the delta replaces or that were archived or removed.
 
     Attributes:
-        touched: conversations that the delta or the mask touches, sorted, without NO_CONVERSATION.
+        touched: conversations with chunks in the delta or the mask, sorted, without NO_CONVERSATION.
         members: slots of touched conversations in order, computed on first use.
         authors: names of authors, computed on first use.
     """
@@ -478,16 +478,16 @@ class View:
         self,
         snapshot: Snapshot,
         delta: Delta,
-        gone: npt.NDArray[np.bool_],
+        masked: npt.NDArray[np.bool_],
         seq: int,
         generation: str | None,
     ) -> None:
-        self.snapshot, self.delta, self.gone = snapshot, delta, gone
+        self.snapshot, self.delta, self.masked = snapshot, delta, masked
         self.seq, self.generation = seq, generation
         self.members: dict[int, npt.NDArray[np.int64]] = {}
         self.authors: frozenset[str] | None = None
         new = delta.columns
-        self.gone_ordinals = ordinals = np.flatnonzero(gone).astype(np.int32)
+        self.masked_ordinals = ordinals = np.flatnonzero(masked).astype(np.int32)
         left = snapshot.conversation[ordinals]
         touched = union(left, new.conversation)
         self.touched = touched = touched[touched != NO_CONVERSATION]
@@ -502,7 +502,7 @@ class View:
         self.conversations = snapshot.conversations + alone + int((now > 0).sum()) - int((before > 0).sum())
 
     def take(self, name: str, slots: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """The values of a column at some slots."""
+        """Return the values of a column at the given slots."""
         size = self.snapshot.size
         old: npt.NDArray[Any] = getattr(self.snapshot, name)
         if not self.delta.size:
@@ -515,14 +515,14 @@ class View:
         return taken
 
     def both(self, name: str, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
-        """The values of a column at some ordinals of the snapshot, then at some chunks of the delta."""
+        """Return the values of a column at some ordinals of the snapshot, followed by some chunks of the delta."""
         first, last = getattr(self.snapshot, name), getattr(self.delta.columns, name)
         if not len(old):
             return last[new]  # type: ignore[no-any-return]
         return np.concatenate((first[old], last[new])) if len(new) else first[old]
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        """A column over all slots."""
+        """Return a column over all slots."""
         old: npt.NDArray[Any] = getattr(self.snapshot, name)
         if not self.delta.size:
             return old
@@ -530,8 +530,8 @@ class View:
 
     @property
     def waiting(self) -> int:
-        """Number of chunks in the delta, plus those masked in the snapshot."""
-        return self.delta.size + len(self.gone_ordinals)
+        """Number of chunks not merged into the snapshot: those in the delta plus those masked in the snapshot."""
+        return self.delta.size + len(self.masked_ordinals)
 
 
 def _total(values: npt.NDArray[Any]) -> int:
@@ -539,7 +539,7 @@ def _total(values: npt.NDArray[Any]) -> int:
 
 
 def _count_in(values: npt.NDArray[np.int64], among: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How often each of the sorted `among` occurs in `values`."""
+    """Count how often each value of the sorted `among` occurs in `values`."""
     values = np.sort(values)
     return np.searchsorted(values, among, side="right") - np.searchsorted(values, among, side="left")
 
@@ -548,7 +548,7 @@ _NO_PLACES = np.zeros(0, np.int64)
 
 
 class LocalTermPostings(Struct, frozen=True):
-    """One term's postings: its list in the snapshot (sorted ordinals) and in the delta (numbers of its chunks)."""
+    """Postings of one term: its list in the snapshot (sorted ordinals) and in the delta (positions of chunks)."""
 
     ordinal: npt.NDArray[np.int32]
     frequency: npt.NDArray[np.uint8]
@@ -557,42 +557,42 @@ class LocalTermPostings(Struct, frozen=True):
     new_frequency: npt.NDArray[np.uint8]
     new_segments: npt.NDArray[np.uint8]
     max_frequency: int
-    index: int  # position among the snapshot's terms, -1 if it has none
-    lost: npt.NDArray[np.int64]  # places in `ordinal` of chunks that are gone
+    index: int  # position among the terms of the snapshot; -1 if the snapshot does not contain the term
+    lost: npt.NDArray[np.int64]  # positions in `ordinal` of masked chunks
     df: int  # number of chunks that contain the term
 
     def whole(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """Every ordinal of the snapshot that contains the term, gone or not, and its frequency there."""
+        """Return every ordinal of the snapshot that contains the term, masked or not, and its frequency there."""
         return self.ordinal, self.frequency
 
     def find(self, slots: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """The positions in `slots` of ordinals that contain the term, and its frequency there."""
+        """Return the positions in `slots` of ordinals that contain the term, and its frequency there."""
         which, place = places(self.ordinal, slots)
         return which, self.frequency[place]
 
     def among(
         self, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which sorted ordinals of the snapshot, and which sorted chunks of the delta, contain the term."""
+        """Return which sorted ordinals of the snapshot, and which sorted chunks of the delta, contain the term."""
         return held_in(self.ordinal, old), held_in(self.new, new)
 
 
 def term_list(view: View, term: int) -> LocalTermPostings:
-    """The postings of the term with this number in the dictionary; empty for -1."""
+    """Return the postings of the term with this dictionary number; empty for -1."""
     snap, delta = view.snapshot, view.delta
     index = snap.term_index(term)
-    lo, hi = (int(snap.offsets[index]), int(snap.offsets[index + 1])) if index >= 0 else (0, 0)
-    ordinal = snap.ordinal[lo:hi]
+    start, end = (int(snap.offsets[index]), int(snap.offsets[index + 1])) if index >= 0 else (0, 0)
+    ordinal = snap.ordinal[start:end]
     new = np.flatnonzero(delta.term == np.uint32(term)) if term >= 0 and delta.size else _NO_PLACES
     new_frequency = delta.frequency[new]
     highest = int(snap.max_frequency[index]) if index >= 0 else 0
-    lost = places(ordinal, view.gone_ordinals)[1] if len(view.gone_ordinals) else _NO_PLACES
+    lost = places(ordinal, view.masked_ordinals)[1] if len(view.masked_ordinals) else _NO_PLACES
     if len(new):
         highest = max(highest, int(new_frequency.max()))
     return LocalTermPostings(
         ordinal=ordinal,
-        frequency=snap.frequency[lo:hi],
-        segments=snap.segments[lo:hi],
+        frequency=snap.frequency[start:end],
+        segments=snap.segments[start:end],
         new=delta.slot[new],
         new_frequency=new_frequency,
         new_segments=delta.segments[new],

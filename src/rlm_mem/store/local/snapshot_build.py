@@ -1,8 +1,8 @@
-"""Making a snapshot: a former one without its altered chunks, plus the chunks written since, as sorted arrays.
+"""Builds a snapshot from the previous one without its changed chunks plus the new chunks, as sorted arrays.
 
-Nothing is tokenised again: the postings come from the segment blobs. Postings are put in order in slabs of a few
-million, so memory stays bounded by the size of the delta and one slab, and the big arrays are written as they are
-made.
+Nothing is tokenised again: the postings come from the segment blobs. Postings are sorted in slabs of a few million,
+so memory stays bounded by the size of the delta and one slab, and the large arrays are written while they are
+built.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int], None]
 
-_SLAB = 8_000_000  # postings put in order at a time
+_SLAB = 8_000_000  # postings sorted at a time
 _TERM_SPAN = 1 << 20  # term numbers that one slab may span (bits of the sort key)
 _MAX_CHUNKS = 1 << 27
 
 
 class _Run(Struct, frozen=True):
-    """Postings of some new chunks, ordered by term; `chunk` numbers the new chunks from 0."""
+    """Postings of some new chunks, sorted by term; `chunk` numbers the new chunks from 0."""
 
     term: npt.NDArray[np.uint32]
     chunk: npt.NDArray[np.int32]
@@ -37,7 +37,7 @@ class _Run(Struct, frozen=True):
 
 
 class _Numbering(Struct, frozen=True):
-    """Old ordinals and new chunks → ordinals of the snapshot being made (-1: gone)."""
+    """Maps old ordinals and new chunks to ordinals of the snapshot being built (-1: dropped)."""
 
     old: npt.NDArray[np.int64]
     new: npt.NDArray[np.int64]
@@ -46,23 +46,23 @@ class _Numbering(Struct, frozen=True):
 
 def make_snapshot(
     base: Snapshot,
-    gone: npt.NDArray[np.bool_] | None,
+    masked: npt.NDArray[np.bool_] | None,
     parts: Iterable[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]],
     seq: int,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Snapshot:
-    """Make the snapshot of `base` without `gone`, plus `parts`.
+    """Build the snapshot of `base` without `masked`, plus `parts`.
 
     Args:
-        base: the former snapshot.
-        gone: mask over its ordinals: chunks that were altered, archived or removed; None for none.
+        base: the previous snapshot.
+        masked: mask over its ordinals: chunks that were changed, archived or removed; None for none.
         parts: the chunks written since, in any order; each chunk at most once, none of them left in `base`.
         seq: the number of the last change that the snapshot covers.
-        folder: where to write the posting arrays while making them; None keeps them in memory.
+        folder: where to write the posting arrays while building them; None keeps them in memory.
         progress: called with the number of chunks read from `parts` so far.
     """
-    kept = np.arange(base.size) if gone is None else np.flatnonzero(~gone)
+    kept = np.arange(base.size) if masked is None else np.flatnonzero(~masked)
     columns_list: list[Columns] = []
     runs: list[_Run] = []
     authors = [base.author_terms.astype(np.int64)]
@@ -78,7 +78,7 @@ def make_snapshot(
     if len(kept) + read >= _MAX_CHUNKS:
         raise ValueError(f"a namespace holds at most {_MAX_CHUNKS} chunks in one index")  # 134 million
     columns, types, codes, numbering = _ordered(base, kept, new)
-    term, counts = _term_counts(base, gone, runs)
+    term, counts = _term_counts(base, masked, runs)
     postings = _Postings(term, counts, folder)
     for first, last in _slabs(term, counts):
         postings.add(first, last, _slab_keys(base, runs, numbering, int(term[first]), int(term[last - 1])),
@@ -104,7 +104,7 @@ def _run_of(terms: DocumentTerms, first_chunk: int) -> _Run:
 def _ordered(
     base: Snapshot, kept: npt.NDArray[np.int64], new: Columns
 ) -> tuple[Columns, tuple[str, ...], npt.NDArray[np.uint16], _Numbering]:
-    """All chunks in the order (conversation, at, doc), their types, and the new ordinal of each."""
+    """Return all chunks in the order (conversation, at, doc), their types, and the new ordinal of each."""
     types = list(base.types)
     code_of = {name: code for code, name in enumerate(types)}
     for name in new.type_name:
@@ -138,17 +138,17 @@ def _ordered(
 
 
 def _term_counts(
-    base: Snapshot, gone: npt.NDArray[np.bool_] | None, runs: list[_Run]
+    base: Snapshot, masked: npt.NDArray[np.bool_] | None, runs: list[_Run]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Every term that is left and the length of its list."""
-    if gone is None or not gone.any():
+    """Return every remaining term and the length of its list."""
+    if masked is None or not masked.any():
         base_counts = np.diff(base.offsets)
     else:
         base_counts = np.empty(len(base.term), np.int64)
         for first, last in _slabs(base.term, np.diff(base.offsets)):
-            lo, hi = int(base.offsets[first]), int(base.offsets[last])
-            left = np.concatenate([[0], np.cumsum(~gone[base.ordinal[lo:hi]])])
-            base_counts[first:last] = np.diff(left[base.offsets[first : last + 1] - lo])
+            start, end = int(base.offsets[first]), int(base.offsets[last])
+            left = np.concatenate([[0], np.cumsum(~masked[base.ordinal[start:end]])])
+            base_counts[first:last] = np.diff(left[base.offsets[first : last + 1] - start])
     terms, counts = [base.term.astype(np.int64)], [base_counts]
     for run in runs:
         starts = changed_at(run.term)
@@ -165,7 +165,7 @@ def _term_counts(
 
 
 def _slabs(term: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Stretches of terms whose lists together fit one slab; a single longer list is a slab of its own."""
+    """Yield ranges of terms whose lists together fit one slab; a single longer list is a slab of its own."""
     ends = np.cumsum(counts)
     first = 0
     while first < len(term):
@@ -180,7 +180,7 @@ def _slabs(term: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> Iterator[tu
 def _slab_keys(
     base: Snapshot, runs: list[_Run], numbering: _Numbering, low: int, high: int
 ) -> npt.NDArray[np.int64]:
-    """The postings of the terms `low` to `high`, in order: (term - low) << 43 | ordinal << 16 | payload."""
+    """Return the sorted postings of the terms `low` to `high`: (term - low) << 43 | ordinal << 16 | payload."""
     parts: list[npt.NDArray[np.int64]] = []
     first = int(np.searchsorted(base.term, low, side="left"))
     last = int(np.searchsorted(base.term, high, side="right"))
@@ -205,7 +205,7 @@ def _slab_keys(
 
 
 class _Postings:
-    """The posting arrays while they are being filled, slab after slab."""
+    """The posting arrays while they are being filled, slab by slab."""
 
     def __init__(
         self, term: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], folder: Path | None
@@ -221,7 +221,7 @@ class _Postings:
         self._max_frequency = np.zeros(len(term), np.uint8)
 
     def add(self, first: int, last: int, keys: npt.NDArray[np.int64], group: npt.NDArray[np.int64]) -> None:
-        """Write the next lists, of the terms at `first` to `last` (excluded), from their ordered keys."""
+        """Write the next lists, those of the terms at `first` to `last` (excluded), from their sorted keys."""
         lo = int(self._offsets[first])
         ordinal = (keys >> 16) & (_MAX_CHUNKS - 1)
         frequency = ((keys >> 8) & 0xFF).astype(np.uint8)
@@ -247,7 +247,7 @@ class _Postings:
         authors: npt.NDArray[np.int64],
         seq: int,
     ) -> Snapshot:
-        """The finished snapshot."""
+        """Return the finished snapshot."""
         length_before = np.concatenate([[0], np.cumsum(columns.length, dtype=np.int64)]).astype(np.int64)
         return Snapshot(
             doc=columns.doc,
@@ -291,7 +291,7 @@ class _InMemory:
         self._parts.append(values.astype(self._dtype, copy=False))
 
     def finish(self) -> npt.NDArray[Any]:
-        """The whole array."""
+        """Return the whole array."""
         return np.concatenate(self._parts)
 
 

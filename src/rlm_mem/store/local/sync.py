@@ -1,7 +1,7 @@
-"""Keeping index and files in step: edits by hand or by git, files of a killed process, an emptied index, read counts.
+"""Syncs the index with the files: edits by hand or by git, files of a killed process, an emptied index, read counts.
 
-Folders whose modification time changed are scanned; a file in them is read only if its size, time or inode differ from
-what the index recorded. Runs under the write lock.
+Folders whose modification time changed are scanned; a file in them is read only if its size, time or inode differs
+from what the index recorded. Runs under the write lock.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _logger = logger("rlm_mem.store")
 
 
-_TELL = 20  # files between two calls of the progress callback
+_PROGRESS_STEP = 20  # files between two calls of the progress callback
 
 
 def sync_folders(
@@ -54,21 +54,21 @@ def sync_folders(
     """Bring the index up to date with ``folders``; the caller holds the write lock and commits.
 
     Args:
-        paths: files that were edited in place, to read beside those of the folders.
+        paths: files that were edited in place, to be read as well.
         language: of the analyser.
         progress: called now and then with (files read, files to read).
-        tidy: also deal with the files of killed processes.
-        fresh: the index is empty: there is no former state to compare with.
-        processes: how many may be used to read many files; 0: one per core.
+        tidy: also handle the files of killed processes.
+        fresh: the index is empty, so there is no former state to compare with.
+        processes: maximum number of processes that read files; 0: one per core.
     """
     report = SyncReport(scanned_folders=len(folders))
     if tidy:
-        _finish_interrupted(connection, layout)
+        _clean_up_unfinished(connection, layout)
     seen_at = {path: _mtime(layout, path) for path in folders}
     missing: list[ChunkRow] = []
     todo = []
     for path in paths:
-        row = row_at_path(connection, path)  # by now, another process may have indexed its own write
+        row = row_at_path(connection, path)  # another process may have indexed its own write by now
         if path.rpartition("/")[0] not in folders and (
             row is None or row.signature != files.signature(layout.absolute(path))
         ):
@@ -85,12 +85,12 @@ def sync_folders(
         for path in [path for path in recorded if path not in present]:
             connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
     for done, found in enumerate(_read(layout, todo, language, processes), 1):
-        _adopt(connection, layout, rows, found, report, fresh=fresh)
-        if progress is not None and (done % _TELL == 0 or done == len(todo)):
+        _index_file(connection, layout, rows, found, report, fresh=fresh)
+        if progress is not None and (done % _PROGRESS_STEP == 0 or done == len(todo)):
             progress(done, len(todo))
     for row in missing:
         current = find_row(connection, row.id)
-        if current is not None and current.path == row.path:  # not adopted from another place meanwhile
+        if current is not None and current.path == row.path:  # not moved to another path meanwhile
             rows.drop(current)
             report.removed.append(row.path)
     now = time.time_ns()
@@ -104,14 +104,14 @@ def sync_folders(
 
 
 def _read(layout: Layout, paths: list[str], language: str, processes: int) -> Iterator[Prepared]:
-    """The prepared chunk files at some paths, in the order in which their chunks were made."""
+    """Yield the prepared chunk files at these paths, in the order in which their chunks were created."""
     if not paths:
         return
-    from rlm_mem.store.local.prepare import in_order_of_making, prepared
+    from rlm_mem.store.local.prepare import by_creation_time, prepared
 
     base = str(layout.base)
     if len(paths) > 1:
-        paths = in_order_of_making(base, paths, processes=processes)
+        paths = by_creation_time(base, paths, processes=processes)
     yield from prepared(base, paths, language, processes=processes)
 
 
@@ -131,7 +131,7 @@ def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
                         stat = entry.stat()
                     except FileNotFoundError:
                         continue
-                    except OSError:  # reading it reports the reason
+                    except OSError:  # the later read reports the reason
                         yield f"{folder}/{entry.name}", files.NO_SIGNATURE
                         continue
                     yield (
@@ -157,7 +157,7 @@ def _recorded(connection: sqlite3.Connection, folder: str) -> dict[str, files.Si
     return found
 
 
-def _adopt(
+def _index_file(
     connection: sqlite3.Connection,
     layout: Layout,
     rows: LocalRowWriter,
@@ -174,7 +174,7 @@ def _adopt(
             problem = f"the chunk {entry.id} is also in {twin.path}"
         former = former or twin
     elif problem is None:
-        return  # gone since the folder was listed
+        return  # deleted after the folder was listed
     if entry is None or problem is not None:
         _logger.error("unreadable chunk file %s: %s", path, problem)
         connection.execute(
@@ -182,7 +182,7 @@ def _adopt(
             (path, *structs.astuple(found.signature), problem),
         )
         hidden = row_at_path(connection, path)
-        if hidden is not None:  # the row is no longer true: drop it, leave the file alone
+        if hidden is not None:  # the row is outdated: drop it, and leave the file alone
             rows.drop(hidden)
         report.unreadable.append(path)
         return
@@ -200,15 +200,15 @@ def _adopt(
         status,
         lambda: segments.numbered(rows.term) if segments is not None else b"",
         former=former
-        and structs.replace(former, content_hash=""),  # analyse it: its text, title or path may differ
+        and structs.replace(former, content_hash=""),  # analyse it again: its text, title or path may differ
     )
     (report.added if former is None else report.changed).append(path)
 
 
-def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
-    """Deal with files that a killed process left in ``.tmp``: put back those being deleted, remove the rest.
+def _clean_up_unfinished(connection: sqlite3.Connection, layout: Layout) -> None:
+    """Handle files that a killed process left in ``.tmp``: put back those being deleted, remove the others.
 
-    Temporary files, too, are written under the write lock, which the caller holds: so every file found is an orphan.
+    Temporary files are also written under the write lock, which the caller holds, so every file found is an orphan.
     """
     if not layout.unfinished.is_dir():
         return
@@ -224,8 +224,8 @@ def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
 
 
 # --- filling an emptied index ----------------------------------------------------------------------------
-# Its secondary indexes and sums are made at the end, in one go, all inside the caller's transaction: other connections
-# see the former index until the commit, and a failure leaves that index as it was.
+# Secondary indexes and sums are built at the end, in one pass, all inside the caller's transaction: other
+# connections see the former index until the commit, and a failure leaves that index unchanged.
 
 _TABLES = (
     "chunks",
@@ -240,11 +240,11 @@ _TABLES = (
     "tag_totals",
 )
 _CACHE_KIB = 64_000
-_MANY = 500
+_MANY_FILES = 500
 
 
-def holds_nothing_of(connection: sqlite3.Connection, layout: Layout) -> bool:
-    """Whether the index is empty though there are many files: a copied or cloned store, or its index was removed."""
+def needs_refill(connection: sqlite3.Connection, layout: Layout) -> bool:
+    """Return whether the index is empty although there are many files: the store was copied, or its index removed."""
     if connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None:
         return False
     count = 0
@@ -252,20 +252,20 @@ def holds_nothing_of(connection: sqlite3.Connection, layout: Layout) -> bool:
         with contextlib.suppress(FileNotFoundError), os.scandir(layout.absolute(folder)) as entries:
             for _ in entries:
                 count += 1
-                if count >= _MANY:
+                if count >= _MANY_FILES:
                     return True
     return False
 
 
 @contextlib.contextmanager
 def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
-    """Empty the index; it has no secondary indexes, triggers and sums inside the block, and has them again after it.
+    """Empty the index; inside the block it has no secondary indexes, triggers or sums, which are rebuilt after it.
 
     Args:
         connection: inside BEGIN IMMEDIATE.
-        analysis: name of the analyser that will make the terms, recorded in ``meta``.
+        analysis: name of the analyser that will produce the terms, recorded in ``meta``.
     """
-    # Searches that use postings of the former rows must notice that these are gone.
+    # Searches that use postings of the former rows must notice that these were deleted.
     connection.execute("INSERT INTO changes(ns, doc) SELECT ns, doc FROM chunks")
     marks = ",".join("?" * (len(_TABLES) + 1))
     made = connection.execute(
@@ -276,7 +276,7 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
     for kind, name, _ in made:
         connection.execute(f"DROP {kind} {name}")
     for table in _TABLES:
-        connection.execute(f"DELETE FROM {table}")  # without triggers this takes no time, whatever the size
+        connection.execute(f"DELETE FROM {table}")  # without triggers this is instant at any size
     for key, value in (("analysis", analysis), ("emptied", os.urandom(8).hex())):
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
     (cache,) = connection.execute("PRAGMA cache_size").fetchone()
@@ -290,7 +290,7 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
 
 
 def drop_unused_terms(connection: sqlite3.Connection) -> None:
-    """Remove the terms that no chunk has, for the caller to commit; the others keep their numbers."""
+    """Delete the terms that no chunk contains, without a commit; the others keep their numbers."""
     used: set[int] = set()
     for (data,) in in_pages(connection, "SELECT doc, data FROM segments"):
         decoded = decode_many([data])
@@ -299,7 +299,7 @@ def drop_unused_terms(connection: sqlite3.Connection) -> None:
         "DELETE FROM terms WHERE term NOT IN (SELECT value FROM json_each(?))",
         (msgspec.json.encode(used).decode(),),
     )
-    # Other processes have numbers of terms in memory: they look them up again.
+    # Other processes cache term numbers: this makes them look the numbers up again.
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('emptied', ?)", (os.urandom(8).hex(),))
 
 
@@ -307,7 +307,7 @@ def drop_unused_terms(connection: sqlite3.Connection) -> None:
 
 
 def fold_reads(transaction: Transaction, read: Callable[[ChunkRow], Chunk | None]) -> int:
-    """Write read counts that are only in the index into the chunk files; returns how many files were written."""
+    """Write read counts that are only in the index to the chunk files; return how many files were written."""
     folded = 0
     for chunk_id, count, when in transaction.connection.execute(
         "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"
@@ -322,7 +322,7 @@ def fold_reads(transaction: Transaction, read: Callable[[ChunkRow], Chunk | None
 
 
 def unsaved_reads(connection: sqlite3.Connection, layout: Layout) -> Reads:
-    """Reads that are in the index but not yet in the files, so that a rebuilt index would lose them."""
+    """Return read counts that are in the index but not in the files, so that a rebuilt index would lose them."""
     reads: Reads = {}
     for chunk_id, path, count, when in connection.execute(
         "SELECT id, path, access_count, accessed_at FROM chunks WHERE access_unsaved = 1"

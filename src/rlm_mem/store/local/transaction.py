@@ -1,7 +1,7 @@
-"""One write to the local store: files and index rows that appear together or not at all.
+"""The write transaction of the local store: files and index rows that become visible together or not at all.
 
 Order at commit: sync the new files, move, keep former versions and rename, sync the folders, add to the audit log,
-commit the index. A crash anywhere leaves either the old state or finished files that the next open adopts
+commit the index. A crash at any point leaves either the old state or complete files that the next open indexes
 (docs/spec/store-layout.md, Writing).
 """
 
@@ -56,7 +56,7 @@ class _Publish(Struct, gc=False):
 
 
 class Transaction:
-    """Collects writes under the write lock; made by ``LocalBackend.transaction``.
+    """Collects writes under the write lock; created by ``LocalBackend.transaction``.
 
     Args:
         layout: the paths of the store.
@@ -88,35 +88,35 @@ class Transaction:
         self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
-        self._free: set[str] = set()  # ids that were looked up and no chunk has
-        self._vacant: set[str] = set()  # those of them that no file is named after
-        self._none_archived = False  # whether the archive was seen to have no files
+        self._free: set[str] = set()  # ids that were looked up and are not in the index
+        self._vacant: set[str] = set()  # the ids among them for which no file exists either
+        self._none_archived = False  # whether the archive was found to have no files
         self._files: dict[Path, Path | None] = {}
         self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
-        self._gone: list[Path] = []
+        self._deleted: list[Path] = []
         self._emptied: list[Path] = []
         self._undo: list[Callable[[], None]] = []
         self._change_record: Path | None = None
         self._record: Path | None = None
-        self._unnamed: list[str] = []  # the redo record until it gets its name
+        self._record_temp: list[str] = []  # the redo record before it is renamed into place
         self._folders: dict[str, int] = {}
         self.recorded_folders: dict[str, int] = {}
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The connection of the transaction, with all rows written that waited."""
+        """The connection of the transaction, after all queued rows were written."""
         self.rows.flush()
         return self.rows.connection
 
     # --- collecting ------------------------------------------------------------------------------------
 
     def pending(self, chunk_id: str) -> Chunk | None:
-        """A chunk written or moved earlier in this transaction, whose file is not there yet."""
+        """Return a chunk written or moved earlier in this transaction, whose file is not in place yet."""
         return self._chunks.get(chunk_id)
 
     def put(self, chunk: Chunk, *, status: int = ACTIVE, keep_version: bool = True) -> None:
-        """Write a chunk, new or changed; the file appears at commit."""
+        """Write a new or changed chunk; its file appears at commit."""
         row = None if chunk.id in self._free else find_row(self.connection, chunk.id)
         self._free.discard(chunk.id)
         path = row.path if row and row.status == status else self._layout.path_of(chunk, status)
@@ -125,7 +125,9 @@ class Transaction:
         if written is None:
             raise StorageError(f"{temp} disappeared while it was written")
         former = (
-            row if row is None or self._indexed_alike(row, chunk) else structs.replace(row, content_hash="")
+            row
+            if row is None or self._has_same_segments(row, chunk)
+            else structs.replace(row, content_hash="")
         )
         try:
             self.rows.put(chunk, path, written, status, former=former, wait=True)
@@ -145,14 +147,14 @@ class Transaction:
         self._vacant.discard(chunk.id)
         self._chunks[chunk.id] = chunk
 
-    def _indexed_alike(self, row: ChunkRow, chunk: Chunk) -> bool:
-        """Whether the segments that the index has for the row are also those of ``chunk``."""
+    def _has_same_segments(self, row: ChunkRow, chunk: Chunk) -> bool:
+        """Return whether the segments in the index for the row are also those of ``chunk``."""
         if row.content_hash != chunk.metadata.content_hash:
             return False
         former = self._chunks.get(chunk.id)
         if former is None:
             path = self._layout.absolute(row.path)
-            if files.signature(path) != row.signature:  # changed by hand: the indexed text is not known
+            if files.signature(path) != row.signature:  # edited by hand: the indexed text is unknown
                 return False
             try:
                 former = decode_chunk(path.read_bytes())
@@ -161,7 +163,7 @@ class Transaction:
         return index_key(former) == index_key(chunk)
 
     def expect(self, chunks: Sequence[Chunk]) -> set[str]:
-        """Look up together which ids and conversations of new chunks the index does not have.
+        """Look up in two queries which ids and conversations of new chunks are not in the index.
 
         Returns:
             The conversations of the new chunks that have no chunk in the index yet.
@@ -176,19 +178,21 @@ class Transaction:
                 (msgspec.json.encode(ids).decode(),),
             )
         )
-        talks = {talk for chunk in chunks if (talk := chunk.metadata.conversation_id) is not None}
+        conversations = {
+            conversation for chunk in chunks if (conversation := chunk.metadata.conversation_id) is not None
+        }
         known = self.connection.execute(
             "SELECT c.id FROM namespaces n CROSS JOIN json_each(?) j CROSS JOIN conversations c"
             " WHERE n.name IN (SELECT value FROM json_each(?)) AND c.ns = n.ns AND c.id = j.value",
             (
-                msgspec.json.encode(talks).decode(),
+                msgspec.json.encode(conversations).decode(),
                 msgspec.json.encode({chunk.namespace for chunk in chunks}).decode(),
             ),
         )
-        return talks.difference(talk for (talk,) in known)
+        return conversations.difference(conversation for (conversation,) in known)
 
     def is_free(self, chunk: Chunk) -> bool:
-        """Whether no chunk in the index has the id of this one, and no file is named after it."""
+        """Return whether no chunk in the index has this chunk's id, and no file is named after it."""
         if chunk.id not in self._free and find_row(self.connection, chunk.id) is not None:
             return False
         self._free.add(chunk.id)
@@ -201,7 +205,7 @@ class Transaction:
         return True
 
     def keep(self, chunk: Chunk) -> None:
-        """Write a former version of a chunk as it is, replacing the one with its revision, if any."""
+        """Write a former version of a chunk unchanged, replacing the one with the same revision, if any."""
         target = self._layout.versions(chunk.id) / f"{chunk.revision}.json"
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
         name = f"{chunk.id}@{chunk.revision}"  # no chunk id contains this sign
@@ -211,9 +215,9 @@ class Transaction:
         self._pending[name] = _Publish(temp, str(target), None)
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
-        """Archive or restore a chunk as it is: the file moves, its bytes stay."""
+        """Archive or restore a chunk unchanged: its file is moved, not rewritten."""
         path = self._layout.path_of(chunk, status)
-        # It may have been changed in the archive, where nothing is analysed.
+        # It may have been edited in the archive, where chunks are not analysed.
         former = structs.replace(row, content_hash="") if status == ACTIVE else row
         self.rows.put(chunk, path, row.signature, status, former=former)
         earlier = self._pending.get(chunk.id)
@@ -223,10 +227,10 @@ class Transaction:
             earlier.target = self._layout.place(path)
         else:
             self._moves.append((self._layout.absolute(row.path), self._layout.absolute(path)))
-        self._chunks[chunk.id] = chunk  # for readers in this transaction, since its file is not there yet
+        self._chunks[chunk.id] = chunk  # for readers in this transaction, since its file is not in place yet
 
     def erase(self, row: ChunkRow) -> None:
-        """Remove a chunk for good, its former versions included."""
+        """Delete a chunk permanently, including its former versions."""
         self.rows.drop(row)
         earlier = self._pending.pop(row.id, None)
         self._chunks.pop(row.id, None)
@@ -243,15 +247,16 @@ class Transaction:
             self._emptied.append(versions)
 
     def _drop_file(self, path: Path) -> None:
-        # Set aside before the commit, unlinked after it, so that a crash in between differs from a finished delete.
+        # Moved aside before the commit and unlinked after it, so that a crash in between differs from a finished
+        # delete.
         self._moves.append((path, self._layout.unfinished / f"{path.name}.{os.urandom(4).hex()}.gone"))
-        self._gone.append(self._moves[-1][1])
+        self._deleted.append(self._moves[-1][1])
 
-    # --- files beside the chunks -----------------------------------------------------------------------
+    # --- brain files -----------------------------------------------------------------------------------
 
     @property
     def files(self) -> Mapping[Path, Path | None]:
-        """Files written or removed in this transaction, with the path of their present content (None: removed)."""
+        """Files written or removed in this transaction, mapped to the path of their new content (None: removed)."""
         return self._files
 
     def appended(self, path: Path) -> bytes:
@@ -276,7 +281,7 @@ class Transaction:
         self._files[path] = None
 
     def append_file(self, path: Path, data: bytes) -> None:
-        """Add to the end of a file."""
+        """Append to a file."""
         if path not in self._files:
             self._appended[path] = self.appended(path) + data
             return
@@ -294,7 +299,7 @@ class Transaction:
     # --- ending ----------------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """Make everything visible and durable; on any failure everything is as before."""
+        """Make everything visible and durable; on any failure, restore the former state."""
         publishes = list(self._pending.values())
         for path, temp in self._files.items():
             if temp is None:
@@ -304,16 +309,16 @@ class Transaction:
                 publishes.append(_Publish(str(temp), str(path), None))
         try:
             self.rows.flush()
-            # A crash could leave a part of several files; a single one is there whole or not at all.
+            # A crash could leave some of several files; a single file is there completely or not at all.
             several = len(publishes) + len(self._moves) > 1 or bool(self._appended or self._change_record)
             record = self._redo_record(publishes, several=several)
-            unsynced = [*map(attrgetter("temp"), publishes), *(self._unnamed if several else ())]
+            unsynced = [*map(attrgetter("temp"), publishes), *(self._record_temp if several else ())]
             if self._durable and unsynced:
                 WAIT.get()(partial(files.sync_files, unsynced))
-            self._remember_folders(publishes)
-            for unnamed in self._unnamed:
+            self._note_folder_times(publishes)
+            for unnamed in self._record_temp:
                 self._record = redo.publish(self._layout, unnamed, durable=self._durable and several)
-            self._unnamed.clear()
+            self._record_temp.clear()
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
                 self._move(source, target)
@@ -333,7 +338,7 @@ class Transaction:
                     self._undo.append(partial(files.remove, self._change_record))
                 redo.forget(self._layout, self._record, record, durable=self._durable)
                 self._record = None
-            self._record_folders()
+            self._record_folder_times()
             self._check_index()
             in_turn(self.connection, "COMMIT", self._wait_seconds)
         except sqlite3.Error as error:
@@ -349,10 +354,10 @@ class Transaction:
             raise
         self._undo.clear()
         self._files.clear()
-        for path in self._gone:
+        for path in self._deleted:
             files.remove(path)
         for emptied in self._emptied:
-            with contextlib.suppress(OSError):  # not empty after all, or gone: either is fine
+            with contextlib.suppress(OSError):  # not empty after all, or already removed: either is fine
                 emptied.rmdir()
         for item in publishes:
             if item.version:
@@ -367,10 +372,14 @@ class Transaction:
                 step()
             except (
                 OSError
-            ) as error:  # the next open adopts the files as they are; nothing acknowledged is touched
+            ) as error:  # the next open indexes the files as they are; nothing acknowledged is affected
                 _logger.error("undo of a failed write: %s", error)
         self._undo.clear()
-        for temp in (*(item.temp for item in self._pending.values()), *self._files.values(), *self._unnamed):
+        for temp in (
+            *(item.temp for item in self._pending.values()),
+            *self._files.values(),
+            *self._record_temp,
+        ):
             if temp is not None:
                 files.remove(temp)
         if self._record is not None:
@@ -381,9 +390,9 @@ class Transaction:
             self.connection.execute("ROLLBACK")
 
     def _check_index(self) -> None:
-        """Refuse to commit into an index that another program replaced or cut short during this transaction.
+        """Refuse to commit to an index that another program replaced or truncated during this transaction.
 
-        SQLite would fill the missing part with zeros.
+        Without this check, SQLite would fill the missing part with zeros.
         """
         before, now = self._index, files.signature(self._layout.database)
         if before is None or now is None or now.inode != before.inode or now.size < before.size:
@@ -393,13 +402,13 @@ class Transaction:
             )
 
     def _redo_record(self, publishes: list[_Publish], *, several: bool) -> redo.RedoRecord:
-        """Write the redo record, still without its name. That of a single file is there for the audit log alone."""
+        """Write the redo record to a temporary file. For a single file it only serves the audit log."""
         if not several and not self.events:
             return redo.RedoRecord()
         change = self._change_record
         temp = None if change is None else self._files[change]
         self._moves = [(source, redo.recorded_as_deleted(target)) for source, target in self._moves]
-        self._gone = [redo.recorded_as_deleted(path) for path in self._gone]
+        self._deleted = [redo.recorded_as_deleted(path) for path in self._deleted]
         name = self._layout.relative
         record = redo.RedoRecord([redo.Naming(name(source), name(target)) for source, target in self._moves])
         for one in publishes:
@@ -416,7 +425,7 @@ class Transaction:
             record.change_record = name(change)
             recorded = temp.read_bytes()
             files.remove(temp)
-        self._unnamed = [redo.write(self._layout, record, recorded)]
+        self._record_temp = [redo.write(self._layout, record, recorded)]
         return record
 
     def _append(self, item: redo.Appending) -> None:
@@ -434,7 +443,7 @@ class Transaction:
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None
         if not item.is_new and os.path.exists(item.target):  # noqa: PTH110 - a path object takes longer
-            # Kept under a second name until the commit, even if no version is wanted, for an undo.
+            # Kept under a second name until the commit for an undo, even if no version is wanted.
             name = f"{os.path.basename(item.target)}.{os.urandom(4).hex()}.undo"  # noqa: PTH119
             kept = item.version or self._layout.unfinished / name
             files.link_or_copy(item.target, kept)
@@ -448,16 +457,16 @@ class Transaction:
 
         self._undo.append(undo)
         if kept is not None and kept is not item.version:
-            self._gone.append(kept)
+            self._deleted.append(kept)
 
     def _move(self, source: Path, target: Path) -> None:
         files.publish(source, target)
         self._undo.append(lambda: os.replace(target, source))
 
-    # A folder's time is recorded only if it was the recorded one before this write: otherwise another program's
-    # change would be hidden from the next open.
+    # A folder's time is recorded only if it matched the recorded time before this write: otherwise the next open
+    # would miss another program's change.
 
-    def _remember_folders(self, publishes: list[_Publish]) -> None:
+    def _note_folder_times(self, publishes: list[_Publish]) -> None:
         self._folders = {}
         touched = set(map(os.path.dirname, map(attrgetter("target"), publishes)))
         touched.update(map(str, map(attrgetter("parent"), chain.from_iterable(self._moves))))
@@ -468,7 +477,7 @@ class Transaction:
             except FileNotFoundError:
                 self._folders[folder] = 0
 
-    def _record_folders(self) -> None:
+    def _record_folder_times(self) -> None:
         for folder, before in self._folders.items():
             relative = self._layout.relative(folder)
             if not (relative == "archive" or relative.startswith("chunks/")):
@@ -490,5 +499,5 @@ class Transaction:
             )
             for path in kept[: max(0, len(kept) - self._keep_versions)]:
                 files.remove(path)
-        except OSError as error:  # too many versions do no harm; the write itself is done
+        except OSError as error:  # too many versions do no harm; the write itself is complete
             _logger.warning("former versions in %s: %s", folder, error)

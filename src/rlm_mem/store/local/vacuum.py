@@ -1,4 +1,4 @@
-"""Freeing unused space of an index; safe beside other processes. Only derived data is touched."""
+"""Frees unused space of an index, safely beside other processes; only derived data is changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rlm_mem.store.local.queries import read_state
 
 
 def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vacuumed:
-    """Merge the deltas into the postings, remove unused snapshots and damaged indexes, and pack the SQLite index.
+    """Merge the deltas into the postings, remove unused snapshots and damaged indexes, and vacuum the SQLite index.
 
     Other processes wait while SQLite copies the index (about a second per 100 MB).
 
@@ -34,7 +34,7 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
     namespaces = index.queries.namespaces()
     steps = len(namespaces) + 3
 
-    def tell(done: int) -> None:
+    def report_progress(done: int) -> None:
         if progress is not None:
             progress(done, steps)
 
@@ -42,14 +42,14 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
         with schema.translated(index.layout.database):
             for done, (name, _) in enumerate(namespaces, 1):
                 index.postings(name).pack(connection)
-                tell(done)
+                report_progress(done)
             _remove_unused(index)
-            tell(steps - 2)
+            report_progress(steps - 2)
             connection.execute("VACUUM")
-            tell(steps - 1)
+            report_progress(steps - 1)
     except OSError as error:
         files.translate(error, str(index.layout.index))
-    tell(steps)
+    report_progress(steps)
     result.after = _sizes(index.layout.index)
     return result
 
@@ -64,8 +64,8 @@ def _remove_unused(index: LocalIndex) -> None:
     for of_namespace in sorted(folder.iterdir()) if folder.is_dir() else []:
         if not of_namespace.name.isdigit():
             continue
-        with folder_lock(of_namespace, wait=False) as held:
-            if not held:  # another process is making a new one, and removes the others afterwards
+        with folder_lock(of_namespace, wait=False) as acquired:
+            if not acquired:  # another process is building a new one, and removes the others afterwards
                 continue
             state = read_state(index.connection, int(of_namespace.name))
             for snapshot in of_namespace.iterdir():

@@ -1,4 +1,4 @@
-"""The three JSON views for people and older tools, written at a checkpoint only; and a quick status."""
+"""The three JSON views for people and older tools, written at a checkpoint only; and a quick store status."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _BLOCK = 1 << 18
 
 
 def write_views(connection: sqlite3.Connection, layout: Layout) -> list[str]:
-    """Write ``metadata_index.json``, ``tag_index.json`` and ``link_graph.json``; returns their names.
+    """Write ``metadata_index.json``, ``tag_index.json`` and ``link_graph.json``; return their names.
 
-    One line per chunk or tag, written as the rows come: the memory it takes does not grow with the store.
+    One line per chunk or tag, written while the rows are read: memory use does not grow with the store.
     """
     files.make_folder(layout.index)
     views = {
@@ -59,15 +59,15 @@ def _metadata(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
 
 def _tags(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
     namespaces = connection.execute("SELECT ns FROM namespaces ORDER BY ns").fetchall()
-    # All namespaces together, as in the files; each walk is along the key of the table, so nothing is sorted.
-    walks = [
+    # All namespaces together, as in the files; each scan follows the key of the table, so nothing is sorted.
+    scans = [
         connection.execute(
             "SELECT tag, c.id FROM tags t JOIN chunks c USING(doc) WHERE t.ns = ? ORDER BY t.tag, t.at, t.doc",
             ns,
         )
         for ns in namespaces
     ]
-    for tag, rows in groupby(merge(*walks, key=itemgetter(0)), itemgetter(0)):
+    for tag, rows in groupby(merge(*scans, key=itemgetter(0)), itemgetter(0)):
         yield tag, [chunk_id for _, chunk_id in rows]
 
 
@@ -108,6 +108,6 @@ def status_of(index: sqlite3.Connection, layout: Layout) -> StoreStatus:
     unsaved = index.execute("SELECT count(*) FROM chunks WHERE access_unsaved = 1").fetchone()[0]
     try:
         unfinished = sum(1 for _ in layout.unfinished.iterdir())
-    except OSError:  # no such folder, or no access to it: nothing of this store can be unfinished there
+    except OSError:  # no such folder, or no access to it: no write of this store can be unfinished there
         unfinished = 0
     return StoreStatus(unreadable, unfinished, unsaved)

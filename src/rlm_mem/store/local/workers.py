@@ -1,11 +1,11 @@
-"""Processes that read and analyse files for the one that writes the index, if that is quicker.
+"""Worker processes that read and analyse files for the process that writes the index.
 
-A worker is a child process that calls functions of this package with one lot of items after another; the results come
-back in the order of the items, so an index made with workers is the same as one made without. On Linux it is a fork of
-this process if that has a single thread: a fork has already loaded everything that the work needs, which takes a new
+A worker is a child process that calls functions of this package with one batch of items after another. Results are
+returned in the order of the items, so an index built with workers equals one built without. On Linux a worker is a
+fork of this process if that has a single thread: a fork has already loaded all required modules, which takes a new
 interpreter half a second. Otherwise it is a new interpreter. Python's own ``multiprocessing`` cannot be used: its
-children would run the main script of the program that uses this package. If children cannot be started, or one dies,
-the work is done in this process.
+children would run the main script of the program that uses this package. If workers cannot be started, or one dies,
+this process does the work itself.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from rlm_mem.store.core.ahead import WAIT
 
 _logger = logging.getLogger("rlm_mem.store")
 
-_MOST = 8  # the writing process cannot keep up with more
-_ASKED = 2
-"""Lots that a child has at a time, so that it can go on while this process is busy."""
-_BEGUN_HERE = 8
-"""Number of first lots that are queued last while children are still loading: this process works on them."""
+_MAX_PROCESSES = 8  # the writing process cannot keep up with more
+_LOTS_PER_CHILD = 2
+"""Lots that a child is sent at a time, so that it stays busy while this process does other work."""
+_FIRST_LOTS_HERE = 8
+"""Number of first lots that are queued last while children are still loading, so that this process works on them."""
 _PIPE = 1 << 20
-"""Bytes that a pipe between the processes holds, where the system lets it: a whole answer, so that a child goes on with
-its next lot while this process is busy. The usual 64 KB hold half of one."""
+"""Capacity of a pipe between the processes in bytes, if the system allows it: a whole answer, so that a child continues
+with its next lot while this process is busy. The usual 64 KB are half an answer."""
 _SIZE = struct.Struct("<I")
 _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers import serve; serve()"
 
@@ -56,7 +56,7 @@ class _Request(msgspec.Struct, array_like=True):
 
 
 def _work(request: _Request) -> list[Any]:
-    """The answers to a request, one for each item; the same here and in another process."""
+    """Call the function of a request with its items; the result is the same in any process."""
     function: Callable[[str, list[str]], list[Any]] = resolve_name(request.function)
     return function(request.given, request.items)
 
@@ -74,28 +74,29 @@ def called(
     ahead: int = 0,
     otherwise: Callable[[bool], bool] | None = None,
 ) -> Iterator[Any]:
-    """The results of a function of this package, which uses no store, for each item in order.
+    """Yield the results of calling a function of this package for each item, in order; it must not use a store.
 
     Args:
-        function: its name, ``package.module:function``; called with ``given`` and a list of items, it returns a list.
+        function: its name, ``package.module:function``; called with ``given`` and a list of items, it returns a
+            list.
         given, items: strings.
         shape: type of the list that it returns.
-        count: how many items there are, at least.
-        lot: number of items of one call.
-        processes: how many may be used, this one included; 0 takes as many as there are cores.
-        few: with fewer items no other process is used.
-        ahead: calls that may be made ahead of the one whose results are needed; more if there are many processes.
-        otherwise: called while the next answer is not there, before items are worked on here; returns whether it had
-            anything to do. Its argument is True if no items are left to work on.
+        count: lower bound of the number of items.
+        lot: number of items per call.
+        processes: maximum number of processes, this one included; 0: one per core.
+        few: with fewer items than this, no other process is used.
+        ahead: number of calls that may be made ahead of the one whose results are needed; more with many processes.
+        otherwise: called while the next answer is not available, before this process works on items; returns
+            whether it had anything to do. Its argument is True if no items are left to work on.
     """
     rest = iter(items)
     requests = (_Request(function, given, some) for some in iter(lambda: list(islice(rest, lot)), []))
-    processes = min(processes or _cores(), _MOST)
+    processes = min(processes or _core_count(), _MAX_PROCESSES)
     if count < few or processes < 2 or not sys.executable or getattr(sys, "frozen", False):
         for request in requests:
             yield from _work(request)
         return
-    if can_fork():  # first load what the work needs
+    if can_fork():  # first load the modules that the work needs
         yield from _work(_Request(function, given, list(islice(rest, 1))))
     pool = _Pool(processes - 1, msgspec.msgpack.Decoder(shape), ahead, otherwise)
     try:
@@ -105,21 +106,21 @@ def called(
         pool.close()
 
 
-def _cores() -> int:
+def _core_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 class _Pool:
-    """Children, each driven by a thread of its own that does the work itself once its child is gone.
+    """Child processes, each driven by its own thread, which does the work itself once the child has ended.
 
     Args:
-        count: number of children; this process works, too, while it waits for them.
+        count: number of children; this process also works while it waits for them.
         decoder: decoder of answers.
-        ahead: lots that may be worked on ahead of the one whose answer is needed.
-        otherwise: called in this process while the next answer is not there, with True if no lots are left; returns
-            False if it had nothing to do.
+        ahead: number of lots that may be worked on ahead of the one whose answer is needed.
+        otherwise: called in this process while the next answer is not available, with True if no lots are left;
+            returns False if it had nothing to do.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class _Pool:
         otherwise: Callable[[bool], bool] | None,
     ) -> None:
         self._decoder = decoder
-        self._ahead = max((_ASKED + 1) * count, ahead)
+        self._ahead = max((_LOTS_PER_CHILD + 1) * count, ahead)
         self._otherwise = otherwise
         self._lots: queue.SimpleQueue[_QueuedLot | None] = queue.SimpleQueue()
         self._closing = False
@@ -144,13 +145,14 @@ class _Pool:
             thread.start()
 
     def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
-        """The answers in the order of the lots; a few lots are worked on ahead of the one that is needed."""
+        """Yield the answers in the order of the lots; a few lots are worked on ahead of the one that is needed."""
         rest = iter(lots)
         waiting = deque(_QueuedLot(lot, Future()) for lot in islice(rest, self._ahead))
-        # Until children have loaded what they need, this process works on the first lots and goes on with the answers.
+        # Until the children have loaded their modules, this process works on the first lots and continues with the
+        # answers.
         ready = any(child is not None and child.is_ready for child in self._children)
-        here = 1 if ready else min(_BEGUN_HERE, len(waiting) // 2)
-        for one in (*islice(waiting, here, None), *islice(waiting, here)):
+        first_here = 1 if ready else min(_FIRST_LOTS_HERE, len(waiting) // 2)
+        for one in (*islice(waiting, first_here, None), *islice(waiting, first_here)):
             self._lots.put(one)
         for lot in rest:
             waiting.append(_QueuedLot(lot, Future()))
@@ -160,20 +162,20 @@ class _Pool:
             yield self._first_answer(waiting)
 
     def _first_answer(self, waiting: deque[_QueuedLot]) -> Any:
-        """The answer to the first lot; until another process has it, this process works on lots itself."""
+        """Return the answer to the first lot; until another process has it, this process works on lots itself."""
         first = waiting[0]
         while not first.is_answered:
             if not (
-                self._run_otherwise(waiting)
+                self._run_other_work(waiting)
                 or self._work_on_one(waiting)
-                or self._run_otherwise(waiting, idle=True)
+                or self._run_other_work(waiting, idle=True)
             ):
                 break
         waiting.popleft()
         return (first.here or first.future).result()
 
-    def _run_otherwise(self, waiting: deque[_QueuedLot], *, idle: bool = False) -> bool:
-        """Let the caller do something else; returns whether it did."""
+    def _run_other_work(self, waiting: deque[_QueuedLot], *, idle: bool = False) -> bool:
+        """Call the caller's other work; return whether there was any."""
         if self._otherwise is None:
             return False
         token = WAIT.set(partial(self._wait, waiting))
@@ -183,8 +185,8 @@ class _Pool:
             WAIT.reset(token)
 
     def _wait(self, waiting: deque[_QueuedLot], call: Callable[[], object]) -> None:
-        """Make a call that waits for the disk, and work on lots meanwhile."""
-        if threading.get_ident() != self._owner:  # a thread that a callback started takes no lots
+        """Run a call that waits for the disk in a thread, and work on lots meanwhile."""
+        if threading.get_ident() != self._owner:  # a thread that a callback started does not take lots
             call()
             return
         with ThreadPoolExecutor(1) as thread:
@@ -194,7 +196,7 @@ class _Pool:
             called.result()
 
     def _work_on_one(self, waiting: deque[_QueuedLot]) -> bool:
-        """Work on the first lot that is left; returns whether there was one."""
+        """Work on the first lot that nobody has taken; return whether there was one."""
         one = next((one for one in waiting if one.is_untaken and one.future.cancel()), None)
         if one is not None:
             one.here = Future()
@@ -205,13 +207,13 @@ class _Pool:
         """Send lots to a child, some ahead of its answers, so that it need not wait for this process."""
         asked: deque[_QueuedLot] = deque()
         while not self._closing:
-            one = self._next(wait=not asked) if len(asked) < _ASKED else None
+            one = self._next(wait=not asked) if len(asked) < _LOTS_PER_CHILD else None
             if one is not None:
                 if not one.future.set_running_or_notify_cancel():
                     continue  # answered already, in `_first_answer`
                 asked.append(one)
             elif not asked:
-                return  # closed
+                return  # the pool was closed
             try:
                 if child is None:
                     one = asked.popleft()
@@ -219,7 +221,7 @@ class _Pool:
                 elif one is not None:
                     child.ask(msgspec.msgpack.encode(one.lot))
                 else:
-                    # Decoded in this process: the more expensive half of the transfer.
+                    # Decoded in this process: decoding is the more expensive half of the transfer.
                     answer = self._decoder.decode(child.answer())
                     asked.popleft().future.set_result(answer)
             except (OSError, EOFError, msgspec.DecodeError, UnicodeEncodeError) as error:
@@ -234,7 +236,7 @@ class _Pool:
             return None
 
     def close(self) -> None:
-        """End the children, whatever they are doing."""
+        """End the children immediately."""
         self._closing = True
         children = [child for child in self._children if child is not None]
         for child in children:
@@ -250,12 +252,12 @@ class _Pool:
 def _answer(lot: _Request, future: Future[Any]) -> None:
     try:
         future.set_result(_work(lot))
-    except Exception as error:  # noqa: BLE001 - raised where the answer is asked for
+    except Exception as error:  # noqa: BLE001 - raised again where the answer is needed
         future.set_exception(error)
 
 
 class _QueuedLot(msgspec.Struct):
-    """A lot with its answer: that of another process, or of ``here`` if this one took it first."""
+    """A lot and its answer: ``future`` if a child works on it, ``here`` if this process took it first."""
 
     lot: _Request
     future: Future[Any]
@@ -263,22 +265,22 @@ class _QueuedLot(msgspec.Struct):
 
     @property
     def is_untaken(self) -> bool:
-        """Whether no process works on it or has done so."""
+        """Whether no process has started to work on it."""
         return not (self.future.running() or self.future.done())
 
     @property
     def is_answered(self) -> bool:
-        """Whether its answer is there."""
+        """Whether its answer is available."""
         return (self.here or self.future).done()
 
 
 class _Child:
-    """A process that answers requests.
+    """A child process that answers requests.
 
     Args:
         process: the process.
-        to, back: where it reads requests, and writes answers.
-        is_ready: whether it has loaded what it needs.
+        to, back: the pipes for requests and for answers.
+        is_ready: whether it has loaded the modules it needs.
     """
 
     def __init__(
@@ -289,23 +291,23 @@ class _Child:
         self.is_ready = is_ready
 
     def ask(self, request: bytes) -> None:
-        """Send a request, which is read at once; raises OSError if the child is gone."""
+        """Send a request, which the child reads at once; raises OSError if the child has ended."""
         _send(self._to, request)
 
     def answer(self) -> bytes:
-        """The answer to the first request that has none yet; raises OSError or EOFError if the child is gone."""
+        """Return the answer to the oldest unanswered request; raises OSError or EOFError if the child has ended."""
         answer = _receive(self._back)
         if answer is None:
             raise EOFError(f"exit code {self._process.poll()}")
         return answer
 
     def kill(self) -> None:
-        """End the child, which has no state."""
+        """Kill the child, which has no state to save."""
         self._process.kill()
         self._process.wait()
 
     def close(self) -> None:
-        """Close the pipes; no thread may wait for an answer any more."""
+        """Close the pipes; no thread may still be waiting for an answer."""
         self._back.close()
         try:
             self._to.close()
@@ -332,9 +334,9 @@ def _spawn_child() -> _Child | None:
 
 
 def can_fork() -> bool:
-    """Whether no other thread can hold a lock that a fork of this process would wait for.
+    """Return whether a fork is safe: no other thread can hold a lock that the fork would wait for.
 
-    A fork reads in a thread of its own, which has to be a real one: gevent's would wait for each other.
+    A fork reads requests in its own thread, which must be a real one: gevent's threads would wait for each other.
     """
     is_real = _thread.start_new_thread.__module__ == "_thread"
     return sys.platform == "linux" and is_real and threading.active_count() == 1
@@ -346,7 +348,7 @@ def _fork_child() -> _Child | None:
         pipes += os.pipe()
         pipes += os.pipe()
         with warnings.catch_warnings():
-            # About threads that Python did not start, such as numpy's.
+            # The warning is about threads that Python did not start, such as numpy's.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
     except OSError as error:
@@ -364,7 +366,7 @@ def _fork_child() -> _Child | None:
 
 
 def _enlarge_pipes(*pipes: int) -> None:
-    """Let pipes hold more, on Linux; where a user's pipes hold as much as they may, they stay as they are."""
+    """Enlarge pipes on Linux; if the user's limit for pipes is reached, they keep their size."""
     if sys.platform == "linux":
         import fcntl
 
@@ -374,7 +376,7 @@ def _enlarge_pipes(*pipes: int) -> None:
 
 
 def _serve_and_exit(asked: int, answers: int) -> NoReturn:
-    """In a fork: serve, then exit without any cleanup of the parent process."""
+    """Serve requests in a fork, then exit without any cleanup of the parent process."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent to the whole group: the parent ends this process
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -384,7 +386,7 @@ def _serve_and_exit(asked: int, answers: int) -> NoReturn:
             os.dup2(nothing, descriptor)
         begin = 3
         for kept in (*sorted((asked, answers)), os.sysconf("SC_OPEN_MAX")):
-            os.closerange(begin, kept)  # files, locks and connections of the parent are its own
+            os.closerange(begin, kept)  # close files, locks and connections inherited from the parent
             begin = kept + 1
         serve(os.fdopen(asked, "rb"), os.fdopen(answers, "wb"))
     finally:
@@ -392,26 +394,26 @@ def _serve_and_exit(asked: int, answers: int) -> NoReturn:
 
 
 class _Fork:
-    """A forked process, with the methods of ``subprocess.Popen`` that are used here."""
+    """A forked process with those methods of ``subprocess.Popen`` that are used here."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
-        return self._reaped(os.WNOHANG)
+        """Return the exit code; None while the process runs."""
+        return self._reap(os.WNOHANG)
 
     def wait(self) -> None:
-        """Wait for its end."""
-        self._reaped(0)
+        """Wait until the process ends."""
+        self._reap(0)
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the process."""
         if self.poll() is None:
             os.kill(self._pid, signal.SIGKILL)
 
-    def _reaped(self, options: int) -> int | None:
+    def _reap(self, options: int) -> int | None:
         if self._code is None:
             try:
                 pid, status = os.waitpid(self._pid, options)
@@ -437,10 +439,10 @@ def _receive(stream: IO[bytes]) -> bytes | None:
 
 
 def serve(asked: IO[bytes] | None = None, answers: IO[bytes] | None = None) -> None:
-    """The child's side: answer requests from ``asked`` (stdin) on ``answers`` (stdout) until ``asked`` is closed.
+    """Run a worker: answer requests from ``asked`` (stdin) on ``answers`` (stdout) until ``asked`` is closed.
 
-    A separate thread receives the requests: the parent sends several before it reads an answer, and must not wait for
-    this process while this process waits for the parent.
+    A separate thread receives the requests: the parent sends several before it reads an answer, so each side would
+    otherwise block on the other.
     """
     source, sink = asked or sys.stdin.buffer, answers or sys.stdout.buffer
     taken: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""The audit log as rows: lines written in the transaction that they record, and read a few hundred at a time."""
+"""The audit log as rows: events written in the transaction that they record, and read a page at a time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.postgres.schema import namespace_key
 
-# Numbers of lines are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
+# Event numbers are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
 # are written in the same round trip, and on a cluster the coordinator draws the numbers, not a worker.
-_DRAW = (
+_RESERVE_NUMBERS = (
     "SELECT set_config('rlm_mem.lines', string_agg(nextval('rlm_mem.event_numbers')::text, ','), true)"
     " FROM generate_series(1, %s)"
 )
-_DRAWN = "string_to_array(current_setting('rlm_mem.lines'), ',')::bigint[]"
+_RESERVED_NUMBERS = "string_to_array(current_setting('rlm_mem.lines'), ',')::bigint[]"
 
 Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 _PAGE = 500
@@ -25,7 +25,7 @@ _PAGE = 500
 def event_statement(
     events: Iterable[dict[str, Any]],
 ) -> tuple[list[tuple[str, tuple[Any, ...]]], tuple[str, tuple[Any, ...]]]:
-    """Statements that write lines of the audit log, and a query that finds the last line if it was written."""
+    """Return statements that write events of the audit log, and a query that finds the last one if it was written."""
     by_namespace: dict[int, list[dict[str, Any]]] = {}
     for event in events:
         by_namespace.setdefault(namespace_key(str(event["ns"])), []).append(event)
@@ -36,10 +36,10 @@ def event_statement(
         mentioned = [(number, chunk) for number, line in enumerate(lines, 1) for chunk in _mentions(line)]
         columns = [str(line["ts"]) for line in lines], [plain(str(line["op"])) for line in lines], payloads
         statements += [
-            (_DRAW, (len(lines),)),
+            (_RESERVE_NUMBERS, (len(lines),)),
             (
                 "INSERT INTO rlm_mem.events(ns, seq, ts, op, payload)"
-                f" SELECT %s, * FROM unnest({_DRAWN}, %s::text[], %s::text[], %s::text[])",
+                f" SELECT %s, * FROM unnest({_RESERVED_NUMBERS}, %s::text[], %s::text[], %s::text[])",
                 (ns, *columns),
             ),
         ]
@@ -47,7 +47,7 @@ def event_statement(
             statements.append(
                 (
                     "INSERT INTO rlm_mem.event_chunks(ns, chunk_id, seq)"
-                    f" SELECT %s, m.chunk_id, ({_DRAWN})[m.number]"
+                    f" SELECT %s, m.chunk_id, ({_RESERVED_NUMBERS})[m.number]"
                     " FROM unnest(%s::integer[], %s::text[]) AS m(number, chunk_id)",
                     (ns, [number for number, _ in mentioned], [chunk for _, chunk in mentioned]),
                 )
@@ -69,14 +69,14 @@ _UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}
 
 
 def plain(text: str) -> str:
-    """A text that PostgreSQL can compare: characters that it cannot store are replaced by one that no column has."""
+    """Make a text comparable in PostgreSQL: characters that it cannot store are replaced by one that no column has."""
     return text if text.isprintable() else text.translate(_UNSTORABLE)
 
 
 def read(
     ask: Ask, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None, limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Lines in the order written, with ``limit`` only the newest; ``since`` is a time or the beginning of one."""
+    """Yield events in the order written, with ``limit`` only the newest; ``since`` is a time or a prefix of one."""
     ns = namespace_key(namespace)
     query = "SELECT e.seq, e.payload FROM rlm_mem.events e WHERE e.ns = %s"
     values: list[object] = [ns]
@@ -107,7 +107,7 @@ def _parsed(rows: Iterable[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
 
 
 def latest(ask: Ask, namespace: str, operations: Iterable[str]) -> dict[str, Any] | None:
-    """The newest line of these operations; None where there is none."""
+    """Return the newest event of these operations; None if there is none."""
     newest = [
         row
         for op in sorted(operations)

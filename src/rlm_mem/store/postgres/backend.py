@@ -1,4 +1,4 @@
-"""The PostgreSQL backend: the same guarantees as the local one, with rows of one or several databases."""
+"""The PostgreSQL backend: the same guarantees as the local one, with rows in one or several databases."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _T = TypeVar("_T")
 _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
 
-_OF_SERVER = "that of the database"
-_SAME_TIME = timedelta(seconds=1)
-"""Clocks that differ by less are taken for equal: the answer of the server takes some of it."""
+_SERVER_CLOCK = "that of the database"
+_CLOCK_TOLERANCE = timedelta(seconds=1)
+"""Clocks that differ by less count as equal: the difference includes the latency of the server."""
 _CLOCK_SECONDS = 600.0
-"""For this long the difference of the clocks is taken as it was."""
+"""Time for which a measured difference of the clocks is reused."""
 
 
 class _ThreadState(threading.local):
@@ -65,15 +65,15 @@ class _ThreadState(threading.local):
 
 
 class PostgresBackend:
-    """The chunks of one or several databases; one object may be used by several threads.
+    """Stores chunks in one or several PostgreSQL databases; thread-safe.
 
     Args:
-        dsn: ``postgresql://…``; its database holds the chunks, or the directory of the databases that do.
+        dsn: ``postgresql://…``; its database stores the chunks, or the directory of the databases that do.
         config: settings.
         read_only: never write, not even the tables.
 
     Raises:
-        StorageError: there is no server, it refuses the connection, it is too old, or its schema is too new.
+        StorageError: no server answers, it refuses the connection or is too old, or its schema is too new.
     """
 
     is_far = True
@@ -85,9 +85,10 @@ class PostgresBackend:
         self._local = _ThreadState()
         self._reads = ReadCounts()
         self._clocks: dict[str, tuple[float, timedelta]] = {}
-        self._next_word_of_clock = 0.0
-        """By namespace: until when the difference of the clocks holds (``time.monotonic``), and how far the server's is
-        ahead."""
+        """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
+        server's is ahead."""
+        self._next_clock_warning = 0.0
+        """When the clock may be warned of again (``time.monotonic``)."""
         self._closed = False
         self._analysed: set[str] = set()
         self._searches: SearchCaches | None = None
@@ -99,13 +100,13 @@ class PostgresBackend:
         return self._routes.shown
 
     def pin(self) -> None:
-        """Use the database that was opened for every namespace, regardless of its directory; for moving namespaces."""
+        """Use the opened database for every namespace, ignoring its directory; for moving namespaces."""
         self._routes.pinned = True
 
     # --- statements -------------------------------------------------------------------------------------
 
     def rows(self, namespace: str, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a reading statement, from the database of a namespace; open writes of this thread are seen."""
+        """Run a reading statement in the database of a namespace; sees open writes of this thread."""
         if self._local.noted is not None:
             self._local.noted.append((statement, values))
             return []
@@ -117,10 +118,10 @@ class PostgresBackend:
         return self._routes.of(namespace).rows(statement, values) if known is None else known
 
     def together(self, namespace: str, reading: Callable[[], _T]) -> _T:
-        """The result of `reading`, whose queries are run in one round trip if they are the same for empty answers."""
+        """Return the result of `reading`, running the queries that it makes on empty answers in one round trip."""
         if self._local.noted is not None or self._local.ahead or self._local.transaction is not None:
             return reading()
-        noted = self._noted(reading)
+        noted = self._recorded_queries(reading)
         if len(noted) < 2:
             return reading()
         self._local.ahead = {
@@ -135,13 +136,13 @@ class PostgresBackend:
             self._local.ahead = {}
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
-        """Run in one round trip the queries for storing a new chunk and those of `reading` if all answers are empty."""
+        """Run the queries for storing a new chunk, and those of `reading` on empty answers, in one round trip."""
         transaction = self._local.transaction
         assert transaction is not None, "outside of a transaction"
-        transaction.expect([chunk], self._noted(reading))
+        transaction.expect([chunk], self._recorded_queries(reading))
 
-    def _noted(self, reading: Callable[[], object]) -> list[tuple[str, Sequence[object]]]:
-        """The queries that `reading` makes if all answers are empty."""
+    def _recorded_queries(self, reading: Callable[[], object]) -> list[tuple[str, Sequence[object]]]:
+        """Return the queries that `reading` makes if all answers are empty."""
         noted: list[tuple[str, Sequence[object]]] = []
         self._local.noted = noted
         try:
@@ -151,38 +152,38 @@ class PostgresBackend:
         return noted
 
     def change(
-        self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False
+        self, namespace: str, statement: str, values: Sequence[object] = (), *, separately: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Run one writing statement, at most once: in the open transaction of this thread, or in one of its own.
+        """Run one writing statement, at most once: in the open transaction of this thread, or in a separate one.
 
         Args:
-            apart: always in a transaction of its own, so that the write stays when an open batch is undone.
+            apart: always use a separate transaction, so that the write survives the rollback of an open batch.
         """
         self._check_writable()
         transaction = self._local.transaction
-        if transaction is not None and not apart:
+        if transaction is not None and not separately:
             transaction.forget()
             return transaction.rows(statement, values)
         return self._routes.of(namespace).change([(statement, values)])
 
     @property
     def queries(self) -> PostgresQueries:
-        """Queries that the index alone answers."""
+        """Queries that are answered from the index columns alone."""
         return PostgresQueries(self.rows, self._routes.namespaces)
 
     def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[object]:
-        """Everything this thread reads inside from the database of a namespace is of one moment; for backups."""
+        """Open a block in which this thread reads the namespace's database as of one moment; for backups."""
         return self.pool(namespace).snapshot()
 
     # --- writing ----------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def transaction(self, namespace: str) -> Iterator[PostgresTransaction]:
-        """Hold the lock of a namespace; writes inside appear together at the end, or not at all. Can be nested."""
+        """Lock a namespace; writes inside the block become visible together at its end or not at all. Can be nested."""
         self._check_writable()
         outer = self._local.transaction
         if outer is not None:
-            self._lock_too(outer, namespace)
+            self._lock_additional(outer, namespace)
             yield outer
             return
         until = time.monotonic() + self.config.store.lock_wait_seconds
@@ -224,7 +225,7 @@ class PostgresBackend:
             except Moved as moved:
                 self._routes.moved(namespace, moved.dsn)
 
-    def _lock_too(self, outer: PostgresTransaction, namespace: str) -> None:
+    def _lock_additional(self, outer: PostgresTransaction, namespace: str) -> None:
         if self._routes.of(namespace) is not outer.pool:
             raise NamespaceError(
                 f"the namespace {namespace} is on another server than the batch that writes to it",
@@ -243,7 +244,7 @@ class PostgresBackend:
 
     @property
     def present(self) -> PostgresTransaction | None:
-        """The transaction that the calling thread is in."""
+        """Return the open transaction of the calling thread."""
         return self._local.transaction
 
     @property
@@ -261,7 +262,7 @@ class PostgresBackend:
         return f"{ANALYSIS_VERSION}:{self.config.search.language}"
 
     def _prepare(self, namespace: str) -> None:
-        """Rebuild, once per process, a namespace whose terms were made by another version of the analyser."""
+        """Rebuild, once per process, a namespace whose terms were produced by another version of the analyser."""
         if namespace in self._analysed or self._local.transaction is not None:
             return
         found = self.rows(
@@ -280,7 +281,7 @@ class PostgresBackend:
     # --- reading ----------------------------------------------------------------------------------------
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk of this namespace, whatever its status."""
+        """Return the row of a chunk of this namespace, active or archived."""
         if self._local.transaction is not None:
             return self._local.transaction.find(namespace, chunk_id)
         ns = namespace_key(namespace)
@@ -288,35 +289,35 @@ class PostgresBackend:
         return ChunkRow(*found[0]) if found else None
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk of this namespace."""
+        """Return the row of a chunk of this namespace."""
         return self.find(namespace, chunk_id)
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:  # noqa: ARG002 - see the protocol
-        """Never: ids are unique within a namespace."""
+        """Return False: ids are unique within a namespace only."""
         return False
 
     def id_taken(self, chunk: Chunk) -> bool:
-        """Whether the namespace has a chunk with this id."""
+        """Return whether the namespace has a chunk with this id."""
         return self.find(chunk.namespace, chunk.id) is not None
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        """The chunk of a row; None (and a log line) where it is gone or does not validate."""
+        """Decode the chunk of a row; None (logged) if it no longer exists or does not validate."""
         namespace = self._routes.name_of(row.ns)
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:
-        """Why the row of a chunk cannot be read; None if it can, or is not there."""
-        there = self.find(namespace, chunk_id) is not None
+        """Return why the row of a chunk cannot be read; None if it can, or does not exist."""
+        exists = self.find(namespace, chunk_id) is not None
         return (
             "its row does not validate"
-            if there and not self.chunks(namespace, [chunk_id], status=None)
+            if exists and not self.chunks(namespace, [chunk_id], status=None)
             else None
         )
 
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """The chunks with this status (None: any), by id; missing ones and those that do not validate are left out."""
+        """Return the chunks with this status (None: any) by id; missing and invalid ones are left out."""
         wanted = list(dict.fromkeys(chunk_ids))
         if not wanted:
             return {}
@@ -335,7 +336,7 @@ class PostgresBackend:
         return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
-        """Kept versions with a revision under ``below``, oldest first; those that do not validate are left out."""
+        """Return the kept versions with a revision below ``below``, oldest first; invalid ones are left out."""
         rows = self.rows(
             namespace,
             "SELECT revision, body FROM rlm_mem.versions WHERE ns = %s AND id = %s AND revision < %s ORDER BY revision",
@@ -349,13 +350,13 @@ class PostgresBackend:
         ]
 
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """The source of candidates for one search, as of this moment."""
+        """Return the candidate source of one search, as of now."""
         from rlm_mem.store.postgres.lookup import PostgresSource, SearchCaches
 
         self._prepare(namespace)
         transaction = self._local.transaction
         if transaction is not None:
-            # What this search sees may be undone, so nothing is cached.
+            # This search may see writes that are rolled back, so nothing is cached.
             if self._local.noted is not None:
                 return PostgresSource(functools.partial(self.rows, namespace), namespace_key(namespace))
             rows = functools.partial(transaction.rows, terms=True)
@@ -365,11 +366,11 @@ class PostgresBackend:
         return PostgresSource(pool.rows, namespace_key(namespace), self._searches.of(pool.shown, namespace))
 
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """The result of ``ask``, called once: the database maintains its own indexes."""
+        """Return the result of ``ask``, called once: the database maintains its own indexes."""
         return ask()
 
     def version(self, namespace: str) -> int:
-        """A number that grows with every change of a chunk; within a transaction, its value after the commit."""
+        """Return a number that grows with every change of a chunk; inside a transaction, its value after the commit."""
         transaction = self._local.transaction
         known = None if transaction is None else transaction.version(namespace)
         if known is not None:
@@ -380,40 +381,40 @@ class PostgresBackend:
         return int(found[0][0]) if found else 0
 
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:
-        """That of the server, to which the clock is compared now and then: all machines write by one clock."""
+        """Return the server's time, from a cached clock offset: all machines write by one clock."""
         until, off = self._clocks.get(namespace, (0.0, timedelta()))
         if time.monotonic() >= until:
             with unchanged():
                 found = self.rows(namespace, "SELECT clock_timestamp()")
             off = found[0][0] - now if found else timedelta()
-            if time.monotonic() >= self._next_word_of_clock and (fault := clock_fault(off, _OF_SERVER)):
-                self._next_word_of_clock = time.monotonic() + _CLOCK_SECONDS  # not for each namespace
+            if time.monotonic() >= self._next_clock_warning and (fault := clock_fault(off, _SERVER_CLOCK)):
+                self._next_clock_warning = time.monotonic() + _CLOCK_SECONDS  # not once per namespace
                 _logger.warning("%s", fault)
-            if not _SAME_TIME < abs(off) <= MOST_OFF:
+            if not _CLOCK_TOLERANCE < abs(off) <= MOST_OFF:
                 off = timedelta()
             self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
         return now + off
 
     def clock_fault(self, namespace: str, now: datetime) -> str:
-        """How far the clock is from that of the server; empty if not far."""
+        """Describe how far the clock is from the server's; empty if it is not far."""
         found = self.rows(namespace, "SELECT clock_timestamp()")
-        return clock_fault(found[0][0] - now, _OF_SERVER)
+        return clock_fault(found[0][0] - now, _SERVER_CLOCK)
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
     ) -> BrainFiles:
-        """The files of a namespace beside its chunks."""
+        """Return the brain files of a namespace."""
         return PostgresFiles(self, namespace, actor=actor, clock=clock)
 
     # --- counting reads ---------------------------------------------------------------------------------
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
-        """Note one read; kept in memory and written in small lots, so that a read never waits for a writer."""
+        """Count one read in memory; counts are written in small batches, so that a read never waits for a writer."""
         if not self.read_only and self._reads.of(namespace).add(chunk_id, when):
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> int:
-        """Write buffered reads; returns for how many chunks. Without ``wait`` they stay if another process writes."""
+        """Write buffered reads; return for how many chunks. Without ``wait``, skipped while another process writes."""
         if self.read_only or self._local.transaction is not None:
             return 0
         return self._reads.flush(self._routes.of, wait=wait)
@@ -421,7 +422,7 @@ class PostgresBackend:
     # --- audit ------------------------------------------------------------------------------------------
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Add lines to the audit log; failures are logged, not raised, since the recorded operations are done."""
+        """Append events to the audit log; failures are logged, not raised, since the recorded operations are done."""
         if not events:
             return
         statements, _ = audit.event_statement(events)
@@ -445,25 +446,25 @@ class PostgresBackend:
         chunk_id: str | None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first, read a few hundred at a time; with ``limit`` only the newest."""
-        ask = self._about(namespace)
+        """Yield events of the audit log, oldest first, read a page at a time; with ``limit``, only the newest."""
+        ask = self._reader_of(namespace)
         return audit.read(ask, namespace, since=since, op=op, chunk_id=chunk_id, limit=limit)
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """The newest line of the audit log of these operations."""
-        return audit.latest(self._about(namespace), namespace, operations)
+        """Return the newest event of these operations in the audit log."""
+        return audit.latest(self._reader_of(namespace), namespace, operations)
 
-    def _about(self, namespace: str) -> Callable[[str, Sequence[object]], list[tuple[Any, ...]]]:
+    def _reader_of(self, namespace: str) -> Callable[[str, Sequence[object]], list[tuple[Any, ...]]]:
         return lambda statement, values: self.rows(namespace, statement, values)
 
     # --- maintenance ------------------------------------------------------------------------------------
 
     def figures(self) -> dict[str, Any]:
-        """Figures of this kind of backend, which has no files that could be unreadable."""
-        return {"unreadable_files": 0}  # and no address: figures are shown to clients, too
+        """Return the figures of this kind of backend, which has no files that could be unreadable."""
+        return {"unreadable_files": 0}  # and no address: figures are also shown to clients
 
     def status(self, namespace: str) -> StoreStatus:
-        """Reads that are not written yet; there is nothing else that could be unfinished."""
+        """Return the number of reads that are not written yet; nothing else can be unfinished."""
         self.flush_reads(wait=False)
         return StoreStatus(0, 0, self._reads.of(namespace).size)
 
@@ -472,11 +473,11 @@ class PostgresBackend:
         return {"access_counts_folded": self.flush_reads(wait=True), "views": []}
 
     def write_views(self, *, up_to: int | None = None) -> list[str]:  # noqa: ARG002 - see below
-        """None: the JSON views are files of a folder."""
+        """Return no names: the JSON views are files of a folder."""
         return []
 
     def sync(self, *, full: bool = False, wait_seconds: float | None = None) -> SyncReport:  # noqa: ARG002
-        """Nothing to do: rows and index are changed together."""
+        """Do nothing: rows and index are changed together."""
         return SyncReport()
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
@@ -485,11 +486,11 @@ class PostgresBackend:
             return rebuild(transaction, namespace, self._analysis_name(), progress)
 
     def pool(self, namespace: str) -> Pool:
-        """Connections to the database that holds a namespace now."""
+        """Return the connections to the database that currently stores a namespace."""
         return self._routes.of(namespace)
 
     def close(self) -> None:
-        """Write what is buffered and close every connection."""
+        """Write buffered reads and close every connection."""
         if self._closed:
             return
         self._closed = True
@@ -497,11 +498,11 @@ class PostgresBackend:
         self._routes.close()
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """Findings about the rows of the store's namespace."""
+        """Check the rows of the store's namespace; return the findings."""
         return check_database(store, self.pool(store.namespace), self.present, progress)
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
-        """Bring back the newest version of a damaged text, or remove rows that belong to no chunk."""
+        """Restore the newest version of a damaged text, or remove rows that belong to no chunk."""
         with self.transaction(store.namespace) as transaction:
             return mend_rows(store, transaction, finding)
 
@@ -514,7 +515,7 @@ class PostgresBackend:
         progress: Progress | None = None,
         source: str = "postgresql",
     ) -> BackupInfo:
-        """Write the namespaces, as they are in one snapshot, to the new file ``target``."""
+        """Write a backup of the namespaces, as of one snapshot, to the new file ``target``."""
         from rlm_mem.store.core.copying import back_up_copies
 
         names = [name for name, _ in self.queries.namespaces() if only in (None, name)]
@@ -527,12 +528,12 @@ class PostgresBackend:
         *,
         dry_run: bool,
     ) -> int:
-        """Replace lines of the audit log; returns how many."""
+        """Replace lines of the audit log; return how many were replaced."""
         pool = self.pool(namespace)
         return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
     def purge(self, namespaces: Sequence[str]) -> None:
-        """Rebuild what is derived, remove unused names, and free the space of deleted rows."""
+        """Rebuild the derived rows, remove unused names, and free the space of deleted rows."""
         for namespace in namespaces:
             self.rebuild(namespace)
             erasing.drop_unused(self.pool(namespace), namespace)
@@ -540,12 +541,12 @@ class PostgresBackend:
             vacuum_tables(pool)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """The rows of these namespaces, in every table."""
+        """Yield the rows of these namespaces, in every table, as bytes."""
         for namespace in namespaces:
             yield from erasing.stored_rows(self.pool(namespace), namespace)
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
-        """VACUUM and ANALYZE of the tables in the database that holds the namespace."""
+        """Run VACUUM and ANALYZE on the tables of the database that stores the namespace."""
         return vacuum_tables(self.pool(namespace), progress)
 
 

@@ -1,4 +1,4 @@
-"""How added and removed chunks change the lists and figures of search: pure arithmetic on arrays."""
+"""Computes how added and removed chunks change the lists and figures of the search index; arrays only, no I/O."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Ints = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.uint32]
 
 Indexed = tuple[int, int | None, bytes]
-"""A chunk as search sees it: document, conversation and encoded segments."""
+"""The indexed data of a chunk: document, conversation and encoded segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexDifference:
-    """The differences in everything that search keeps.
+    """Differences in the lists and figures of the search index.
 
     Attributes:
-        posting, figures: entries of terms' lists to set: `term << 32 | doc`, sorted; per entry the length of the chunk
-            in terms, and `frequency << 8 | segments`, the number of its segments that contain the term.
+        posting, figures: entries of terms' lists to set: `term << 32 | doc`, sorted; per entry the length of the
+            chunk in terms, and `frequency << 8 | segments`, the number of its segments that contain the term.
         removed: entries of terms' lists to remove, sorted.
-        word, word_frequency, word_chunks: entries of conversations' lists, sorted (`conversation << 32 | term`), and
-            how many occurrences and chunks are added (negative: removed).
+        word, word_frequency, word_chunks: entries of conversations' lists, sorted (`conversation << 32 | term`),
+            and how many occurrences and chunks are added (negative: removed).
         term, df, segment_df, loose_df: per term, sorted, how many chunks, segments and chunks outside of any
             conversation are added (negative: removed).
         conversations: per conversation how many chunks, and what length in terms, are added (negative: removed).
@@ -52,14 +52,14 @@ class IndexDifference:
     loose: int
 
 
-def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> IndexDifference:
-    """The changes made by removed and by added chunks; a chunk may be in both, once in each."""
-    chunks = [*gone, *come]
+def changes_of(removed_chunks: Sequence[Indexed], added_chunks: Sequence[Indexed]) -> IndexDifference:
+    """Compute the changes made by removed and added chunks; a chunk may be in both, once in each."""
+    chunks = [*removed_chunks, *added_chunks]
     decoded = decode_many([blob for _, _, blob in chunks])
     doc = np.fromiter((chunk[0] for chunk in chunks), np.int64, len(chunks))
     conversation = np.fromiter((-1 if c[1] is None else c[1] for c in chunks), np.int64, len(chunks))
     sign = np.ones(len(chunks), np.int64)
-    sign[: len(gone)] = -1
+    sign[: len(removed_chunks)] = -1
     length = np.diff(np.concatenate([[0], np.cumsum(decoded.length)])[decoded.chunk_start])
     segments = np.diff(decoded.chunk_start)
     terms = document_terms(decoded)
@@ -75,11 +75,11 @@ def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> IndexDiffere
     removed = posting[order_out]
     removed = removed[~contained(removed, posting[order_in])]
 
-    talked = np.flatnonzero(conversation[at] >= 0)
+    in_conversation = np.flatnonzero(conversation[at] >= 0)
     word, (frequency, chunk_count) = _totals(
-        pairs(conversation[at[talked]], terms.term[talked]),
-        by[talked] * terms.frequency[talked],
-        by[talked],
+        pairs(conversation[at[in_conversation]], terms.term[in_conversation]),
+        by[in_conversation] * terms.frequency[in_conversation],
+        by[in_conversation],
     )
     alone = (conversation[at] < 0).astype(np.int64)
     term, (df, segment_df, loose_df) = _totals(terms.term, by, by * terms.segments, by * alone)
@@ -103,31 +103,33 @@ def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> IndexDiffere
 
 def replaced(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures]:
     """The entries of terms' lists after the changes."""
-    there = ~contained(lists.pair, changes.removed)
-    there &= ~contained(lists.pair, changes.posting)
-    return _merged(lists.pair[there], lists.figures[there], changes.posting, changes.figures)
+    unchanged = ~contained(lists.pair, changes.removed)
+    unchanged &= ~contained(lists.pair, changes.posting)
+    return _merged(lists.pair[unchanged], lists.figures[unchanged], changes.posting, changes.figures)
 
 
 def summed(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures, Ints]:
-    """The entries of conversations' lists after the changes, and per word of `changes` whether its conversation gained
-    it (1), lost it (-1) or neither (0)."""
+    """Return the entries of conversations' lists after the changes, and the gain or loss of each word of `changes`.
+
+    The third value is 1 if the word's conversation gained it, -1 if it lost it, else 0.
+    """
     place = np.searchsorted(lists.pair, changes.word)
-    known = np.zeros(len(changes.word), np.bool_)
+    exists = np.zeros(len(changes.word), np.bool_)
     if len(lists.pair):
-        known = lists.pair[np.minimum(place, len(lists.pair) - 1)] == changes.word
+        exists = lists.pair[np.minimum(place, len(lists.pair) - 1)] == changes.word
     former = np.zeros((len(changes.word), 2), np.int64)
-    former[known] = lists.figures[place[known]]
+    former[exists] = lists.figures[place[exists]]
     now = former + np.stack([changes.word_frequency, changes.word_chunks], axis=1)
-    there = ~contained(lists.pair, changes.word)
-    held = now[:, 1] > 0
+    unchanged = ~contained(lists.pair, changes.word)
+    present = now[:, 1] > 0
     pair, figures = _merged(
-        lists.pair[there], lists.figures[there], changes.word[held], now[held].astype(np.uint32)
+        lists.pair[unchanged], lists.figures[unchanged], changes.word[present], now[present].astype(np.uint32)
     )
-    return pair, figures, held.astype(np.int64) - (former[:, 1] > 0)
+    return pair, figures, present.astype(np.int64) - (former[:, 1] > 0)
 
 
 def added(among: Ints, keys: Ints, values: Ints) -> Ints:
-    """The sum of `values` by key, for each of the sorted keys `among`, which include every key."""
+    """Sum `values` by key, for each of the sorted keys `among`, which include every key."""
     total = np.zeros(len(among), np.int64)
     np.add.at(total, np.searchsorted(among, keys), values)
     return total
@@ -140,7 +142,7 @@ def _merged(pair: Ints, figures: Figures, more: Ints, more_figures: Figures) -> 
 
 
 def _totals(keys: Ints, *values: npt.NDArray[Any]) -> tuple[Ints, list[Ints]]:
-    """Each key once, sorted, and the sums of the values by key; keys whose sums are all 0 are left out."""
+    """Return each key once, sorted, and the sums of the values by key; keys whose sums are all 0 are left out."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     if not len(keys):
@@ -152,6 +154,8 @@ def _totals(keys: Ints, *values: npt.NDArray[Any]) -> tuple[Ints, list[Ints]]:
 
 
 def _per_conversation(conversation: Ints, chunks: Ints, length: Ints) -> dict[int, tuple[int, int]]:
-    talked = conversation >= 0
-    number, (count, lengths) = _totals(conversation[talked], chunks[talked], length[talked])
+    in_conversation = conversation >= 0
+    number, (count, lengths) = _totals(
+        conversation[in_conversation], chunks[in_conversation], length[in_conversation]
+    )
     return {n: (c, w) for n, c, w in zip(number.tolist(), count.tolist(), lengths.tolist(), strict=True)}

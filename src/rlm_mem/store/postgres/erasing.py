@@ -1,4 +1,4 @@
-"""Erasing in a database: rewriting the audit log, removing unused names, and reading every row as bytes."""
+"""Erasure support of the database: rewriting the audit log, removing unused names, and reading every row as bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rewrite_events(
     *,
     dry_run: bool,
 ) -> int:
-    """Replace the payloads for which ``rewrite`` returns an event, a page at a time; returns how many."""
+    """Replace the payloads for which ``rewrite`` returns an event, a page at a time; return how many."""
     ns, last, count = namespace_key(namespace), -1, 0
     query = "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND seq > %s ORDER BY seq LIMIT %s"
     while rows := pool.rows(query, (ns, last, _PAGE)):
@@ -62,7 +62,7 @@ def drop_unused(pool: Pool, namespace: str) -> None:
 
 
 def stored_rows(pool: Pool, namespace: str) -> Iterator[tuple[str, bytes]]:
-    """Every row of a namespace in every table: texts as they are, binary columns byte by byte."""
+    """Yield every row of a namespace in every table: texts unchanged, binary columns byte by byte."""
     ns = namespace_key(namespace)
     for table in TABLES:
         for row in pool.rows(f"SELECT * FROM rlm_mem.{table} WHERE ns = %s", (ns,)):

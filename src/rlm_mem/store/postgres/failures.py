@@ -1,4 +1,4 @@
-"""Translates errors of the database and the network into the project's own, each with its remedy."""
+"""Translates errors of the database and the network to the project's own, each with a remedy."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rlm_mem.errors import (
     StoreReadOnly,
 )
 
-#: What messages about a refused connection say that a retry cannot change, with the remedy for each. The first that
-#: fits counts; ``*`` stands for a name.
+#: Parts of messages about refused connections that a retry cannot fix, with the remedy for each. The first match
+#: counts; ``*`` is a wildcard for a name.
 PERMANENT = {
     "password authentication failed": "check user and password of the DSN (PGPASSWORD and ~/.pgpass work too)",
     "no password supplied": "give a password in the DSN, in PGPASSWORD or in ~/.pgpass",
@@ -51,7 +51,7 @@ _WITHOUT_CODE: dict[str, type[Error]] = {
 
 
 def is_worker_lost(error: BaseException) -> bool:
-    """Whether the server cannot reach a worker of its cluster; the connection to the server itself is intact."""
+    """Return whether the server cannot reach a worker of its cluster; the connection to the server itself is intact."""
     if not isinstance(error, Error) or error.diag.severity_nonlocalized != "ERROR":
         return False
     state = error.sqlstate or ""
@@ -68,21 +68,21 @@ def is_worker_lost(error: BaseException) -> bool:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone or leads to a read-only server: a new connection may lead to another server."""
+    """Return whether the connection is broken or leads to a read-only server: a new one may reach another server."""
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return True
-    if isinstance(error, errors.PipelineAborted):  # the statement before it is the one that failed
+    if isinstance(error, errors.PipelineAborted):  # an earlier statement is the one that failed
         return False
     if not isinstance(error, OperationalError | errors.IdleInTransactionSessionTimeout):
         return False
-    # Without an SQLSTATE the error is the client library's: the connection broke. 57P: the server shuts down, or is
-    # starting (57014, a cancelled statement, is no loss).
+    # Without an SQLSTATE the error is the client library's: the connection broke. 57P: the server is shutting down
+    # or starting (57014, a cancelled statement, is no loss).
     state = error.sqlstate
     return state is None or state[:2] == "08" or state[:3] == "57P" or state == "25P03"
 
 
 def refused(error: BaseException, place: str) -> StorageError | None:
-    """The error for a refused connection, or None where a retry may help."""
+    """Return the error for a refused connection, or None if a retry may help."""
     text = _first_line(error)
     lowered = text.lower()
     for sign, hint in PERMANENT.items():
@@ -92,39 +92,39 @@ def refused(error: BaseException, place: str) -> StorageError | None:
 
 
 def translated(error: Error, place: str) -> Exception:
-    """The project's own exception for an error of the database."""
+    """Return the project's own exception for an error of the database."""
     text = _first_line(error)
     if is_worker_lost(error):
         return ServerAway(
             f"a server of the cluster behind {place} is unavailable: {text}",
             hint="retry when it is back; namespaces on other servers can be used meanwhile",
         )
-    kind = _kind(error)
-    if issubclass(kind, errors.LockNotAvailable | errors.DeadlockDetected):
+    error_class = _error_class(error)
+    if issubclass(error_class, errors.LockNotAvailable | errors.DeadlockDetected):
         hint = "retry in a moment"
         if _BY_WORKER in (error.diag.context or ""):
             hint += "; after a worker died, its last commits hold locks for up to citus.recover_2pc_interval"
         return StoreLocked(f"{place}: another process holds the write lock: nothing was changed", hint=hint)
-    if issubclass(kind, errors.SerializationFailure):
+    if issubclass(error_class, errors.SerializationFailure):
         return ConflictError(f"{place}: another process wrote at the same moment: {text}", hint="retry")
-    if issubclass(kind, errors.DiskFull | errors.OutOfMemory):
+    if issubclass(error_class, errors.DiskFull | errors.OutOfMemory):
         return StoreFull(f"{place}: {text}: nothing was changed", hint="free some space and retry")
-    if issubclass(kind, errors.InsufficientPrivilege):
+    if issubclass(error_class, errors.InsufficientPrivilege):
         return StoreReadOnly(
             f"{place}: {text}", hint="GRANT the user of the DSN the rights named in docs/spec/postgresql.md"
         )
-    if issubclass(kind, errors.ReadOnlySqlTransaction):
+    if issubclass(error_class, errors.ReadOnlySqlTransaction):
         return StoreReadOnly(
             f"{place} is currently read-only: {text}",
             hint="connect to the primary: target_session_attrs=read-write",
         )
-    if issubclass(kind, errors.DataCorrupted | errors.IndexCorrupted):
+    if issubclass(error_class, errors.DataCorrupted | errors.IndexCorrupted):
         return CorruptStore(f"{place}: {text}", hint="restore the database from a backup")
-    if issubclass(kind, errors.UndefinedTable | errors.UndefinedColumn | errors.InvalidSchemaName):
+    if issubclass(error_class, errors.UndefinedTable | errors.UndefinedColumn | errors.InvalidSchemaName):
         return CorruptStore(
             f"{place}: {text}", hint="the tables of RLM-MEM were altered by hand: restore them from a backup"
         )
-    if issubclass(kind, errors.QueryCanceled):
+    if issubclass(error_class, errors.QueryCanceled):
         return StorageError(
             f"{place}: {text}", hint="raise statement_timeout of the database's user, and retry"
         )
@@ -135,17 +135,18 @@ def translated(error: Error, place: str) -> Exception:
     return StorageError(f"{place}: {text}")
 
 
-def _kind(error: Error) -> type[Error]:
-    """The class of an error; one that lost its code on the way from a worker is recognised by its message."""
+def _error_class(error: Error) -> type[Error]:
+    """Return the class of an error; one that lost its code on the way from a worker is recognised by its message."""
     if error.sqlstate == "XX000":
-        text = (error.diag.message_primary or "").lower()  # not its details, which quote what was written
+        text = (error.diag.message_primary or "").lower()  # not its details, which quote the written data
         return next((kind for sign, kind in _WITHOUT_CODE.items() if sign in text), type(error))
     return type(error)
 
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # With several hosts the last line is about the last attempt; for a failed statement the first line has the error.
+    # With several hosts the last line is about the last attempt; for a failed statement the first line has the
+    # error.
     if not lines:
         return type(error).__name__
     return lines[-1] if lines[0].lower().startswith("connection failed") and len(lines) > 1 else lines[0]

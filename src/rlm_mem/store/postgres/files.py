@@ -1,8 +1,8 @@
-"""The files of a brain as rows: a file is a sequence of parts, and an append adds one part.
+"""Brain files as rows: a file is a sequence of parts, and an append adds one part.
 
-A write inside a transaction of the thread belongs to it; otherwise each call is a transaction of its own. All writes
-hold the lock of the namespace, except those to trajectories: the threads of a recall add lines that stay when a batch
-around the recall is undone, so each line is one statement on a connection of its own.
+A write inside a transaction of the thread belongs to it; otherwise each call is a separate transaction. All writes
+lock the namespace, except those to trajectories: the threads of a recall append lines that must survive the
+rollback of a batch around the recall, so each line is one statement on a separate connection.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
 TRAJECTORIES = "trajectories"
-"""Where recalls are recorded, line by line and without the lock of the namespace."""
-_APART = f"{TRAJECTORIES}/"
-_LOT = 64  # files that are read with one statement
+"""Folder in which recalls are recorded, line by line and without the lock of the namespace."""
+_UNLOCKED = f"{TRAJECTORIES}/"
+_FILES_PER_STATEMENT = 64  # files that are read with one statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The revision of a file is the number of its last part, so that an append needs only the file's row.
@@ -55,9 +55,9 @@ _NEW = """
 _PART = "INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT %s, %s, revision, %s FROM file"
 _APPEND = f"WITH file AS ({_ADDED}) {_PART}"
 # As in a folder, lines of a trajectory are not synced; the setting applies to this statement only.
-_QUICK = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
-_APPEND_APART = f"WITH file AS ({_ADDED}), {_QUICK} {_PART}, quick"
-_CREATE_APART = f"WITH file AS ({_NEW}), {_QUICK} {_PART}, quick RETURNING part"
+_NO_SYNC = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
+_APPEND_UNLOCKED = f"WITH file AS ({_ADDED}), {_NO_SYNC} {_PART}, quick"
+_CREATE_UNLOCKED = f"WITH file AS ({_NEW}), {_NO_SYNC} {_PART}, quick RETURNING part"
 _REMOVE = """
 WITH parts AS (DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s)
 DELETE FROM rlm_mem.files WHERE ns = %s AND name = %s RETURNING 1
@@ -80,11 +80,11 @@ SELECT data, before FROM (
 _LAST = """
 SELECT part, data FROM rlm_mem.file_parts WHERE ns = %s AND name = %s AND part < %s ORDER BY part DESC LIMIT %s
 """
-_LISTED = """
+_LIST = """
 SELECT name, size, modified_at, revision FROM rlm_mem.files
 WHERE ns = %s AND name >= %s AND name < %s ORDER BY name
 """
-_FALLING = _LISTED.replace("ORDER BY name", "ORDER BY name DESC LIMIT %s")
+_LIST_DESCENDING = _LIST.replace("ORDER BY name", "ORDER BY name DESC LIMIT %s")
 _DAMAGED = """
 SELECT coalesce(files.name, parts.name), files.size, parts.size, files.revision, parts.last
 FROM (SELECT * FROM rlm_mem.files WHERE ns = %s) AS files
@@ -107,17 +107,17 @@ class Database(Protocol):
         self, namespace: str, statement: str, values: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]: ...
     def change(
-        self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False
+        self, namespace: str, statement: str, values: Sequence[object] = (), *, separately: bool = False
     ) -> list[tuple[Any, ...]]: ...
     def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]: ...
 
 
 class PostgresFiles:
-    """The files of one namespace.
+    """The brain files of one namespace.
 
     Args:
         database: the backend, whose connections and transactions are used.
-        actor, clock: who changes files, and the time, for change records.
+        actor, clock: who changes files, and the current time, for change records.
     """
 
     transactional = True
@@ -139,21 +139,21 @@ class PostgresFiles:
     # --- reading ---------------------------------------------------------------------------------------
 
     def read(self, name: str) -> bytes | None:
-        """The whole file; None where there is none."""
+        """Return the content of a file; None if it does not exist."""
         rows = self._rows(_READ, self._ns, self._ns, _checked(name))
         return b"".join(bytes(data) for (data,) in rows if data is not None) if rows else None
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Names and contents of those files that exist, `_LOT` files per statement."""
-        for start in range(0, len(names), _LOT):
-            lot = [_checked(name) for name in names[start : start + _LOT]]
+        """Yield names and contents of the files that exist, several files per statement."""
+        for start in range(0, len(names), _FILES_PER_STATEMENT):
+            lot = [_checked(name) for name in names[start : start + _FILES_PER_STATEMENT]]
             found: dict[str, list[bytes]] = {}
             for name, data in self._rows(_READ_MANY, self._ns, self._ns, lot):
                 found.setdefault(name, []).append(b"" if data is None else bytes(data))
             yield from ((name, b"".join(found[name])) for name in lot if name in found)
 
     def read_from(self, name: str, offset: int) -> bytes:
-        """The file from ``offset`` on; a negative offset counts from its end."""
+        """Return the content of a file from ``offset`` on; a negative offset counts from its end."""
         if offset < 0:
             return self._tail(_checked(name), -offset)
         rows = self._rows(_READ_FROM, self._ns, _checked(name), offset)
@@ -161,7 +161,7 @@ class PostgresFiles:
         return b"".join(bytes(data) for data, _ in rows)[skipped:]
 
     def _tail(self, name: str, wanted: int) -> bytes:
-        """The last ``wanted`` bytes, read from as few parts as needed: a journal has thousands."""
+        """Return the last ``wanted`` bytes, read from as few parts as needed: a journal has thousands."""
         found: list[bytes] = []
         before, lot = 2**31 - 1, 32
         while sum(map(len, found)) < wanted:
@@ -173,28 +173,28 @@ class PostgresFiles:
         return b"".join(reversed(found))[-wanted:]
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether the file exists."""
         return self.signature(name) is not None
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """Names of the files that are there."""
+        """Return the names of the files in a folder."""
         return list(self.signatures(folder, recursive=recursive))
 
     def everything(self, runs: Runs) -> list[str]:  # noqa: ARG002 - each row has its namespace
-        """Names of all files."""
+        """Return the names of all files."""
         return self.names("", recursive=True)
 
     def runs(self) -> Runs:
-        """Nothing: each row has its namespace."""
+        """Return nothing: each row belongs to a namespace already."""
         return {}
 
     def signature(self, name: str) -> Signature | None:
-        """Size, time and, in place of the inode, the revision."""
-        rows = self._rows(_LISTED.replace("name < %s", "name <= %s"), self._ns, _checked(name), name)
+        """Return size, time and, in place of the inode, the revision."""
+        rows = self._rows(_LIST.replace("name < %s", "name <= %s"), self._ns, _checked(name), name)
         return _signature(*rows[0][1:]) if rows else None
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
-        """Files and their signatures."""
+        """Return files and their signatures."""
         if folder:
             start = _checked(folder) + "/"
             bounds = (start, folder + chr(ord("/") + 1))
@@ -202,20 +202,22 @@ class PostgresFiles:
             start, bounds = "", ("", "\U0010ffff")
         return {
             name: _signature(*more)
-            for name, *more in self._rows(_LISTED, self._ns, *bounds)
+            for name, *more in self._rows(_LIST, self._ns, *bounds)
             if (recursive or "/" not in name[len(start) :]) and (folder or not name.startswith("index/"))
         }
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
-        """The last ``limit`` files of a folder by name (with ``before``, of those before it), last first."""
+        """Return the last ``limit`` files of a folder by name (with ``before``, of those before it), last first."""
         first, end = f"{_checked(folder)}/", folder + chr(ord("/") + 1)
-        rows = self._rows(_FALLING, self._ns, first, end if before is None else min(end, before), limit)
+        rows = self._rows(
+            _LIST_DESCENDING, self._ns, first, end if before is None else min(end, before), limit
+        )
         return {name: _signature(*more) for name, *more in rows}
 
     # --- writing ---------------------------------------------------------------------------------------
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Change files, and chunks with them, together or not at all; recorded."""
+        """Open a transaction that changes files and chunks together or not at all, and is recorded."""
         return recording(self, self._database.transaction(self.namespace))
 
     @contextmanager
@@ -234,8 +236,8 @@ class PostgresFiles:
         """Write a new file."""
         self._writable(name)
         values = (self._ns, name, len(data), self._ns, name, data)
-        if name.startswith(_APART):
-            return bool(self._database.change(self.namespace, _CREATE_APART, values, apart=True))
+        if name.startswith(_UNLOCKED):
+            return bool(self._database.change(self.namespace, _CREATE_UNLOCKED, values, separately=True))
         with self._changing(name):
             if self.exists(name):
                 return False
@@ -243,11 +245,11 @@ class PostgresFiles:
         return True
 
     def append(self, name: str, data: bytes) -> None:
-        """Add to a file."""
+        """Append to a file."""
         self._writable(name)
         values = (self._ns, name, len(data), self._ns, name, data)
-        if name.startswith(_APART):
-            self._database.change(self.namespace, _APPEND_APART, values, apart=True)
+        if name.startswith(_UNLOCKED):
+            self._database.change(self.namespace, _APPEND_UNLOCKED, values, separately=True)
             return
         with self._changing(name):
             self._change(_APPEND, *values)
@@ -256,13 +258,13 @@ class PostgresFiles:
         """Remove a file."""
         self._writable(name)
         values = (self._ns, name, self._ns, name)
-        if name.startswith(_APART):
-            return bool(self._database.change(self.namespace, _REMOVE, values, apart=True))
+        if name.startswith(_UNLOCKED):
+            return bool(self._database.change(self.namespace, _REMOVE, values, separately=True))
         with self._changing(name):
             return bool(self._change(_REMOVE, *values))
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         self._writable(old)
         self._writable(new)
         with self._changing(old), self._changing(new):
@@ -273,15 +275,15 @@ class PostgresFiles:
             self._change(_REMOVE, self._ns, old, self._ns, old)
 
     def tidy(self) -> None:
-        """There are no unfinished files in a database."""
+        """Do nothing: a database has no unfinished files."""
 
     def path(self, name: str) -> Path | None:
-        """None: files are rows."""
+        """Return None: files are rows."""
         _checked(name)
         return None
 
     def where(self, name: str) -> str:
-        """The file's name, and the server."""
+        """Return the file's name, and the server."""
         return f"{name} of {self.namespace} at {self._database.location}"
 
     # --- statements ------------------------------------------------------------------------------------
@@ -290,7 +292,7 @@ class PostgresFiles:
         parts = list(_parts(data))
         self._change(
             _PUT, self._ns, name, len(parts), len(data), self._ns, name, self._ns, name, len(parts), parts
-        )  # under the lock of the namespace: what is deleted is all there is
+        )  # under the lock of the namespace: the deleted parts are all parts
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._database.rows(self.namespace, statement, values)
@@ -307,20 +309,20 @@ class PostgresFiles:
 def damaged_files(
     rows: Callable[[str, Sequence[object]], list[tuple[Any, ...]]], namespace: str
 ) -> Iterator[tuple[str, str]]:
-    """Files (at most 100) with missing or superfluous parts: name, and what is wrong."""
+    """Yield at most 100 files with missing or superfluous parts: name, and the problem."""
     ns = namespace_key(namespace)
-    for name, size, there, _, _ in rows(_DAMAGED, (ns, ns)):
+    for name, size, actual, _, _ in rows(_DAMAGED, (ns, ns)):
         if size is None:
             yield name, "its parts are there, but no file of this name"
         else:
             yield (
                 name,
-                f"{int(there or 0):,} bytes of {int(size):,} are there, or other parts than were written last",
+                f"{int(actual or 0):,} bytes of {int(size):,} are there, or other parts than were written last",
             )
 
 
 def _checked(name: str) -> str:
-    """The name, if a file may have it; raises InputError."""
+    """Return the name if it is allowed for a file; raises InputError."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

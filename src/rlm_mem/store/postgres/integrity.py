@@ -1,4 +1,4 @@
-"""Checks of a namespace in PostgreSQL, and repairs: damaged texts, links, counts, rows that belong to no chunk."""
+"""Checks and repairs of a PostgreSQL namespace: damaged texts, links, counts, and rows that belong to no chunk."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CHUNKS = (
     " ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = %s AND t.doc = c.doc),"
     " ARRAY(SELECT l.dst_id || ' ' || l.type FROM rlm_mem.links l WHERE l.ns = %s AND l.doc = c.doc"
     " ORDER BY l.position), c.origin, c.trust, c.expires_at"
-    # Select the page first: a join of the whole namespace would be walked from its beginning for every page.
+    # Select the page first: a join of the whole namespace would be scanned from its beginning for every page.
     f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_PAGE}) c"
     " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
     " LEFT JOIN rlm_mem.conversations v ON v.ns = %s AND v.conversation = c.conversation ORDER BY c.doc"
@@ -55,10 +55,10 @@ _PAIR = (
 def check_database(
     store: ChunkStore, pool: Pool, inside: PostgresTransaction | None, progress: Progress | None = None
 ) -> list[Finding]:
-    """Check every chunk, link and count of the store's namespace, all as of one moment.
+    """Check every chunk, link and count of the store's namespace as of one moment.
 
     Args:
-        pool: connections to the database that holds the namespace.
+        pool: connections to the database that stores the namespace.
         inside: the open transaction of the calling thread, if any; its writes are checked too.
     """
     ns = namespace_key(store.namespace)
@@ -72,18 +72,18 @@ def check_database(
         findings += _cycles(rows, ns)
         findings += _totals(rows, ns)
         findings += _terms(connection, ns)
-        findings += _ownerless(rows, ns)
+        findings += _orphaned_rows(rows, ns)
         findings += _versions(rows, ns)
         findings += [
-            Finding("damaged-file", f"{name}: {what}", name)
-            for name, what in damaged_files(rows, store.namespace)
+            Finding("damaged-file", f"{name}: {problem}", name)
+            for name, problem in damaged_files(rows, store.namespace)
         ]
     return findings
 
 
 @contextlib.contextmanager
 def _snapshot(pool: Pool, inside: PostgresTransaction | None) -> Iterator[psycopg.Connection[Any]]:
-    """A connection that sees the database as of one moment, so that writes under way are not reported."""
+    """Yield a connection that sees the database as of one moment, so that writes in progress are not reported."""
     if inside is not None:
         inside.flush()
         yield inside.connection
@@ -123,13 +123,13 @@ def _chunks(store: ChunkStore, rows: Rows, ns: int, progress: Progress | None) -
 
 
 def _decoded(body: str | None) -> Chunk | None:
-    with contextlib.suppress(InvalidChunk):  # reported as a finding of its own
+    with contextlib.suppress(InvalidChunk):  # reported as a separate finding
         return None if body is None else decode_chunk(body.encode())
     return None
 
 
 def chunk_in(body: str | None, namespace: str, chunk_id: str) -> Chunk:
-    """The chunk in the text of a row; raises InvalidChunk."""
+    """Decode the chunk in the text of a row; raises InvalidChunk."""
     if body is None:
         raise InvalidChunk("its text is missing")
     chunk = decode_chunk(body.encode())
@@ -141,7 +141,7 @@ def chunk_in(body: str | None, namespace: str, chunk_id: str) -> Chunk:
 def _chunk(
     store: ChunkStore, rows: Rows, ns: int, row: tuple[Any, ...]
 ) -> Generator[Finding, None, Chunk | None]:
-    """Findings about one chunk; returns the chunk if it validates."""
+    """Yield findings about one chunk; return the chunk if it validates."""
     chunk_id, status, body = row[1], row[2], row[19]
     try:
         chunk = chunk_in(body, store.namespace, chunk_id)
@@ -158,7 +158,7 @@ def _chunk(
 
 
 def _row(chunk: Chunk, row: tuple[Any, ...], status: int) -> Iterator[Finding]:
-    """Findings where the columns, tags or links of a chunk differ from its text."""
+    """Yield findings if the columns, tags or links of a chunk differ from its text."""
     entry = entry_of(chunk)
     text = (
         entry.type, entry.at, entry.created_at, entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to,
@@ -217,9 +217,9 @@ def _terms(connection: psycopg.Connection[Any], ns: int) -> Iterator[Finding]:
         "conversations": found.conversations,
         "lengths of chunks": found.chunks,
     }
-    for what, wrong in kinds.items():
+    for kind, wrong in kinds.items():
         if wrong:
-            yield Finding("index-counts", f"{wrong} {what} differ from a recount")
+            yield Finding("index-counts", f"{wrong} {kind} differ from a recount")
     for name, kept, counted in found.figures:
         yield Finding("index-counts", f"{name} of the namespace: {kept} kept, {counted} counted")
 
@@ -265,7 +265,7 @@ def _totals(rows: Rows, ns: int) -> Iterator[Finding]:
         yield Finding("index-counts", "the next number of the namespace is one that is in use already")
 
 
-def _ownerless(rows: Rows, ns: int) -> Iterator[Finding]:
+def _orphaned_rows(rows: Rows, ns: int) -> Iterator[Finding]:
     for table in ("bodies", "tags", "links", "reads"):
         found = rows(
             f"SELECT count(*) FROM rlm_mem.{table} x WHERE x.ns = %s AND NOT EXISTS"
@@ -302,18 +302,18 @@ _OWNED = ("bodies", "tags", "links", "reads")
 
 
 def mend_rows(store: ChunkStore, transaction: PostgresTransaction, finding: Finding) -> bool:
-    """Mend a damaged text or remove rows without a chunk; False where it cannot be repaired.
+    """Repair a damaged text, or remove rows without a chunk; False if it cannot be repaired.
 
     Args:
         transaction: of the store's namespace, open in the calling thread.
     """
     if finding.code == "orphaned-row":
         return _remove_rows(store, transaction, finding)
-    return _bring_back(store, transaction, finding)
+    return _restore_version(store, transaction, finding)
 
 
-def _bring_back(store: ChunkStore, transaction: PostgresTransaction, finding: Finding) -> bool:
-    """Keep a damaged text as a file of the brain, and put the newest sound former version in its place."""
+def _restore_version(store: ChunkStore, transaction: PostgresTransaction, finding: Finding) -> bool:
+    """Save a damaged text as a brain file, and replace it by its newest valid former version."""
     chunk_id = finding.chunk_id or ""
     ns = namespace_key(store.namespace)
     row = transaction.find(store.namespace, chunk_id)
@@ -335,7 +335,7 @@ def _bring_back(store: ChunkStore, transaction: PostgresTransaction, finding: Fi
 
 
 def _remove_rows(store: ChunkStore, transaction: PostgresTransaction, finding: Finding) -> bool:
-    """Remove the rows of a table (``finding.file`` names it) that belong to no chunk."""
+    """Remove the rows of a table (named by ``finding.file``) that belong to no chunk."""
     if finding.file not in _OWNED:
         return False
     ns = namespace_key(store.namespace)

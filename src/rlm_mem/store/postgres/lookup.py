@@ -1,8 +1,7 @@
-"""The PostgreSQL backend's answers to search: lists of terms for scoring, rows for what is shown of a chunk.
+"""Candidate source of the PostgreSQL backend: term lists for scoring, rows for the displayed parts of a chunk.
 
 One `PostgresSource` serves one search, in about ten independent statements, without a transaction or session state. A
-write between two statements is seen by the later one only; a chunk that was deleted meanwhile is left out, and so is a
-document newer than the first statement.
+write between two statements is visible to the later one only; chunks deleted or added meanwhile are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained,
 from rlm_mem.store.postgres.conditions import admitted, conditions, only_shown
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
-from rlm_mem.store.postgres.term_lists import KeptReads, PostgresTermPostings, Rows, TermLists
+from rlm_mem.store.postgres.term_lists import PostgresTermPostings, ReadCache, Rows, TermLists
 from rlm_mem.store.postgres.values import shown, stored
 
 Ints = npt.NDArray[np.int64]
@@ -37,15 +36,15 @@ Bools = npt.NDArray[np.bool_]
 
 _NO_CONVERSATION = -1
 #: Maximum number of replacements followed in a chain.
-_STEPS = 5
-#: At most this many chunks that pass a filter are listed; if more pass, the best chunks are tried against it first.
-_FEW = 10_000
-#: Best chunks tried against a filter that many pass: first this multiple of the wanted number, and this many at most.
-_SPARE = 4
-_MOST_TRIED = 10_000
-#: If very many chunks have the same score, the newest of them are looked for among the newest of all chunks, provided
-#: that this multiple of the expected number of chunks to read is below the number with that score.
-_ALIKE = 4
+_MAX_REPLACEMENTS = 5
+#: At most this many chunks that pass a filter are listed; if more pass, the best chunks are tested instead.
+_MAX_LISTED = 10_000
+#: Best chunks tested against a filter that many pass: first this multiple of the limit, and at most this many.
+_CANDIDATES_FACTOR = 4
+_MAX_TRIED = 10_000
+#: If very many chunks have the same score, the newest of them are searched among the newest of all chunks, provided
+#: that the expected number of chunks to read, times this factor, is below the number with that score.
+_READ_COST = 4
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
 
@@ -78,9 +77,9 @@ WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])
 """
 
 # For each question, chunks that contain all terms of a group: the newest chunks of its rarest term, filtered by the
-# other terms' lists. Numbers are matched anywhere in the bytes of these lists, so a chunk without the term may pass;
-# its segments decide. Rows: terms (kind 0) with their number and count, chunks (1) with their question and their rank
-# in it, segments (2) once for each chunk.
+# lists of the other terms. Numbers are matched anywhere in the bytes of these lists, so a chunk without the term
+# may pass; its segments decide. Rows: terms (kind 0) with their number and count, chunks (1) with their question
+# and their rank in it, segments (2) once per chunk.
 _HOLDING = """
 WITH asked AS MATERIALIZED (
     SELECT g.q, g.n, t.text, t.term, t.df, g.size, row_number() OVER w AS place,
@@ -116,7 +115,7 @@ UNION ALL
 SELECT 2, NULL, NULL, b.segments, b.doc, 0, 0
     FROM (SELECT DISTINCT x.doc FROM chosen x) d JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = d.doc
 """
-#: How many parts of the list of a group's rarest term are read, and from how many chunks the best are chosen.
+#: How many parts of the list of a group's rarest term are read, and how many chunks the best are chosen from.
 _PARTS, _CHOSEN_OF = 4, 64
 
 _LATER = """
@@ -133,7 +132,7 @@ SELECT c.id FROM (
 """
 
 _NAMED = "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])"
-# The texts of terms as one value, which goes to the other namespace as it is: thousands need not be read one by one.
+# The texts of terms as one value, sent to the other namespace unchanged: thousands need not be read one by one.
 _TEXTS = """
 SELECT array_agg(term ORDER BY term), array_agg(text ORDER BY term)::text
 FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])
@@ -143,7 +142,7 @@ SELECT array_agg(given.place), array_agg(t.term)
 FROM unnest(%s::text[]) WITH ORDINALITY given(text, place) JOIN rlm_mem.terms t ON t.ns = %s AND t.text = given.text
 """
 
-# All words of short conversations; for long ones only the parts that contain the wanted words.
+# All words of short conversations; of long ones only the parts that contain the wanted words.
 _WORDS = f"""
 SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v LEFT JOIN LATERAL (
     (SELECT w.first, w.entries FROM {CONVERSATION_TERMS.name} w
@@ -163,41 +162,41 @@ SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v
 
 @dataclass(frozen=True, slots=True)
 class _Speakers:
-    """The speakers of a namespace by the number of their term, as of the change `modified`."""
+    """Speakers of a namespace by the number of their term, as of the change `modified`."""
 
     modified: int
     authors: dict[int, str]
 
 
 class SearchCache:
-    """The speakers of one namespace and what searches read, cached between them until something is written.
+    """Cache of one namespace's speakers and of rows that searches read, valid until the next write.
 
-    Safe to share between threads; not for use inside a transaction, which sees writes not yet counted as changes.
+    Thread-safe; not for use inside a transaction, which sees writes not yet counted as changes.
 
     Args:
-        reads: shared with other namespaces; None: nothing else is kept.
+        reads: shared with other namespaces; None: no rows are cached.
     """
 
-    def __init__(self, reads: KeptReads | None = None) -> None:
+    def __init__(self, reads: ReadCache | None = None) -> None:
         self.speakers = _Speakers(-1, {})
         self.reads = reads
 
 
 class SearchCaches:
-    """The caches of namespaces, which share the memory for what searches read."""
+    """The search caches of all namespaces, which share one memory limit for rows."""
 
     def __init__(self) -> None:
-        self._reads = KeptReads()
+        self._reads = ReadCache()
         self._caches: dict[tuple[str, str], SearchCache] = {}
 
     def of(self, database: str, namespace: str) -> SearchCache:
-        """The cache of a namespace in a database."""
+        """Return the cache of a namespace in a database."""
         return self._caches.setdefault((database, namespace), SearchCache(self._reads))
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """Figures of the namespace at the beginning of the search, and its speakers."""
+    """Figures of the namespace at the beginning of a search, and its speakers."""
 
     size: int
     segments: int
@@ -209,12 +208,12 @@ class _Head:
 
     @property
     def state(self) -> tuple[int, ...]:
-        """Differs after every write."""
+        """A value that differs after every write."""
         return self.modified, self.size, self.segments, self.length
 
 
 class PostgresSource:
-    """`CandidateSource` over the tables of one namespace (see there for what each call promises).
+    """`CandidateSource` over the tables of one namespace; the protocol documents each method.
 
     Args:
         rows: runs one statement and returns its rows.
@@ -231,26 +230,26 @@ class PostgresSource:
         self._numbers: dict[str, int] = {}
         self._figures: dict[int, tuple[int, int, int]] = {}
         self._masks: dict[Filters, Bools | None] = {}
-        self._in_force: set[int] = set()  # known not to be superseded
+        self._not_superseded: set[int] = set()  # docs known not to be superseded
 
     # -- terms and statistics --------------------------------------------------------------------------------------
 
     def term_ids(self, terms: Sequence[str]) -> Ints:
         """See `CandidateSource.term_ids`."""
-        self._learn(terms)
+        self._load_terms(terms)
         return np.fromiter((self._numbers.get(term, -1) for term in terms), np.int64, len(terms))
 
     def renumbered(self, terms: Ints, other: Self) -> Ints:
         """See `CandidateSource.renumbered`."""
-        # Not by a join: the other namespace may be on another server, and the workers of a cluster join only their own.
-        ((own, texts),) = self._rows(_TEXTS, (self._ns, terms.tolist()))
+        # Not by a join: the other namespace may be on another server, or on another worker of a cluster.
+        ((ids, texts),) = self._rows(_TEXTS, (self._ns, terms.tolist()))
         ((places, numbers),) = other._rows(_NUMBERED, (texts, other._ns))
-        found = {own[place - 1]: number for place, number in zip(places or (), numbers or (), strict=True)}
+        found = {ids[place - 1]: number for place, number in zip(places or (), numbers or (), strict=True)}
         return _ints(found.get(number, -1) for number in terms.tolist())
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
         """See `CandidateSource.term_counts`."""
-        self._learn(terms)
+        self._load_terms(terms)
         counts = {term: self._figures[self._numbers[term]][0] for term in terms if self._numbers[term] >= 0}
         return {term: df for term, df in counts.items() if df}
 
@@ -263,7 +262,7 @@ class PostgresSource:
         wanted = ids.tolist()
         names = self._head.authors
         missing = [number for number in wanted if number not in names]
-        if missing:  # by a speaker who is newer than the search
+        if missing:  # a speaker added after the search began
             found = self._rows(_NAMED, (self._ns, missing))
             names = names | {number: _author(text) for number, text in found}
         return {number: names[number] for number in wanted if number in names}
@@ -271,7 +270,7 @@ class PostgresSource:
     def statistics(self, terms: Ints) -> CorpusStatistics:
         """See `CandidateSource.statistics`."""
         head = self._head
-        self._learn_numbers(terms)
+        self._load_figures(terms)
         figures = [self._figures.get(number, (0, 0, 0)) for number in terms.tolist()]
         return CorpusStatistics(
             chunks=head.chunks,
@@ -296,24 +295,24 @@ class PostgresSource:
         asked = pairs(np.repeat(conversations, len(terms)), np.tile(np.maximum(terms, 0), len(conversations)))
         if len(lists.pair):
             place = np.minimum(np.searchsorted(lists.pair, asked), len(lists.pair) - 1)
-            held = np.where(lists.pair[place] == asked, lists.figures[place, 0], 0)
-            tf = held.reshape(tf.shape).astype(np.int64)
+            frequency = np.where(lists.pair[place] == asked, lists.figures[place, 0], 0)
+            tf = frequency.reshape(tf.shape).astype(np.int64)
         return tf, _ints(lengths.get(number, 0) for number in conversations.tolist())
 
     # -- choosing chunks -------------------------------------------------------------------------------------------
 
     def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
         """See `CandidateSource.best`."""
-        self._learn_numbers(terms)
+        self._load_figures(terms)
         lists = [self._list(number) for number in terms.tolist()]
         collection = CorpusLengths(self._lists.length, self._head.chunks, self._head.length)
         order = scorers(collection, lists, weights)
         if not order or limit < 1:
             return _NONE, np.zeros(0)
         self._lists.expect([scorer.postings for scorer in order])
-        mask = self._few(filters)
+        mask = self._small_mask(filters)
         if mask is None and filters.speaker is None:
-            found = self._tried(collection, order, limit, filters)
+            found = self._best_filtered(collection, order, limit, filters)
             if found is not None:
                 return found
             mask = self._mask(filters)
@@ -321,26 +320,26 @@ class PostgresSource:
         keep = top(scores, limit)
         return self._ordered(docs[keep], scores[keep], limit, *only_shown(filters))
 
-    def _tried(
+    def _best_filtered(
         self,
         collection: CorpusLengths,
         order: list[Scorer[PostgresTermPostings]],
         limit: int,
         filters: Filters,
     ) -> tuple[Ints, Floats] | None:
-        """The best that pass, out of more than wanted; None if too few of them pass to be sure of the best."""
+        """Return the best chunks that pass, among more candidates than needed; None if too few pass to be sure."""
         sql, values = conditions(self._ns, filters)
-        wanted = limit * _SPARE if sql else limit
+        wanted = limit * _CANDIDATES_FACTOR if sql else limit
         shown = only_shown(filters)
-        while wanted <= _MOST_TRIED:
+        while wanted <= _MAX_TRIED:
             docs, scores = best(collection, order, wanted)
             keep = top(scores, wanted)
             found = self._ordered(docs[keep], scores[keep], limit, sql + shown[0], values + shown[1])
             passing = len(found[0])
             if passing == limit or len(keep) < wanted:
                 return found
-            # 1.5 times the number that should suffice if chunks further down pass as often.
-            wanted = max(2 * wanted, len(keep) * limit * 3 // (2 * passing)) if passing else _MOST_TRIED + 1
+            # 1.5 times the number that should suffice if lower-ranked chunks pass at the same rate.
+            wanted = max(2 * wanted, len(keep) * limit * 3 // (2 * passing)) if passing else _MAX_TRIED + 1
         return None
 
     def _ordered(
@@ -351,41 +350,41 @@ class PostgresSource:
         sql: str = "",
         values: tuple[object, ...] = (),
     ) -> tuple[Ints, Floats]:
-        """The best of these documents that exist (and pass), best first and equal ones newest first."""
+        """Return the best of these documents that exist and pass, best first, ties newest first."""
         least = scores == scores.min() if len(scores) else np.zeros(0, np.bool_)
         found = None
         alike = int(np.count_nonzero(least))
-        if alike and alike * alike > _ALIKE * limit * self._head.chunks:
-            found = self._newest_of(docs[least], limit, sql, values)
+        if alike and alike * alike > _READ_COST * limit * self._head.chunks:
+            found = self._newest_passing(docs[least], limit, sql, values)
             if found is not None:
                 newest = np.fromiter((row[0] for row in found), docs.dtype, len(found))
                 chosen = ~least | contained(docs, newest)
                 docs, scores, least = docs[chosen], scores[chosen], least[chosen]
-                found += self._those(docs[~least], sql, values)
+                found += self._rows_of(docs[~least], sql, values)
         if found is None:
-            found = self._those(docs, sql, values)
+            found = self._rows_of(docs, sql, values)
         at: dict[int, float] = {doc: when for doc, when, _ in found}
-        self._in_force.update(doc for doc, _, superseded in found if not superseded)
-        there = np.fromiter((doc in at for doc in docs.tolist()), np.bool_, len(docs))
-        left, scores = docs[there].astype(np.int64), scores[there]
-        when = np.fromiter((at[doc] for doc in left.tolist()), np.float64, len(left))
-        order = np.lexsort((-left, -when, -scores))[:limit]
-        return left[order], scores[order].astype(np.float64)
+        self._not_superseded.update(doc for doc, _, superseded in found if not superseded)
+        exists = np.fromiter((doc in at for doc in docs.tolist()), np.bool_, len(docs))
+        existing, scores = docs[exists].astype(np.int64), scores[exists]
+        when = np.fromiter((at[doc] for doc in existing.tolist()), np.float64, len(existing))
+        order = np.lexsort((-existing, -when, -scores))[:limit]
+        return existing[order], scores[order].astype(np.float64)
 
-    def _those(
+    def _rows_of(
         self, docs: npt.NDArray[np.int32], sql: str, values: tuple[object, ...]
     ) -> list[tuple[int, float, bool]]:
-        """The documents that exist and pass, each with its time and whether it is superseded."""
+        """Return the documents that exist and pass, each with its time and whether it is superseded."""
         return self._rows(
             "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
             f" WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[]){sql}",
             (self._ns, docs.tolist(), *values),
         )
 
-    def _newest_of(
+    def _newest_passing(
         self, docs: npt.NDArray[np.int32], limit: int, sql: str, values: tuple[object, ...]
     ) -> list[tuple[int, float, bool]] | None:
-        """The newest of many documents that pass; None if too few of them are among the newest chunks."""
+        """Return the newest of many documents that pass; None if too few of them are among the newest chunks."""
         rows = self._rows(
             "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
             f" WHERE c.ns = %s AND c.status = 0{sql} ORDER BY c.at DESC, c.doc DESC LIMIT %s",
@@ -407,7 +406,7 @@ class PostgresSource:
         words = {term for groups, (_, weights) in zip(sets, questions, strict=True) if groups
                  for term in (*weights, *(term for group in groups for term in group))}  # fmt: skip
         numbered = [(q, group) for q, groups in enumerate(sets) for group in groups]
-        # Group 0 contains all words: their numbers are wanted, not their chunks.
+        # Group 0 contains all words: only their numbers are needed, not their chunks.
         asked = [(q, n, stored(term), len(group))
                  for n, (q, group) in enumerate([(0, frozenset(words)), *numbered])
                  for term in sorted(group) if not has_surrogate(term)]  # fmt: skip
@@ -435,11 +434,11 @@ class PostgresSource:
             for _, doc, chunk_id, digest in sorted(found):
                 terms = terms_of.get(doc, frozenset())
                 if any(group <= terms for group in wanted):
-                    held = frozenset(term for term in parts if numbers[term] in terms)
-                    score = sum(parts[term] for term in sorted(held))
-                    scored.append((score, Held(chunk_id, digest, held)))
+                    matched = frozenset(term for term in parts if numbers[term] in terms)
+                    score = sum(parts[term] for term in sorted(matched))
+                    scored.append((score, Held(chunk_id, digest, matched)))
             scored.sort(key=lambda one: -one[0])  # stable: equal scores stay newest first
-            answers.append([held for _, held in scored[:limit]])
+            answers.append([matched for _, matched in scored[:limit]])
         return answers
 
     def later_with(
@@ -462,11 +461,11 @@ class PostgresSource:
 
     def successors(self, docs: Ints) -> Ints:
         """See `CandidateSource.successors`."""
-        open_ = [doc for doc in docs.tolist() if doc not in self._in_force]
+        open_ = [doc for doc in docs.tolist() if doc not in self._not_superseded]
         if not open_:
             return _NONE
         ns = self._ns
-        return _ints(row[0] for row in self._rows(_SUCCESSORS, (ns, open_, ns, _STEPS, ns)))
+        return _ints(row[0] for row in self._rows(_SUCCESSORS, (ns, open_, ns, _MAX_REPLACEMENTS, ns)))
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
         """See `CandidateSource.accepts`."""
@@ -480,7 +479,7 @@ class PostgresSource:
         )
         passing = {row[0] for row in found}
         if filters.speaker is not None:
-            passing &= set(self._spoken(filters.speaker).tolist())
+            passing &= set(self._docs_of_speaker(filters.speaker).tolist())
         return np.fromiter((doc in passing for doc in docs.tolist()), np.bool_, len(docs))
 
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
@@ -506,21 +505,21 @@ class PostgresSource:
     @property
     def _head(self) -> _Head:
         if self._known_head is None:
-            known = self._cache.speakers
+            cached = self._cache.speakers
             self._known_head = _Head(0, 0, 0, 0, 0, {}, -1)
             ns = self._ns
-            values = (ns, known.modified, ns, known.modified, ns, ns)
+            values = (ns, cached.modified, ns, cached.modified, ns, ns)
             for size, segments, length, conversations, chunks, modified, names, numbers in self._rows(
                 _HEAD, values
             ):
                 if names is not None:
                     authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
-                    self._cache.speakers = known = _Speakers(modified, authors)
+                    self._cache.speakers = cached = _Speakers(modified, authors)
                 self._known_head = _Head(
-                    size, segments, length, conversations, chunks, known.authors, modified
+                    size, segments, length, conversations, chunks, cached.authors, modified
                 )
             if self._cache.reads is not None:
-                self._rows = self._cache.reads.through(self._rows, self._cache, self._known_head.state)
+                self._rows = self._cache.reads.cached_rows(self._rows, self._cache, self._known_head.state)
         return self._known_head
 
     @property
@@ -534,8 +533,8 @@ class PostgresSource:
     def _list(self, term: int) -> PostgresTermPostings:
         return self._lists.of(term, self._figures.get(term, (0, 0, 0))[0])
 
-    def _learn(self, terms: Iterable[str]) -> None:
-        """Load number and figures of these terms."""
+    def _load_terms(self, terms: Iterable[str]) -> None:
+        """Load numbers and figures of these terms."""
         missing = list(dict.fromkeys(term for term in terms if term not in self._numbers))
         if not missing:
             return
@@ -545,41 +544,41 @@ class PostgresSource:
             self._numbers[shown(text)] = number
             self._figures[number] = figures[0], figures[1], figures[2]
 
-    def _learn_numbers(self, terms: Ints) -> None:
+    def _load_figures(self, terms: Ints) -> None:
         """Load the figures of terms given by number."""
         missing = [number for number in terms.tolist() if number >= 0 and number not in self._figures]
         if missing:
             for _, number, *figures in self._rows(f"{_FIGURES} term = ANY(%s::int4[])", (self._ns, missing)):
                 self._figures[number] = figures[0], figures[1], figures[2]
 
-    def _spoken(self, speaker: str) -> Ints:
-        """The chunks with words of a speaker of this name; case is ignored."""
+    def _docs_of_speaker(self, speaker: str) -> Ints:
+        """Return the chunks with words of a speaker of this name, ignoring case."""
         wanted = speaker.strip().casefold()
         numbers = [n for n, name in self._head.authors.items() if name.casefold() == wanted]
-        self._learn_numbers(_ints(numbers))
-        spoken = _NONE
+        self._load_figures(_ints(numbers))
+        docs = _NONE
         for number in numbers:
-            spoken = union(spoken, self._list(number).whole()[0].astype(np.int64))
-        return spoken
+            docs = union(docs, self._list(number).whole()[0].astype(np.int64))
+        return docs
 
-    def _few(self, filters: Filters) -> Bools | None:
-        """Mask over the documents that pass; without a speaker None if nothing restricts or very many (may) pass."""
+    def _small_mask(self, filters: Filters) -> Bools | None:
+        """Return the mask of documents that pass; without a speaker, None if unrestricted or if very many may pass."""
         if filters not in self._masks:
-            sql, values = conditions(self._ns, filters)  # what is not shown is left out later
+            sql, values = conditions(self._ns, filters)  # hidden chunks are left out later
             mask = None
             if sql and (filters.speaker is not None or _is_indexed(filters)):
-                docs = self._docs(sql, values, _FEW + 1)
-                mask = None if len(docs) > _FEW else self._masked(docs)
+                docs = self._docs(sql, values, _MAX_LISTED + 1)
+                mask = None if len(docs) > _MAX_LISTED else self._masked(docs)
             if filters.speaker is not None:
                 if sql and mask is None:
                     mask = self._masked(self._docs(sql, values, None))
-                spoken = self._masked(self._spoken(filters.speaker))
-                mask = spoken if mask is None else mask & spoken
+                by_speaker = self._masked(self._docs_of_speaker(filters.speaker))
+                mask = by_speaker if mask is None else mask & by_speaker
             self._masks[filters] = mask
         return self._masks[filters]
 
     def _mask(self, filters: Filters) -> Bools:
-        """Mask over the documents that pass, however many."""
+        """Return the mask of the documents that pass, however many."""
         mask = self._masked(self._docs(*admitted(self._ns, filters), None))
         self._masks[filters] = mask
         return mask
@@ -590,7 +589,7 @@ class PostgresSource:
         return mask
 
     def _docs(self, sql: str, values: tuple[object, ...], limit: int | None) -> Ints:
-        """Documents of active chunks that meet a condition, in no order."""
+        """Return documents of active chunks that meet a condition, unordered."""
         found = self._rows(
             "SELECT array_send(array_agg(d.doc)) FROM (SELECT c.doc FROM rlm_mem.chunks c"
             f" WHERE c.ns = %s AND c.status = 0{sql} LIMIT %s) d",
@@ -599,14 +598,14 @@ class PostgresSource:
         return _of_array(found[0][0])
 
     def _listed(self, sql: str, values: tuple[object, ...], filters: Filters, order: str, limit: int) -> Ints:
-        more, given = admitted(self._ns, filters)
+        more, more_values = admitted(self._ns, filters)
         if filters.speaker is not None:
             more += " AND c.doc = ANY(%s::int4[])"
-            given = (*given, self._spoken(filters.speaker).tolist())
+            more_values = (*more_values, self._docs_of_speaker(filters.speaker).tolist())
         found = self._rows(
             f"SELECT c.doc FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0{sql}{more}"
             f" ORDER BY {order} LIMIT %s",
-            (self._ns, *values, *given, limit),
+            (self._ns, *values, *more_values, limit),
         )
         return _ints(row[0] for row in found)
 
@@ -616,9 +615,9 @@ def _ints(values: Iterable[Any]) -> Ints:
 
 
 def _is_indexed(filters: Filters) -> bool:
-    """Whether an index can list what passes."""
-    named = filters.tags_all, filters.tags_any, filters.conversation_id, filters.start, filters.end
-    return any(value not in ((), None) for value in named)
+    """Return whether an index can list the chunks that pass."""
+    restrictions = filters.tags_all, filters.tags_any, filters.conversation_id, filters.start, filters.end
+    return any(value not in ((), None) for value in restrictions)
 
 
 def _author(text: str) -> str:
@@ -626,14 +625,14 @@ def _author(text: str) -> str:
 
 
 def _of_array(sent: bytes | None) -> Ints:
-    """The numbers of an `int4[]` in PostgreSQL's binary form: a header of five words, then each length and number."""
+    """Decode an `int4[]` in PostgreSQL's binary form: a header of five words, then each length and number."""
     if sent is None:
         return _NONE
     return np.frombuffer(sent, ">i4")[6::2].astype(np.int64)
 
 
 def _asked_terms(bodies: Mapping[int, bytes], numbers: Sequence[int]) -> dict[int, Set[int]]:
-    """Which of these terms each chunk holds, given the segments of the chunks."""
+    """Return which of these terms each chunk contains, given the segments of the chunks."""
     if not bodies:
         return {}
     decoded = decode_many(list(bodies.values()))

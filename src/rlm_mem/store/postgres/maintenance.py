@@ -1,4 +1,4 @@
-"""Maintenance of a database: VACUUM and ANALYZE of its tables, and rebuilding what is derived from the chunks."""
+"""Maintenance of a database: VACUUM and ANALYZE of its tables, and rebuilding the derived rows."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _GROWING = ", ".join(
     )
 )  # fmt: skip
 
-#: Size of the sample of a refresh, as a statistics target: a tenth of PostgreSQL's default.
-_ROUGH = 10
+#: Sample size of a statistics refresh, as a statistics target: a tenth of PostgreSQL's default.
+_SAMPLE_TARGET = 10
 
 _SIZES = (
     "SELECT c.relname, {size} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace{more}"
     " WHERE n.nspname = 'rlm_mem' AND c.relkind IN ('r', 'p') ORDER BY 2 DESC, 1"
 )
-_HERE = _SIZES.format(size="pg_total_relation_size(c.oid)", more="")
-#: On a cluster: the coordinator's tables are empty, the rows are on the workers.
-_SPREAD = _SIZES.format(
+_LOCAL_SIZES = _SIZES.format(size="pg_total_relation_size(c.oid)", more="")
+#: On a cluster the coordinator's tables are empty: the rows are on the workers.
+_CLUSTER_SIZES = _SIZES.format(
     size="CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(c.oid)"
     " ELSE citus_total_relation_size(c.oid::regclass) END",
     more=" LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid",
@@ -58,9 +58,9 @@ def vacuum_tables(pool: Pool, progress: Progress | None = None) -> Vacuumed:
         The size in bytes of each table with its indexes, before and after.
 
     Raises:
-        StorageError: the server refuses or is gone. The server skips tables of another owner, with a notice.
+        StorageError: the server refuses or is unreachable. It skips tables of another owner, with a notice.
     """
-    sizes = _SPREAD if pool.distributed else _HERE
+    sizes = _CLUSTER_SIZES if pool.distributed else _LOCAL_SIZES
     before = {name: int(size) for name, size in pool.rows(sizes)}
     for done, name in enumerate(before, 1):
         connection = pool.take()
@@ -77,18 +77,17 @@ def vacuum_tables(pool: Pool, progress: Progress | None = None) -> Vacuumed:
 
 
 def refresh_statistics(pool: Pool) -> None:
-    """Refresh the planner's statistics from a small sample, which is enough to find its way until autovacuum takes a
-    larger one.
+    """Refresh the planner's statistics from a small sample, sufficient until autovacuum takes a larger one.
 
     The writes are committed already, so a failure here is only logged.
     """
-    # Without it the workers of a cluster, which hold the rows, take a sample of the usual size.
-    everywhere = [(SET_ON_WORKERS, ())] if pool.distributed else []
+    # Without it the workers of a cluster, which store the rows, take a sample of the usual size.
+    on_workers = [(SET_ON_WORKERS, ())] if pool.distributed else []
     try:
         pool.change(
             [
-                *everywhere,
-                (f"SET LOCAL default_statistics_target = {_ROUGH}", ()),
+                *on_workers,
+                (f"SET LOCAL default_statistics_target = {_SAMPLE_TARGET}", ()),
                 (f"ANALYZE (SKIP_LOCKED) {_GROWING}", ()),
             ]
         )
@@ -105,9 +104,9 @@ def rebuild(
     analysis: str,
     progress: Progress | None,
 ) -> SyncReport:
-    """Rebuild under the lock; readers see the old state until the commit.
+    """Rebuild the derived rows under the lock; readers see the old state until the commit.
 
-    A chunk that does not validate stays as it is, without terms, and is named in the report.
+    A chunk that does not validate is left unchanged, without terms, and named in the report.
     """
     ns = namespace_key(namespace)
     for table in DERIVED:
@@ -145,7 +144,8 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
     while True:
         rows = transaction.rows(
             "SELECT c.doc, c.status, c.id, b.body, c.conversation, c.type, c.tokens, c.size"
-            # Select the lot first: a join of the whole namespace would be walked from its beginning for every lot.
+            # Select the batch first: a join of the whole namespace would be scanned from its beginning for every
+            # batch.
             f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_LOT}) c"
             " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc ORDER BY c.doc",
             (ns, last, ns),

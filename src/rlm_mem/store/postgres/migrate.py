@@ -1,4 +1,4 @@
-"""Makes or migrates the tables of a database; refuses a server that is too old and a schema that is too new."""
+"""Creates or migrates the tables of a database; refuses a server that is too old and a schema that is too new."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.pool import Pool
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, SET_ON_WORKERS, TABLES
 
-#: The oldest major version of the server.
+#: The oldest supported major version of the server.
 OLDEST_SERVER = 15
 
 #: How long to wait for a worker of the cluster (seconds): a restart takes less.
@@ -25,9 +25,10 @@ _SPREAD = (
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'rlm_mem'"
 )
 _VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
-_ATTEMPTS = 20  # when other programs make the same tables at the same moment
-# The errors of PostgreSQL then, depending on how far the other program is. A table also makes a type of its name.
-_MADE_ALREADY = (
+_ATTEMPTS = 20  # when other programs create the same tables at the same moment
+# The errors of PostgreSQL in that case, depending on the other program's progress. A table also creates a type of
+# its name.
+_CREATED_CONCURRENTLY = (
     errors.UniqueViolation,
     errors.DuplicateTable,
     errors.DuplicateSchema,
@@ -36,28 +37,28 @@ _MADE_ALREADY = (
 
 
 def opened(dsn: str, config: Config, *, read_only: bool = False) -> Pool:
-    """Connections to a database, whose tables are made or migrated if needed.
+    """Return connections to a database, whose tables are created or migrated if needed.
 
     Raises:
-        StorageError: there is no server, or this program cannot use the server or its schema.
+        StorageError: no server answers, or this program cannot use the server or its schema.
     """
     wait = config.store.lock_wait_seconds
     pool = Pool(dsn, config.postgres, worker_seconds=min(_WORKER_SECONDS, wait / 2))
 
-    def look(connection: psycopg.Connection[Any]) -> bool:
+    def prepare(connection: psycopg.Connection[Any]) -> bool:
         _prepare(connection, pool.shown, read_only=read_only, wait_seconds=wait)
         return _is_distributed(connection)
 
-    pool.distributed = pool.persist(look)
+    pool.distributed = pool.persist(prepare)
     return pool
 
 
 def _prepare(
     connection: psycopg.Connection[Any], place: str, *, read_only: bool, wait_seconds: float
 ) -> None:
-    """Check the server, and make or migrate the tables under a lock that two programs cannot hold at once.
+    """Check the server, and create or migrate the tables under a lock that only one program can hold.
 
-    In a database with the extension Citus the tables are distributed as they are made.
+    In a database with the extension Citus the tables are distributed when they are created.
 
     Raises:
         StorageError: the server or the schema cannot be used by this program.
@@ -76,8 +77,8 @@ def _prepare(
         try:
             _migrate(connection, place, wait_seconds)
             return
-        except _MADE_ALREADY:
-            # Another program is making the same tables: they will be there in a moment.
+        except _CREATED_CONCURRENTLY:
+            # Another program is creating the same tables: they will exist in a moment.
             connection.execute("ROLLBACK")
             time.sleep(0.05 * (attempt + 1))
         except psycopg.Error as error:
@@ -103,7 +104,7 @@ def _check_server(connection: psycopg.Connection[Any], place: str) -> None:
 
 
 def _version(connection: psycopg.Connection[Any]) -> int | None:
-    """The schema's version; None where there is no schema."""
+    """Return the schema's version; None if there is no schema."""
     try:
         found = connection.execute(_VERSION).fetchone()
     except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -121,7 +122,8 @@ def _check_version(version: int, place: str) -> None:
 
 def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: float) -> None:
     if connection.execute("SELECT to_regnamespace('rlm_mem')").fetchone() == (None,):
-        # In a transaction of its own: on a cluster, tables are made on other connections, which must see the schema.
+        # In a separate transaction: on a cluster, tables are created on other connections, which must see the
+        # schema.
         connection.execute("CREATE SCHEMA rlm_mem")
     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     wait = f"SET LOCAL lock_timeout = {max(1, round(wait_seconds * 1000))}"
@@ -155,12 +157,12 @@ def _has_citus(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _is_distributed(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the tables are spread over a cluster; having the extension is not enough."""
+    """Return whether the tables are spread over a cluster; having the extension is not enough."""
     return _has_citus(connection) and bool(connection.execute(_SPREAD).fetchall())
 
 
 def _distribute(connection: psycopg.Connection[Any]) -> None:
-    """Spread the tables that are not spread yet over the cluster, by namespace."""
+    """Distribute tables that are not distributed yet over the cluster, by namespace."""
     spread = {name for (name,) in connection.execute(_SPREAD).fetchall()}
     for name in TABLES:
         if name not in spread:

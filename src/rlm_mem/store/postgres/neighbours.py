@@ -1,4 +1,4 @@
-"""Neighbours of chunks in conversation order, from a window of rows around each."""
+"""Neighbours of chunks in conversation order, read as a window of rows around each chunk."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rlm_mem.store.postgres.term_lists import Rows
 
 Ints = npt.NDArray[np.int64]
 
-#: Places left between chunks when the rows between them are unknown: more than any walk covers.
-_HOLE = MOST + OPENING + 2
+#: Positions left between chunks when the rows between them are unknown: more than any search for neighbours spans.
+_GAP = MOST + OPENING + 2
 _NONE = np.zeros(0, np.int64)
 
-# A window of rows on each side of every chunk, in the order (at, doc). The inner LIMITs make the planner walk along the
+# A window of rows on each side of every chunk, in the order (at, doc). The inner LIMITs make the planner scan the
 # index from each chunk.
 _WINDOWS = """
 SELECT a.doc, a.conversation, a.before, n.doc, n.at, n.segment_count FROM (
@@ -44,18 +44,18 @@ def around(
     asked = union(docs, alone)
     # Windows are wide enough for chunks of usual size; where small chunks are adjacent, wider windows are read.
     steps = min(MOST, 2 + int(2 * reach / max(usual_size, 1.0)))
-    hood, enough = _walked(rows, ns, asked, docs, near, reach, steps)
+    hood, enough = _read_windows(rows, ns, asked, docs, near, reach, steps)
     if not enough and steps < MOST:
-        hood, _ = _walked(rows, ns, asked, docs, near, reach, MOST)
+        hood, _ = _read_windows(rows, ns, asked, docs, near, reach, MOST)
     return hood
 
 
-def _walked(
+def _read_windows(
     rows: Rows, ns: int, asked: Ints, docs: Ints, near: int, reach: int, steps: int
 ) -> tuple[Neighbourhood, bool]:
     walks = contained(asked, docs)
-    # One row more on each side than is walked shows which chunks are adjacent; `OPENING` rows more before each chunk
-    # show whether its conversation begins there.
+    # One row more on each side than is needed shows which chunks are adjacent; `OPENING` rows more before each
+    # chunk show whether its conversation begins there.
     before = np.where(walks, steps, 0) + OPENING + 1
     after = np.where(walks, steps, 0) + 1
     found = (
@@ -63,26 +63,28 @@ def _walked(
     )
     if not found:
         return Neighbourhood(_NONE, _NONE, np.zeros(0, np.bool_), _NONE), True
-    line = _Line(found)
+    line = _WindowLayout(found)
     return walked(line, np.flatnonzero(contained(line.asked, docs)), near, reach, steps)
 
 
-class _Line:
-    """The rows of all windows (at least one) on one line (`selection.ConversationLine`); slots are documents."""
+class _WindowLayout:
+    """The rows of all windows (at least one) in one layout (`selection.ConversationLine`); slots are documents."""
 
     def __init__(self, rows: list[tuple[int, int | None, int, int, float, int]]) -> None:
         count = len(rows)
         anchors, groups, windows, docs, moments, sizes = zip(*rows, strict=True)
         asked, doc, size = np.array(anchors, np.int64), np.array(docs, np.int64), np.array(sizes, np.int64)
         at = np.array(moments, np.float64)
-        # A chunk without a conversation has one of its own: a number below zero.
+        # A chunk without a conversation gets one of its own, with a negative number.
         group = np.array([-a if g is None else g for g, a in zip(groups, anchors, strict=True)], np.int64)
         limit = np.array(windows, np.int64)
 
         order = np.lexsort((doc, at, group))
         new = np.ones(count, np.bool_)
         new[1:] = doc[order][1:] != doc[order][:-1]
-        row_of = np.empty(count, np.int64)  # for each row of the windows, its chunk on the line
+        row_of = np.empty(
+            count, np.int64
+        )  # for each row of the windows, the position of its chunk in the layout
         row_of[order] = np.cumsum(new) - 1
         chosen = order[new]
         self._doc, self._size, group = doc[chosen], size[chosen], group[chosen]
@@ -93,29 +95,29 @@ class _Line:
         highest = np.full(len(self.asked), -1, np.int64)
         np.minimum.at(lowest, number, row_of)
         np.maximum.at(highest, number, row_of)
-        own = np.zeros(len(self.asked), np.int64)
-        mine = asked == doc
-        own[number[mine]] = row_of[mine]
+        asked_rows = np.zeros(len(self.asked), np.int64)
+        is_asked = asked == doc
+        asked_rows[number[is_asked]] = row_of[is_asked]
 
         # Within one window chunks are adjacent; between windows there may be other chunks.
         steps = np.zeros(len(chosen) + 1, np.int64)
         np.add.at(steps, lowest, 1)
         np.add.at(steps, highest, -1)
-        beside = np.cumsum(steps)[: len(chosen)] > 0
-        self._place = np.concatenate([[0], np.cumsum(np.where(beside[:-1], 1, _HOLE))])
+        is_adjacent = np.cumsum(steps)[: len(chosen)] > 0
+        self._place = np.concatenate([[0], np.cumsum(np.where(is_adjacent[:-1], 1, _GAP))])
 
         limits = np.zeros(len(self.asked), np.int64)
         limits[number] = limit
         opens = (
-            own - lowest < limits
-        )  # fewer rows before the chunk than asked for: its conversation begins in this window
-        self.place = self._place[own]
-        self.first, self.last = self._edges(group, own, opens)
+            asked_rows - lowest < limits
+        )  # fewer rows before the chunk than requested: its conversation begins in this window
+        self.place = self._place[asked_rows]
+        self.first, self.last = self._edges(group, asked_rows, opens)
 
-    def _edges(self, group: Ints, own: Ints, opens: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-        """Where the conversation of each asked chunk begins and ends, as far as that is known."""
+    def _edges(self, group: Ints, asked_rows: Ints, opens: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """Return where the conversation of each requested chunk begins and ends, as far as that is known."""
         start = changed_at(group)
-        stretch = np.searchsorted(start, own, side="right") - 1
+        stretch = np.searchsorted(start, asked_rows, side="right") - 1
         begins = np.zeros(len(start), np.bool_)
         begins[stretch[opens]] = True
         # A beginning that is not among the rows is placed far enough before them.
@@ -126,11 +128,11 @@ class _Line:
         return edges
 
     def slots(self, place: Ints) -> Ints:
-        """The documents at these places."""
+        """Return the documents at these positions."""
         return self._doc[self._at(place)]
 
     def segment_count(self, place: Ints) -> Ints:
-        """Segments of the chunks at these places."""
+        """Return the number of segments of the chunks at these positions."""
         return self._size[self._at(place)]
 
     def _at(self, place: Ints) -> Ints:

@@ -1,10 +1,11 @@
 """Sorted lists in rows of bounded size: the chunks of a term, and the words of a conversation.
 
-A list belongs to an *owner* (a term, a conversation) and holds entries sorted by their *key* (a chunk, a term). It is
-cut into parts of at most `PART` entries; a part is one row `(ns, owner, first, entries)` that holds the keys from
-`first` up to the `first` of the next part. So a write rewrites a few hundred bytes per list, and a whole list is read
-from few rows that lie side by side in the index: one row per entry takes five times the space and a hundred times as
-long to read (measured: docs/many-machines.md). An entry is three little-endian 32-bit words: its key and two figures.
+A list belongs to an *owner* (a term, a conversation) and consists of entries sorted by their *key* (a chunk, a
+term). It is split into parts of at most `PART` entries; a part is one row `(ns, owner, first, entries)` with the
+keys from `first` up to the `first` of the next part. So a write rewrites a few hundred bytes per list, and a whole
+list is read from few rows that are adjacent in the index: one row per entry takes five times the space and a
+hundred times as long to read (measured: docs/many-machines.md). An entry is three little-endian 32-bit words: its
+key and two figures.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ _LOW = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class PartTable:
-    """A table of parts.
+    """A table of list parts.
 
     Attributes:
         name: the table.
         owner: the column of the list that a part belongs to.
-        appended: whether keys mostly come in rising order, so that a full part should stay full when it is cut.
+        appended: whether keys mostly arrive in ascending order, so that a full part should stay full when it is
+            split.
     """
 
     name: str
@@ -43,7 +45,7 @@ class PartTable:
 
     @property
     def holding(self) -> str:
-        """SQL for the parts that hold, or would hold, some keys; values: ns, owners, keys, ns (arrays of equal length).
+        """SQL for the parts whose range includes some keys; values: ns, owners, keys, ns (arrays of equal length).
 
         The inner LIMIT makes the planner look up each part by the primary key.
         """
@@ -91,7 +93,7 @@ CONVERSATION_TERMS = PartTable("rlm_mem.conversation_terms", "conversation", app
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Parts of lists, sorted by owner and first key, and their entries one after the other.
+    """Parts of lists, sorted by owner and first key, and their concatenated entries.
 
     Attributes:
         owner, first, count: per part its owner, its first key and its number of entries.
@@ -111,19 +113,19 @@ class Lists:
         return pairs(self.owner, self.first)
 
     def words(self) -> npt.NDArray[np.uint32]:
-        """The entries as they are stored."""
+        """Return the entries in their stored form."""
         words = np.empty((len(self.pair), _WORDS), "<u4")
         words[:, 0], words[:, 1:] = self.pair & _LOW, self.figures
         return words.reshape(-1)
 
 
 def pairs(owner: npt.NDArray[Any], key: npt.NDArray[Any]) -> Ints:
-    """One sortable number for each pair of owner and key."""
+    """Combine each owner and key to one sortable number."""
     return (owner.astype(np.int64) << 32) | key.astype(np.int64)
 
 
 def lists_of(rows: Sequence[tuple[int, int, bytes]]) -> Lists:
-    """Decode rows of parts, in any order (`CorruptStore` if one is damaged)."""
+    """Decode rows of parts, in any order; raises `CorruptStore` if one is damaged."""
     owner = np.fromiter((row[0] for row in rows), np.int64, len(rows))
     first = np.fromiter((row[1] for row in rows), np.int64, len(rows))
     order = np.argsort(pairs(owner, first), kind="stable")
@@ -140,7 +142,7 @@ def lists_of(rows: Sequence[tuple[int, int, bytes]]) -> Lists:
 
 
 def joined(pieces: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32]]:
-    """Sorted keys and their figures, from one list's entries in any order (`CorruptStore` if they are damaged)."""
+    """Decode one list's entries, in any order, to sorted keys and figures; raises `CorruptStore` on damage."""
     blob = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if len(blob) % (4 * _WORDS):
         raise _damaged()
@@ -157,11 +159,11 @@ def joined(pieces: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[
 def regrouped(
     table: PartTable, former: Lists, pair: Ints, figures: npt.NDArray[np.uint32]
 ) -> tuple[Lists, Ints, Ints]:
-    """Cut changed lists into new parts: the parts to write, and owners and firsts of those to remove.
+    """Split changed lists into new parts: the parts to write, and owners and firsts of those to remove.
 
     Args:
-        table: its `appended` decides where full parts are cut.
-        former: the parts that hold, or would hold, every changed key.
+        table: its `appended` decides where full parts are split.
+        former: the parts whose range includes a changed key.
         pair, figures: all entries of these parts after the change, sorted.
     """
     codes = former.code
@@ -169,7 +171,7 @@ def regrouped(
     inside = (
         (place >= 0) & (former.owner[place] == pair >> 32) if len(codes) else np.zeros(len(pair), np.bool_)
     )
-    # A list's lowest part begins with 0, so that every key has a part.
+    # The lowest part of a list begins with 0, so that every key has a part.
     code = (pair >> 32) << 32
     code[inside] = codes[place[inside]]
     start = changed_at(code)
@@ -186,8 +188,8 @@ def regrouped(
     written = Lists(pair[cut] >> 32, first, count, pair, figures)
     kept = np.zeros(len(codes), np.bool_)
     if len(codes) and len(start):
-        there = np.minimum(np.searchsorted(code[start], codes), len(start) - 1)
-        kept = code[start][there] == codes
+        position = np.minimum(np.searchsorted(code[start], codes), len(start) - 1)
+        kept = code[start][position] == codes
     return written, former.owner[~kept], former.first[~kept]
 
 

@@ -1,7 +1,8 @@
-"""Connections to one PostgreSQL server: opened when needed, lent to one thread at a time, reopened when lost.
+"""Connection pool for one PostgreSQL database: opens connections on demand and reconnects after a loss.
 
-This is not psycopg_pool: it opens connections in the calling thread, so that a wrong password is an error at once and
-an absent server is retried every second; it has no threads of its own, and a forked process starts without connections.
+This is not psycopg_pool: it opens connections in the calling thread, so that a wrong password is an error at once
+and an absent server is retried every second; it has no threads of its own, and a forked process starts without
+connections.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rlm_mem.store.postgres.values import ListDumper
 _T = TypeVar("_T")
 
 #: How long an idle connection is kept (seconds): servers, poolers and firewalls drop them without notice.
-_IDLE = 240.0
+_MAX_IDLE_SECONDS = 240.0
 #: How long the first connection may be refused before giving up (seconds): there may be no server at all.
 _FIRST_CONNECT_TIMEOUT = 2.0
 #: A statement is prepared on a connection after this many uses.
@@ -35,7 +36,7 @@ _USES_BEFORE_PREPARED = 5
 
 
 class Pool:
-    """Connections to one database, in autocommit mode.
+    """Connections to one database, in autocommit mode; each is used by one thread at a time.
 
     Args:
         dsn: ``postgresql://…`` with any of libpq's options, several hosts included.
@@ -70,10 +71,14 @@ class Pool:
     # --- lending ---------------------------------------------------------------------------------------
 
     def take(self, until: float | None = None) -> psycopg.Connection[Any]:
-        """Lend a connection until ``give_back``; ``until`` (monotonic seconds): when to give up on an absent server.
+        """Acquire a connection, to be released with ``give_back``.
+
+        Args:
+            until: when to give up on an absent server, in monotonic seconds.
 
         Raises:
-            StoreClosed, StoreLocked (all connections are in use), StorageError (no server, or a refused connection).
+            StoreClosed, StoreLocked (all connections are in use), StorageError (no server, or a refused
+                connection).
         """
         self._check_process()
         if self._closed:
@@ -89,7 +94,7 @@ class Pool:
                     since, connection = self._idle.pop() if self._idle else (0.0, None)
                 if connection is None:
                     return self._connect(until)
-                if time.monotonic() - since < _IDLE and not connection.closed:
+                if time.monotonic() - since < _MAX_IDLE_SECONDS and not connection.closed:
                     return connection
                 connection.close()
         except BaseException:
@@ -97,7 +102,7 @@ class Pool:
             raise
 
     def give_back(self, connection: psycopg.Connection[Any]) -> None:
-        """Return what ``take`` gave; a broken connection, or one left inside a transaction, is closed."""
+        """Release a connection of ``take``; a broken one, or one left inside a transaction, is closed."""
         if os.getpid() != self._pid:
             return
         sound = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
@@ -113,14 +118,14 @@ class Pool:
 
     @property
     def reconnect_seconds(self) -> float:
-        """How long to wait for a server that is gone, in seconds."""
+        """How long to wait for an unreachable server, in seconds."""
         return self._settings.reconnect_seconds
 
     def persist(self, work: Callable[[psycopg.Connection[Any]], _T], *, keep: bool = False) -> _T:
-        """Run ``work``, which may safely run twice; when the connection is lost, it runs again on a new one.
+        """Run ``work``, which must be repeatable, again on a new connection if the connection is lost.
 
         Args:
-            keep: the caller gives the connection back.
+            keep: the caller releases the connection.
         """
         until: float | None = None
         pause = 0.0
@@ -152,7 +157,7 @@ class Pool:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[psycopg.Connection[Any]]:
-        """Everything this thread reads inside is of one moment; can be nested. A lost connection is an error."""
+        """Open a block in which this thread reads as of one moment; can be nested. A lost connection is an error."""
         snapshot: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
         if snapshot is not None:
             yield snapshot
@@ -174,12 +179,12 @@ class Pool:
             self.give_back(connection)
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of one reading statement."""
+        """Run one reading statement and return its rows."""
 
         return self._read(lambda connection: rows_of(connection, [(statement, values)])[0])
 
     def rows_of(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[list[tuple[Any, ...]]]:
-        """The rows of each of several reading statements, which are sent together."""
+        """Run several reading statements in one round trip; return the rows of each."""
 
         return self._read(lambda connection: rows_of(connection, statements))
 
@@ -195,7 +200,7 @@ class Pool:
     def change(
         self, statements: Sequence[tuple[str, Sequence[object]]], *, only_if_found: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Run writing statements once, in a transaction of their own; returns the rows of the first statement.
+        """Run writing statements once, in a transaction of their own; return the rows of the first statement.
 
         Args:
             only_if_found: change nothing if the first statement finds no row.
@@ -218,7 +223,7 @@ class Pool:
                 raise
             return connection, found
 
-        # Until COMMIT is sent the statements may run again; after that the outcome would be unknown.
+        # Until COMMIT is sent the statements can be repeated; after that the outcome would be unknown.
         connection, found = self.persist(collect, keep=True)
         try:
             connection.execute("ROLLBACK" if only_if_found and not found else "COMMIT")
@@ -248,7 +253,7 @@ class Pool:
                 limit = until if self._served or not absent else min(until, began + _FIRST_CONNECT_TIMEOUT)
                 if time.monotonic() + pause >= limit:
                     raise StorageError(
-                        f"there is no PostgreSQL server at {self.shown}: {_said(error)}",
+                        f"there is no PostgreSQL server at {self.shown}: {_message_of(error)}",
                         hint="start the server, or check host and port of the DSN",
                     ) from None
                 time.sleep(pause)
@@ -273,7 +278,7 @@ class Pool:
             self._pid = os.getpid()
 
     def close(self) -> None:
-        """Close every idle connection; those on loan are closed when they are given back."""
+        """Close every idle connection; those in use are closed when they are released."""
         self._check_process()
         self._closed = True
         self.forget_idle()
@@ -288,7 +293,7 @@ def _all(
 def rows_of(
     connection: psycopg.Connection[Any], statements: Sequence[tuple[str, Sequence[object]]]
 ) -> list[list[tuple[Any, ...]]]:
-    """The rows of each of these statements, which are sent together."""
+    """Run these statements in one round trip; return the rows of each."""
     if len(statements) == 1:
         (cursor,) = _all(connection, statements)
         return [cursor.fetchall()]
@@ -306,23 +311,23 @@ def undo(connection: psycopg.Connection[Any]) -> None:
 
 def _options(dsn: str, shown: str, settings: PostgresConfig) -> dict[str, Any]:
     try:
-        given = conninfo_to_dict(dsn.strip())
-    except psycopg.Error:  # its message may quote the DSN, password and all
+        options = conninfo_to_dict(dsn.strip())
+    except psycopg.Error:  # its message may quote the DSN, including the password
         raise InvalidConfig(
             f"{shown} is not a valid DSN", hint="write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         ) from None
-    given.setdefault("application_name", "rlm-mem")
-    given.setdefault("connect_timeout", str(max(2, round(settings.connect_seconds))))
+    options.setdefault("application_name", "rlm-mem")
+    options.setdefault("connect_timeout", str(max(2, round(settings.connect_seconds))))
     return {
-        **given,
+        **options,
         "client_encoding": "utf8",
         "autocommit": True,
-        "prepare_threshold": None,  # until it is known that there is no pooler in between
+        "prepare_threshold": None,  # until it is known that no pooler is in between
     }
 
 
 def _is_direct(connection: psycopg.Connection[Any]) -> bool:
-    """Whether this is a connection to the server itself: a pooler announces process ids of its own.
+    """Return whether this connection leads to the server itself: a pooler reports process ids of its own.
 
     Prepared statements belong to a session, and a transaction pooler may assign another session each time.
     """
@@ -330,6 +335,6 @@ def _is_direct(connection: psycopg.Connection[Any]) -> bool:
     return row is not None and row[0] == connection.info.backend_pid
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in reversed(lines) if "failed" in line), lines[0] if lines else "no answer")

@@ -1,4 +1,4 @@
-"""Queries of one namespace that read no chunk's text."""
+"""SQL queries on one namespace that read no chunk text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import shown, stored
 
 Rows = Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]
-"""Maps a namespace, a statement and its values to rows, whichever database holds the namespace; sees open writes."""
+"""Runs a statement with values in the database of a namespace and returns its rows; sees open writes."""
 
 _SUMMARY = (
     "c.doc, c.id, c.type, c.tokens, c.confidence, v.id, c.created_at, c.occurred_at, c.at, c.revision,"
@@ -42,24 +42,24 @@ _LINKS = {
     " WHERE l.ns = %s AND l.dst_id = %s",
 }
 _STRONGEST = " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
-_SHOWN = "{0}.trust <> 'quarantined' AND ({0}.expires_at IS NULL OR {0}.expires_at > %s)"
+_VISIBLE = "{0}.trust <> 'quarantined' AND ({0}.expires_at IS NULL OR {0}.expires_at > %s)"
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 
 
 class PostgresQueries:
-    """Reads the tables; every method takes the namespace's name."""
+    """Reads the tables; every method takes the name of the namespace."""
 
     def __init__(self, rows: Rows, everywhere: Callable[[], tuple[list[tuple[str, int]], list[str]]]) -> None:
         self._rows = rows
-        self._everywhere = everywhere
+        self._all_namespaces = everywhere
 
     def namespaces(self) -> list[tuple[str, int]]:
-        """Every namespace with the number of its active chunks: the only query that crosses namespaces.
+        """Return every namespace with the number of its active chunks: the only query that crosses namespaces.
 
         Raises:
             ServerAway: some servers did not respond; the error has the namespaces of the others.
         """
-        found, away = self._everywhere()
+        found, away = self._all_namespaces()
         if away:
             raise ServerAway(
                 f"the list of namespaces is incomplete: {'; '.join(away)} did not respond",
@@ -69,7 +69,7 @@ class PostgresQueries:
         return found
 
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
-        """One of these terms that is in the dictionary, or None; it may be a term that only deleted chunks had."""
+        """Return one of these terms that is in the dictionary, else None; it may occur in deleted chunks only."""
         found = self._rows(
             namespace,
             "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1",
@@ -78,7 +78,7 @@ class PostgresQueries:
         return found[0][0] if found else None
 
     def next_term(self, namespace: str) -> int:
-        """The lowest number that a term which is not in the dictionary yet can get."""
+        """Return the lowest number that a term not yet in the dictionary can get."""
         found = self._rows(
             namespace,
             "SELECT next_term FROM rlm_mem.namespaces WHERE ns = %s",
@@ -87,7 +87,7 @@ class PostgresQueries:
         return found[0][0] if found else 0
 
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:
-        """Those of these terms that the dictionary has with a lower number; some only deleted chunks may have had."""
+        """Return those of these terms that have a lower dictionary number; they may occur in deleted chunks only."""
         found = self._rows(
             namespace,
             "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[]) AND term < %s",
@@ -98,27 +98,29 @@ class PostgresQueries:
     # --- listings --------------------------------------------------------------------------------------
 
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """Ids that pass the filter, each with its place, by which they are ordered: time and document number."""
-        page, values = self._page(namespace, wanted)
+        """Return the ids that pass the filter, each with its sort key: time and document number."""
+        page, values = self._page_query(namespace, wanted)
         if wanted.alone is None:
             return self._rows(namespace, f"SELECT c.id, c.at, c.doc {page}", values)
-        way = "DESC" if wanted.newest_first else "ASC"
-        origin, own, shown_at = wanted.alone
+        direction = "DESC" if wanted.newest_first else "ASC"
+        origin, source, shown_at = wanted.alone
         return self._rows(
             namespace,
             f"SELECT p.id, p.at, p.doc FROM (SELECT c.* {page}) p WHERE p.conversation IS NULL AND p.origin = %s"
-            f" AND p.source = %s AND {_SHOWN.format('p')} ORDER BY p.at {way}, p.doc {way}",
-            (*values, plain(origin), plain(own), shown_at),
+            f" AND p.source = %s AND {_VISIBLE.format('p')} ORDER BY p.at {direction}, p.doc {direction}",
+            (*values, plain(origin), plain(source), shown_at),
         )
 
     def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
-        """Summaries of the active chunks that ``list_places`` lists."""
-        page, values = self._page(namespace, wanted)
-        way = "DESC" if wanted.newest_first else "ASC"
-        return self._summaries(namespace, f"SELECT c.* {page}", values, order=f"c.at {way}, c.doc {way}")
+        """Return summaries of the active chunks that ``list_places`` lists."""
+        page, values = self._page_query(namespace, wanted)
+        direction = "DESC" if wanted.newest_first else "ASC"
+        return self._summaries(
+            namespace, f"SELECT c.* {page}", values, order=f"c.at {direction}, c.doc {direction}"
+        )
 
-    def _page(self, namespace: str, wanted: ListFilter) -> tuple[str, list[object]]:
-        """The part of a statement after its columns, which are those of ``c``, for a listing; with its values."""
+    def _page_query(self, namespace: str, wanted: ListFilter) -> tuple[str, list[object]]:
+        """Return the part of a listing statement after its columns, which are those of ``c``, and its values."""
         ns = namespace_key(namespace)
         source, at, doc = "rlm_mem.chunks c WHERE c.ns = %s", "c.at", "c.doc"
         where = ["c.status = %s"]
@@ -152,7 +154,7 @@ class PostgresQueries:
             (f"{at} >= %s", wanted.start),
             (f"{at} < %s", wanted.end),
             ("c.type = %s", kind),
-            (_SHOWN.format("c"), wanted.shown_at),
+            (_VISIBLE.format("c"), wanted.shown_at),
             ("c.expires_at <= %s", wanted.expired_at),
         ):
             if value is not None:
@@ -172,8 +174,8 @@ class PostgresQueries:
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)")
             values += wanted.after
-        way = "DESC" if wanted.newest_first else "ASC"
-        order = f"{at} {way}, {doc} {way}"
+        direction = "DESC" if wanted.newest_first else "ASC"
+        order = f"{at} {direction}, {doc} {direction}"
         values += [wanted.limit, wanted.offset]
         return (
             f"FROM {source} AND {' AND '.join(where)} ORDER BY {order} LIMIT %s::bigint OFFSET %s::bigint",
@@ -181,7 +183,7 @@ class PostgresQueries:
         )
 
     def _rarest_first(self, namespace: str, tags: Sequence[str]) -> list[str]:
-        """Tags by ascending count: the cost of a listing depends on the rarest."""
+        """Sort tags by ascending count: the cost of a listing depends on the rarest."""
         if len(tags) < 2:
             return list(tags)
         counts: dict[str, int] = dict(
@@ -194,7 +196,7 @@ class PostgresQueries:
         return sorted(tags, key=lambda tag: counts.get(tag, 0))
 
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        """Summaries of active chunks in the order asked for; unknown ids are left out."""
+        """Return summaries of active chunks in the order of ``ids``; unknown ids are left out."""
         wanted = list(dict.fromkeys(ids))
         found = {
             item.id: item
@@ -210,7 +212,7 @@ class PostgresQueries:
     def _summaries(
         self, namespace: str, chunks: str, values: Sequence[object], *, order: str
     ) -> list[Summary]:
-        """The summaries of the chunks that a statement selects, as ``c``."""
+        """Return summaries of the chunks that a statement selects as ``c``."""
         ns = namespace_key(namespace)
         rows = self._rows(
             namespace,
@@ -223,7 +225,7 @@ class PostgresQueries:
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
-        """The next chunks, active and archived, in the order in which they were stored; or those with these ids."""
+        """Return the next chunks, active and archived, in order of insertion; or those with these ids."""
         # No LIMIT with ids: the planner might scan along doc until it has found them all.
         some = " ORDER BY c.doc LIMIT %s::bigint" if ids is None else " AND c.id = ANY(%s) ORDER BY c.doc"
         rows = self._rows(
@@ -241,22 +243,22 @@ class PostgresQueries:
     ) -> list[LinkedChunk]:
         """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
         ns = namespace_key(namespace)
-        ways: list[str] = []
+        selects: list[str] = []
         values: list[object] = []
-        for way in _LINKS if direction == "both" else (direction,):
+        for side in _LINKS if direction == "both" else (direction,):
             of_type = "" if link_type is None else " AND l.type = %s"
-            ways.append(f"({_LINKS[way]}{of_type}{_STRONGEST})")
+            selects.append(f"({_LINKS[side]}{of_type}{_STRONGEST})")
             values += [ns, ns, ns, chunk_id, *([] if link_type is None else [plain(link_type)]), limit]
         found = [
             LinkedChunk(*(*row[:4], None if row[4] is None else bytes(row[4]).decode(), row[5]))
-            for row in self._rows(namespace, " UNION ALL ".join(ways), values)
+            for row in self._rows(namespace, " UNION ALL ".join(selects), values)
         ]
         return strongest(found)[:limit]
 
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        """Ids before and after a chunk in its conversation, both in reading order."""
+        """Return the ids before and after a chunk in its conversation, both in order of time."""
         ns = namespace_key(namespace)
         half = (
             "(SELECT {side}, c.id, c.at, c.doc FROM rlm_mem.chunks c, here h WHERE c.ns = %s"
@@ -273,7 +275,7 @@ class PostgresQueries:
         return [row[1] for row in rows if row[0] == 0], [row[1] for row in rows if row[0] == 1]
 
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
-        """The newest active chunk with exactly this content in this conversation (None: in no conversation)."""
+        """Return the newest active chunk with exactly this content in this conversation (None: in no conversation)."""
         ns = namespace_key(namespace)
         where, values = "IS NULL", (ns, digest)
         if conversation_id is not None:
@@ -287,8 +289,8 @@ class PostgresQueries:
         return found[0][0] if found else None
 
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        """Active chunks equal after normalising, newest first."""
-        # Without "+ 0" PostgreSQL walks all documents down to the newest equal one where texts are often repeated.
+        """Return active chunks whose normalised content has this hash, newest first."""
+        # Without "+ 0", if texts are often repeated, PostgreSQL scans all documents down to the newest equal one.
         rows = self._rows(
             namespace,
             "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND c.status = 0"
@@ -298,7 +300,7 @@ class PostgresQueries:
         return [row[0] for row in rows]
 
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Which of these normalised hashes an active chunk has."""
+        """Return which of these normalised hashes active chunks have."""
         rows = self._rows(
             namespace,
             "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
@@ -308,7 +310,7 @@ class PostgresQueries:
         return {row[0] for row in rows}
 
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        """Every chunk of the namespace that links to ``chunk_id``, archived ones left out."""
+        """Return the ids of active chunks of the namespace that link to ``chunk_id``."""
         ns = namespace_key(namespace)
         rows = self._rows(
             namespace,
@@ -342,7 +344,7 @@ class PostgresQueries:
         return [ConversationInfo(*row) for row in rows]
 
     def stats(self, namespace: str) -> dict[str, Any]:
-        """Totals, which every write updates, so that reading them costs the same for any size of store."""
+        """Return totals, which every write updates, so that reading them costs the same at any store size."""
         ns = namespace_key(namespace)
         end = "(SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 ORDER BY c.at {} LIMIT 1)"
         rows = self._rows(
@@ -355,7 +357,7 @@ class PostgresQueries:
         return totals_of([row[2:] for row in rows], first, last)
 
     def count_rows(self, table: str, namespace: str) -> int:
-        """Number of distinct tags, of conversations or of links of a namespace."""
+        """Return the number of distinct tags, conversations or links of a namespace."""
         query = {
             "tags": "SELECT count(*) FROM rlm_mem.tag_totals WHERE ns = %s AND chunks > 0",
             "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s",

@@ -22,19 +22,19 @@ _LOCK = "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'here' FOR N
 
 
 class ReadCounts:
-    """Buffered reads, by namespace; safe to use from several threads."""
+    """Buffered read counts by namespace; thread-safe."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, ReadBuffer] = {}
         self._guard = threading.Lock()
 
     def of(self, namespace: str) -> ReadBuffer:
-        """The buffer of a namespace."""
+        """Return the buffer of a namespace."""
         with self._guard:
             return self._buffers.setdefault(namespace, ReadBuffer())
 
     def flush(self, place: Callable[[str], Pool], *, wait: bool) -> int:
-        """Write the buffered reads, and keep those that cannot be written now; returns the number of chunks written.
+        """Write the buffered reads, keeping those that cannot be written now; return the number of chunks written.
 
         Args:
             place: maps a namespace to its database.
@@ -62,13 +62,13 @@ class ReadCounts:
 
 
 def _add(pool: Pool, namespace: str, reads: Reads) -> bool:
-    """Add reads under the lock of the namespace; False where another process holds it, or the namespace was moved."""
+    """Add reads under the lock of the namespace; False if another process holds it, or the namespace was moved."""
     ns = namespace_key(namespace)
     return bool(pool.change([(_LOCK, (ns,)), touching(ns, reads)], only_if_found=True))
 
 
 def touching(ns: int, reads: Reads) -> tuple[str, tuple[Any, ...]]:
-    """The statement that adds reads to the counts of chunks."""
+    """Return the statement that adds reads to the counts of chunks."""
     ids = sorted(reads)
     return (
         "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at)"

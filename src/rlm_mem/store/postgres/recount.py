@@ -1,7 +1,7 @@
 """Recounts the index of a namespace from the encoded segments of its chunks, to check or repair it.
 
-Chunks are read in the order of their conversations, so the words of a conversation are complete as soon as the next
-one begins; postings are compared in one pass if they fit into memory, else in one pass for each range of terms.
+Chunks are read in order of conversation, so the words of a conversation are complete as soon as the next one
+begins; postings are compared in one pass if they fit into memory, else in one pass for each range of terms.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor
 Ints = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.uint32]
 
-#: Chunks decoded at a time, and postings kept in memory at a time.
+#: Chunks decoded at a time, and postings in memory at a time.
 _LOT = 5_000
-_HELD = 20_000_000
+_MAX_POSTINGS = 20_000_000
 _KEY = 0xFFFFFFFF
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
@@ -33,13 +33,13 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass
 class Recount:
-    """What was found wrong.
+    """The differences that a recount found.
 
     Attributes:
-        postings: entries of terms' lists that are missing, left over or wrong.
+        postings: entries of terms' lists that are missing, superfluous or wrong.
         words: the same for conversations' lists.
         terms: terms whose figures are wrong.
-        unknown_terms: numbers that chunks use and the dictionary lacks; only analysing the chunks again helps.
+        unknown_terms: numbers that chunks use but the dictionary lacks; only analysing the chunks again helps.
         conversations: conversations whose figures are wrong.
         chunks: chunks whose length or number of segments is wrong.
         damaged: documents whose segments do not decode: they count as having none; analysing them again helps.
@@ -57,7 +57,7 @@ class Recount:
 
     @property
     def sound(self) -> bool:
-        """Whether everything was as it should be."""
+        """Whether no difference was found."""
         return self == Recount()
 
 
@@ -68,7 +68,7 @@ def recount(connection: psycopg.Connection[Any], ns: int, *, repair: bool = Fals
         connection: inside a transaction that sees one state: one that holds the namespace's lock (needed for
             `repair`), or a read-only one with REPEATABLE READ.
         ns: key of the namespace.
-        repair: write what was counted. Afterwards only `unknown_terms` and `damaged` are still wrong.
+        repair: write the counted values. Afterwards only `unknown_terms` and `damaged` are still wrong.
     """
     counting = _Counting(ns, repair)
     with array_cursor(connection) as cursor:
@@ -80,7 +80,7 @@ def recount(connection: psycopg.Connection[Any], ns: int, *, repair: bool = Fals
 
 
 class _Counting:
-    """One recount in progress: what was summed up so far, and what was found wrong."""
+    """One recount in progress: the sums so far, and the differences found."""
 
     def __init__(self, ns: int, repair: bool) -> None:
         self._ns = ns
@@ -110,15 +110,15 @@ class _Counting:
                     cursor, CONVERSATION_TERMS, numbers[0], last, changes.word, figures
                 )
             if kept is not None:
-                kept = [*kept, changes] if self._df.sum() <= _HELD else None
-        self._drop_ownerless(cursor, CONVERSATION_TERMS, sorted(self._conversations))
+                kept = [*kept, changes] if self._df.sum() <= _MAX_POSTINGS else None
+        self._drop_orphaned_lists(cursor, CONVERSATION_TERMS, sorted(self._conversations))
         for lowest, highest in self._slabs():
             if kept is None:
                 pair, figures = self._postings(cursor, order, lowest, highest)
             else:
                 pair, figures = _sorted_together([(changes.posting, changes.figures) for changes in kept])
             self.found.postings += self._compare(cursor, POSTINGS, lowest, highest, pair, figures)
-        self._drop_ownerless(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
+        self._drop_orphaned_lists(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
 
     def _chunks(self, cursor: psycopg.Cursor[Any], docs: list[int], *, check: bool = False) -> list[Indexed]:
         rows = cursor.execute(
@@ -137,7 +137,7 @@ class _Counting:
         return chunks
 
     def _decodable(self, chunk: Indexed, note: bool) -> Indexed:
-        """The chunk, without its segments if they do not decode; ``note``: then record it as damaged."""
+        """Return the chunk, without its segments if they do not decode; with ``note`` it is recorded as damaged."""
         try:
             decode_many([chunk[2]])
         except CorruptStore:
@@ -171,7 +171,7 @@ class _Counting:
         np.add.at(self._segment_df, changes.term, changes.segment_df)
         np.add.at(self._conversation_df, changes.term, changes.loose_df)
         np.add.at(self._conversation_df, changes.word & _KEY, 1)
-        self._conversations.update(changes.conversations)  # no conversation is in two lots
+        self._conversations.update(changes.conversations)  # no conversation is in two batches
         self._segments += changes.segments
         self._length += changes.length
         self._loose += changes.loose
@@ -179,12 +179,12 @@ class _Counting:
     # -- lists -----------------------------------------------------------------------------------------------------
 
     def _slabs(self) -> Iterator[tuple[int, int]]:
-        """Ranges of terms, as first and last term, with at most `_HELD` postings (a single term may have more)."""
+        """Yield ranges of terms (first, last) with at most `_MAX_POSTINGS` postings; a single term may have more."""
         reach = np.cumsum(self._df)
         first = 0
         while first < len(reach):
             before = int(reach[first - 1]) if first else 0
-            last = max(int(np.searchsorted(reach, before + _HELD, side="right")) - 1, first)
+            last = max(int(np.searchsorted(reach, before + _MAX_POSTINGS, side="right")) - 1, first)
             yield first, last
             first = last + 1
 
@@ -207,7 +207,7 @@ class _Counting:
         pair: Ints,
         figures: Figures,
     ) -> int:
-        """How many entries of the lists of these owners differ from `pair` and `figures`; corrected with ``repair``."""
+        """Count entries of these owners' lists that differ from `pair` and `figures`; correct them with ``repair``."""
         rows = cursor.execute(
             f"SELECT {table.owner}, first, entries FROM {table.name}"
             f" WHERE ns = %s AND {table.owner} BETWEEN %s AND %s",
@@ -228,8 +228,8 @@ class _Counting:
                 cursor.execute(table.put, (self._ns, Integers(lists.owner), Integers(lists.first), blobs))
         return wrong
 
-    def _drop_ownerless(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
-        """Count lists of owners that should have none; removed with ``repair``."""
+    def _drop_orphaned_lists(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
+        """Count lists of owners that should have none; remove them with ``repair``."""
         rows = cursor.execute(
             f"SELECT {table.owner}, first, entries FROM {table.name} WHERE ns = %s AND {table.owner} <> ALL(%s)",
             (self._ns, Integers(np.array(owners, np.int64))),
@@ -318,7 +318,7 @@ class _Counting:
 
 
 def _lots(order: list[tuple[int | None, int]]) -> Iterator[list[int]]:
-    """Documents in lots that split no conversation."""
+    """Split documents into batches that keep each conversation together."""
     lot: list[int] = []
     former: int | None = None
     for conversation, doc in order:
@@ -340,17 +340,17 @@ def _sorted_together(chosen: list[tuple[Ints, Figures]]) -> tuple[Ints, Figures]
 
 
 def _differences(written: Lists, pair: Ints, figures: Figures) -> int:
-    """How many entries are missing, left over, different, or in a part where no search looks for them."""
+    """Count entries that are missing, superfluous, different, or in a part where no search looks for them."""
     if not len(written.pair):
         return len(pair)
     place = np.minimum(np.searchsorted(written.pair, pair), len(written.pair) - 1)
-    there = written.pair[place] == pair
-    same = there & (written.figures[place] == figures).all(axis=1)
-    left_over = len(written.pair) - int(there.sum())
+    present = written.pair[place] == pair
+    same = present & (written.figures[place] == figures).all(axis=1)
+    left_over = len(written.pair) - int(present.sum())
     return int((~same).sum()) + left_over + _out_of_place(written)
 
 
 def _out_of_place(lists: Lists) -> int:
-    """How many entries are below the first key of their part, or not below the first key of the next part."""
+    """Count entries that are below the first key of their part, or not below the first key of the next part."""
     part = np.searchsorted(lists.code, lists.pair, side="right") - 1
     return int(np.count_nonzero(part != np.repeat(np.arange(len(lists.count)), lists.count)))

@@ -1,4 +1,4 @@
-"""Which database holds a namespace: the one that was opened, unless its directory or a forwarding address differs."""
+"""Maps each namespace to its database: the opened one, unless its directory or a forwarding address differs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.postgres.pool import Pool
 
-#: How long a reader reuses the place of a namespace after a lookup (seconds); writers check it under the lock.
-_TRUSTED = 1.0
-_HOPS = 8
+#: How long a reader reuses the location of a namespace after a lookup (seconds); writers check it under the lock.
+_CACHE_SECONDS = 1.0
+_MAX_HOPS = 8
 
 _PLACE = (
     "SELECT n.name, n.state, n.moved_to, s.dsn FROM (SELECT 1) k"
@@ -31,7 +31,7 @@ _COUNTED = (
     "SELECT n.name, coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.namespaces n"
     " LEFT JOIN rlm_mem.totals t ON t.ns = n.ns AND t.status = 0 WHERE n.state <> 'moved' GROUP BY n.ns, n.name"
 )
-# The same from each server of a cluster separately, so that an unreachable one does not hide the others.
+# The same query for each server of a cluster separately, so that an unreachable one does not hide the others.
 _COUNTED_APART = (
     "SELECT nodename || ':' || nodeport, success, result FROM run_command_on_colocated_placements("
     "'rlm_mem.namespaces', 'rlm_mem.totals', $$SELECT json_agg(json_build_array(f.name, f.chunks)) FROM (SELECT n.name,"
@@ -41,7 +41,7 @@ _COUNTED_APART = (
 
 
 def _listed(pool: Pool) -> tuple[list[tuple[str, int]], list[str]]:
-    """The namespaces of one database with their counts, and the servers of its cluster that did not respond."""
+    """Return the namespaces of one database with their counts, and the cluster servers that could not be asked."""
     try:
         return [(str(name), int(count)) for name, count in pool.rows(_COUNTED)], []
     except StorageError as error:
@@ -61,7 +61,7 @@ class Routes:
     """Pools of the databases in use, and the database of each namespace.
 
     Args:
-        dsn: the database that was opened: it holds the directory, and every namespace that the directory lacks.
+        dsn: the opened database: it stores the directory, and every namespace that the directory lacks.
     """
 
     def __init__(self, dsn: str, config: Config, *, read_only: bool) -> None:
@@ -74,10 +74,10 @@ class Routes:
         self._guard = threading.RLock()
         self.shown = ""
         self.pinned = False
-        """Whether to use the database that was opened for every namespace, regardless of the directory."""
+        """Whether to use the opened database for every namespace, ignoring the directory."""
 
     def home(self) -> Pool:
-        """The database that was opened; its tables are made if they are missing."""
+        """Return the opened database; its tables are created if they are missing."""
         pool = self._pool(self._dsn)
         self.shown = pool.shown
         return pool
@@ -90,17 +90,17 @@ class Routes:
         return pool
 
     def of(self, namespace: str) -> Pool:
-        """The database that holds a namespace, looked up again once a second."""
-        known = self._places.get(namespace)
-        if known is not None and time.monotonic() - known[1] < _TRUSTED:
-            return known[0]
+        """Return the database that stores a namespace, looked up again once a second."""
+        cached = self._places.get(namespace)
+        if cached is not None and time.monotonic() - cached[1] < _CACHE_SECONDS:
+            return cached[0]
         return self._reroute(namespace)
 
     def _reroute(self, namespace: str) -> Pool:
-        """Follow the directory and forwarding addresses, from the database that was opened."""
+        """Follow the directory and forwarding addresses, starting at the opened database."""
         ns = namespace_key(namespace)
         pool = self.home()
-        for hop in range(_HOPS):
+        for hop in range(_MAX_HOPS):
             name, state, moved_to, listed = pool.rows(_PLACE, (ns, ns))[0]
             if name is not None and name != namespace:
                 raise CorruptStore(
@@ -121,15 +121,15 @@ class Routes:
         return pool
 
     def moved(self, namespace: str, dsn: str) -> None:
-        """Record the new place of a namespace that was moved."""
+        """Record the new database of a namespace that was moved."""
         self._places[namespace] = (self._pool(dsn), time.monotonic())
 
     def name_of(self, ns: int) -> str | None:
-        """The name of a namespace by its key, if it has been used before."""
+        """Return the name of a namespace by its key, if it has been used before."""
         return self._names.get(ns)
 
     def namespaces(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Every namespace with its number of active chunks, and the servers that did not respond, with reasons."""
+        """Return every namespace with its number of active chunks, and unreachable servers with reasons."""
         home = self.home()
         found, away = _listed(home)
         directory: list[str] = []

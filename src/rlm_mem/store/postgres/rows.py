@@ -1,4 +1,4 @@
-"""The rows of one namespace in a write transaction: collected, then written table by table in few round trips."""
+"""Writes the rows of one namespace in a transaction: collected, then sent table by table in few round trips."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Analyse = Callable[[str, int, str], "Sequence[AnalysedSegment]"]
 
 #: At least this many new chunks are sent by COPY.
 _COPY_FROM = 50
-#: New chunks are sent when this many are collected, so that memory stays bounded in a batch of any size.
-_COLLECT = 500
-#: The texts of this many chunks that were found are kept until they are read or changed.
-_FOUND = 50
+#: New chunks are sent once this many are collected, so that memory stays bounded in a batch of any size.
+_MAX_COLLECTED = 500
+#: The texts of this many looked-up chunks are cached until they are read or changed.
+_MAX_CACHED_TEXTS = 50
 
 _CHUNK_COLUMNS = (
     "ns, doc, id, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to,"
@@ -55,11 +55,11 @@ _FORMER = (
 _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
 
 Ahead = dict[tuple[str, str], list[tuple[Any, ...]]]
-"""Rows that were read before they are asked for, by the statement and the text of its values."""
+"""Rows that were read ahead, by the statement and the text of its values."""
 
 
 def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> tuple[str, tuple[object, ...]]:
-    """The statement, and its values, that reads the texts of chunks with this status (None: any) and their reads."""
+    """Return the statement and values that read the texts of chunks with this status (None: any) and their reads."""
     return (
         "SELECT c.id, b.body, coalesce(r.access_count, 0), coalesce(r.accessed_at, '') FROM rlm_mem.chunks c"
         " JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
@@ -71,7 +71,7 @@ def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """The columns of a chunk before it changes."""
+    """The columns of a chunk before a change."""
 
     doc: int
     status: int
@@ -87,7 +87,7 @@ class VersionRecord:
     body: str
 
     def indexed_as(self, chunk: Chunk) -> bool:
-        """Whether ``chunk`` has the same segments."""
+        """Return whether ``chunk`` has the same segments."""
         if not self.segments or self.content_hash != chunk.metadata.content_hash:
             return False
         try:
@@ -97,7 +97,7 @@ class VersionRecord:
 
 
 class PostgresRowWriter:
-    """Collects the rows of changed chunks of one namespace, whose lock the transaction holds.
+    """Collects the rows of changed chunks of one namespace, which the transaction has locked.
 
     Args:
         connection: inside the transaction.
@@ -138,15 +138,15 @@ class PostgresRowWriter:
         self._formers: dict[str, list[tuple[Any, ...]]] = {}
         self._written = head.counters()
         self._changed = False
-        self._touched = 0  # changes that the version does not count yet
+        self._touched = 0  # changes that are not yet counted in the version
 
     # --- chunks -----------------------------------------------------------------------------------------
 
     def find(self, chunk_id: str, ahead: Ahead) -> ChunkRow | None:
-        """The row of a chunk; a missing one is looked up once, since no other process can add it under the lock.
+        """Return the row of a chunk; a missing one is looked up once, since nobody else can add it under the lock.
 
         Args:
-            ahead: gets the rows that reading the chunk will ask for.
+            ahead: receives the rows that reading the chunk will ask for.
         """
         if chunk_id in self._missing:
             return None
@@ -156,14 +156,14 @@ class PostgresRowWriter:
             return ChunkRow(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
         ns = self.head.ns
         text = reading(ns, [chunk_id], None)
-        # A chunk that is looked for under the lock is most likely read and changed next.
+        # A chunk that is looked up under the lock is most likely read and changed next.
         found, read, former = self._rows_of(
             [(FIND, (ns, ns, chunk_id)), text, (_FORMER, (ns, ns, ns, chunk_id))]
         )
         if not found:
             self._missing.add(chunk_id)
             return None
-        if len(self._formers) >= _FOUND:
+        if len(self._formers) >= _MAX_CACHED_TEXTS:
             self._formers.clear()
             ahead.clear()
         self._formers[chunk_id] = former
@@ -171,33 +171,35 @@ class PostgresRowWriter:
         return ChunkRow(*found[0])
 
     def expect(self, chunks: Sequence[Chunk]) -> list[Question]:
-        """The questions whose answers the puts of new chunks need."""
+        """Return the questions whose answers storing these new chunks needs."""
         ns, ids = self.head.ns, [chunk.id for chunk in chunks]
-        talks = {chunk.metadata.conversation_id for chunk in chunks} - self._conversations.keys() - {None}
+        conversations = (
+            {chunk.metadata.conversation_id for chunk in chunks} - self._conversations.keys() - {None}
+        )
 
         def take_ids(found: list[tuple[Any, ...]]) -> None:
             self._missing.update(set(ids) - {row[0] for row in found} - self._chunks.keys())
 
         def take_conversations(found: list[tuple[Any, ...]]) -> None:
             self._conversations.update(found)
-            self._unknown.update(talk for talk in talks if talk is not None)
+            self._unknown.update(conversation for conversation in conversations if conversation is not None)
 
         return [
             ("SELECT id FROM rlm_mem.chunks WHERE ns = %s AND id = ANY(%s::text[])", (ns, ids), take_ids),
             (
                 "SELECT id, conversation FROM rlm_mem.conversations WHERE ns = %s AND id = ANY(%s::text[])",
-                (ns, list(talks)),
+                (ns, list(conversations)),
                 take_conversations,
             ),
             self._terms.expect([text for chunk in chunks for text in self._texts(chunk)]),
         ]
 
     def without_chunks(self, conversation_ids: Iterable[str]) -> set[str]:
-        """Which of these conversations, all asked for by ``expect``, have no chunk yet."""
+        """Return which of these conversations, all asked for by ``expect``, have no chunk yet."""
         return set(conversation_ids) - self._conversations.keys()
 
     def _texts(self, chunk: Chunk) -> Iterable[str]:
-        """The terms of a chunk that is about to be put; its segments are kept until then."""
+        """Return the terms of a chunk that is about to be put, and cache its segments for that."""
         key = index_key(chunk)
         encoded = AHEAD.get().get(key)
         if encoded is not None:
@@ -206,7 +208,7 @@ class PostgresRowWriter:
         return texts_of(self._segments[key])
 
     def put(self, chunk: Chunk, status: int, *, keep_version: bool) -> None:
-        """Collect every row of a chunk, new or changed, to be written."""
+        """Collect every row of a new or changed chunk for writing."""
         former = self.former(chunk.id)
         conversation = self._conversation(chunk.metadata.conversation_id)
         doc = former.doc if former else self._next_doc()
@@ -221,23 +223,23 @@ class PostgresRowWriter:
             self._kept.add(chunk.id)  # its states within this transaction are not kept as versions
         else:
             if keep_version and self._keep_versions and chunk.id not in self._kept:
-                self._keep_present(former, chunk.id)
+                self._keep_version(former, chunk.id)
             self._change(chunk.id, former, row, body, blob)
         if status == ACTIVE:
-            self._describe(doc, entry)
+            self._collect_tags_and_links(doc, entry)
         if former or entry.access_count:
             self._counts[doc] = (entry.access_count, entry.accessed_at)
         if former:
             self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, entry.type, 1, entry.tokens, len(body))
-        self._changed_in(conversation, former.conversation if former else None)
+        self._note_changed(conversation, former.conversation if former else None)
         self._changed = True
         self._touched += 1
-        if len(self._chunks) >= _COLLECT:
+        if len(self._chunks) >= _MAX_COLLECTED:
             self.send()
 
     def move(self, chunk: Chunk, status: int) -> None:
-        """Archive or restore a chunk as it is."""
+        """Archive or restore a chunk unchanged."""
         former = self.former(chunk.id)
         if former is None:
             raise ConflictError(
@@ -255,45 +257,45 @@ class PostgresRowWriter:
                 "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s",
                 (blob, self.head.ns, former.doc),
             )
-        self._drop_description(former.doc)
+        self._drop_tags_and_links(former.doc)
         if status == ACTIVE:
-            self._describe(former.doc, entry_of(chunk))
+            self._collect_tags_and_links(former.doc, entry_of(chunk))
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, former.type, 1, former.tokens, former.size)
-        self._changed_in(former.conversation)
+        self._note_changed(former.conversation)
         self._changed = True
         self._touched += 1
 
     def erase(self, chunk_id: str) -> None:
-        """Remove every row of a chunk, its former versions included."""
+        """Delete every row of a chunk, including its former versions."""
         former = self.former(chunk_id)
         if former is None:
             return
         if former.status == ACTIVE:
-            self._terms.take_out(former.doc, former.conversation, former.segments)
-        self._drop_description(former.doc)
+            self._terms.remove_blob(former.doc, former.conversation, former.segments)
+        self._drop_tags_and_links(former.doc)
         for table in ("chunks", "bodies", "reads"):
             self._enqueue(
                 f"DELETE FROM rlm_mem.{table} WHERE ns = %s AND doc = %s", (self.head.ns, former.doc)
             )
         self._enqueue("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
-        self._changed_in(former.conversation)
+        self._note_changed(former.conversation)
         self._changed = True
         self._touched += 1
 
     def keep(self, chunk: Chunk) -> None:
-        """Record a former version as it is; replaces a kept one of the same revision."""
+        """Store a former version unchanged, replacing a kept one of the same revision."""
         self._enqueue(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) VALUES (%s, %s, %s, %s)"
             " ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
             (self.head.ns, chunk.id, chunk.revision, encode_chunk(chunk).decode()),
         )
-        self._trim(chunk.id)
+        self._trim_versions(chunk.id)
         self._touched += 1
 
     def renew(self, chunk: Chunk, doc: int, status: int, size: int) -> None:
-        """Write what is derived from a chunk again, after the old derived rows have been deleted.
+        """Write the derived rows of a chunk again, after the old ones were deleted.
 
         Args:
             size: bytes of its stored text: an earlier program version may have written the same chunk longer.
@@ -310,18 +312,18 @@ class PostgresRowWriter:
             "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s", (blob, self.head.ns, doc)
         )
         if status == ACTIVE:
-            self._describe(doc, entry)
+            self._collect_tags_and_links(doc, entry)
         self._total(status, entry.type, 1, entry.tokens, size)
-        self._changed_in(conversation)
+        self._note_changed(conversation)
         self._changed = True
         self._touched += 1
 
     def renew_unreadable(
         self, doc: int, status: int, conversation: int | None, kind: str, tokens: int, size: int
     ) -> None:
-        """Count a chunk whose text does not validate, by its columns alone and without any terms."""
+        """Count a chunk whose text does not validate, from its columns alone and without any terms."""
         if status == ACTIVE:
-            self._terms.put_back(doc, conversation, b"")
+            self._terms.add_blob(doc, conversation, b"")
         self._enqueue(
             "UPDATE rlm_mem.bodies SET segments = '' WHERE ns = %s AND doc = %s", (self.head.ns, doc)
         )
@@ -330,18 +332,18 @@ class PostgresRowWriter:
             (self.head.ns, doc),
         )
         self._total(status, kind, 1, tokens, size)
-        self._changed_in(conversation)
+        self._note_changed(conversation)
         self._changed = True
         self._touched += 1
 
     def touch(self, reads: Reads) -> None:
-        """Add reads (count, last time) by chunk id."""
+        """Add read counts (count, last time) by chunk id."""
         self._enqueue(*touching(self.head.ns, reads))
 
     # --- the parts of a change --------------------------------------------------------------------------
 
     def former(self, chunk_id: str) -> VersionRecord | None:
-        """The record of a chunk, changes of this transaction included."""
+        """Return the record of a chunk, including changes of this transaction."""
         if chunk_id in self._missing:
             return None
         if chunk_id in self._chunks:
@@ -354,7 +356,7 @@ class PostgresRowWriter:
             self._missing.add(chunk_id)
             return None
         *columns, segments, body, conversation_id = found[0]
-        if conversation_id is not None:  # where the chunk most likely stays
+        if conversation_id is not None:  # the chunk most likely stays in it
             self._conversations[conversation_id] = columns[2]
         return VersionRecord(*(*columns, segments or b"", body or ""))
 
@@ -362,7 +364,7 @@ class PostgresRowWriter:
         return self._rows_of([(statement, values)])[0]
 
     def _rows_of(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[list[tuple[Any, ...]]]:
-        """The rows of each of these statements, which are sent together."""
+        """Run these statements in one round trip; return the rows of each."""
         if self._queue:
             self.send()
         return rows_of(self._connection, statements)
@@ -370,16 +372,16 @@ class PostgresRowWriter:
     def _index(
         self, chunk: Chunk, doc: int, conversation: int | None, status: int, former: VersionRecord | None
     ) -> tuple[bytes, int, int]:
-        """Pass the change to the term index; returns blob, length in terms and number of segments of the chunk."""
-        was = former is not None and former.status == ACTIVE
+        """Pass the change to the term index; return blob, length in terms and number of segments of the chunk."""
+        was_active = former is not None and former.status == ACTIVE
         same = former is not None and former.indexed_as(chunk)
-        if former is not None and was:
+        if former is not None and was_active:
             if same and status == ACTIVE and conversation == former.conversation:
                 return former.segments, former.length, former.segment_count
-            self._terms.take_out(doc, former.conversation, former.segments)
+            self._terms.remove_blob(doc, former.conversation, former.segments)
         if former is not None and same:
             if status == ACTIVE:
-                self._terms.put_back(doc, conversation, former.segments)
+                self._terms.add_blob(doc, conversation, former.segments)
             return former.segments, former.length, former.segment_count
         if status != ACTIVE:  # analysed when it is restored
             return b"", 0, 0
@@ -412,16 +414,16 @@ class PostgresRowWriter:
             self._conversations[conversation_id] = number
         return number
 
-    def _keep_present(self, former: VersionRecord, chunk_id: str) -> None:
+    def _keep_version(self, former: VersionRecord, chunk_id: str) -> None:
         self._kept.add(chunk_id)
         self._enqueue(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) SELECT b.ns, %s, %s, b.body FROM rlm_mem.bodies b"
             " WHERE b.ns = %s AND b.doc = %s ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
             (chunk_id, former.revision, self.head.ns, former.doc),
         )
-        self._trim(chunk_id)
+        self._trim_versions(chunk_id)
 
-    def _trim(self, chunk_id: str) -> None:
+    def _trim_versions(self, chunk_id: str) -> None:
         self._enqueue(
             "DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s AND revision <= (SELECT v.revision"
             " FROM rlm_mem.versions v WHERE v.ns = %s AND v.id = %s ORDER BY v.revision DESC OFFSET %s LIMIT 1)",
@@ -440,7 +442,7 @@ class PostgresRowWriter:
             "UPDATE rlm_mem.bodies SET body = %s, segments = %s WHERE ns = %s AND doc = %s",
             (body.decode(), blob, self.head.ns, former.doc),
         )
-        self._drop_description(former.doc)
+        self._drop_tags_and_links(former.doc)
 
     def _columns_of(
         self,
@@ -462,15 +464,15 @@ class PostgresRowWriter:
     # --- collecting ---------------------------------------------------------------------------------------
 
     def _enqueue(self, statement: str, values: tuple[Any, ...], changes: str | None = None) -> None:
-        """Queue a statement; ``changes`` names the chunk whose row it must find."""
+        """Queue a statement; ``changes`` is the id of the chunk whose row it must find."""
         self._queue.append((statement, values, changes))
 
-    def _describe(self, doc: int, entry: IndexEntry) -> None:
+    def _collect_tags_and_links(self, doc: int, entry: IndexEntry) -> None:
         """Collect the tags and links of an active chunk."""
         self._tags += [(doc, entry.at, tag) for tag in entry.tags]
         self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
 
-    def _drop_description(self, doc: int) -> None:
+    def _drop_tags_and_links(self, doc: int) -> None:
         """Drop the tags and links of a chunk, written or not."""
         self._tags = [tag for tag in self._tags if tag[0] != doc]
         self._links = [link for link in self._links if link[0] != doc]
@@ -482,19 +484,19 @@ class PostgresRowWriter:
         self._enqueue("DELETE FROM rlm_mem.links WHERE ns = %s AND doc = %s", (self.head.ns, doc))
 
     def _total(self, status: int, kind: str, chunks: int, tokens: int, size: int) -> None:
-        """Add to the totals of chunks with this status and type, or (negative) subtract."""
+        """Add to the totals of chunks with this status and type; negative numbers subtract."""
         total = self._totals.setdefault((status, kind), [0, 0, 0])
         for position, more in enumerate((chunks, tokens, size)):
             total[position] += more
 
-    def _changed_in(self, *conversations: int | None) -> None:
+    def _note_changed(self, *conversations: int | None) -> None:
         """Note conversations whose newest chunk may have changed."""
         self._changed_conversations.update(number for number in conversations if number is not None)
 
     # --- writing ----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write everything collected, so that statements of the connection see it."""
+        """Write everything collected, so that statements on the connection see it."""
         for statement in self._send_all():
             array_cursor(self._connection).execute(*statement)
         self._count()
@@ -503,7 +505,7 @@ class PostgresRowWriter:
             self._written = self.head.counters()
 
     def finish(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Write everything that can be written before the commit; returns the statements to run with it.
+        """Write everything that can be written before the commit; return the statements to run with it.
 
         Their values include `Integers` and `Blobs`.
         """
@@ -529,7 +531,7 @@ class PostgresRowWriter:
 
     @property
     def pending(self) -> bool:
-        """Whether rows are collected that statements of the connection do not see yet."""
+        """Whether there are collected rows that statements on the connection do not see yet."""
         parts = (self._queue, self._chunks, self._totals, self._new_conversations, self._counts, self._tags)
         return any(parts) or bool(self._links)
 
@@ -630,5 +632,5 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def _link(link: tuple[Any, ...]) -> tuple[Any, ...]:
-    # Reasoning may contain NUL, which a PostgreSQL text cannot.
+    # The reasoning of a link may contain NUL, which a PostgreSQL text cannot.
     return (*link[:-1], None if link[-1] is None else link[-1].encode())

@@ -1,8 +1,8 @@
 """The tables of the PostgreSQL backend: numbered migrations, and the row and key of a namespace.
 
-All tables lie in the schema ``rlm_mem`` and are always written with its name: nothing depends on the settings of a
-session. Every primary key, unique key and index begins with ``ns``, a number derived from the namespace's name, so that
-any table can be partitioned or distributed by it (docs/spec/postgresql.md has the statements). Texts are compared byte
+All tables are in the schema ``rlm_mem`` and always qualified with it: nothing depends on the settings of a session.
+Every primary key, unique key and index begins with ``ns``, a number derived from the namespace's name, so that any
+table can be partitioned or distributed by it (docs/spec/postgresql.md has the statements). Texts are compared byte
 by byte (COLLATE "C"), which is the order of Python and of the local store.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SET_ON_WORKERS = "SET LOCAL citus.propagate_set_commands = 'local'"
-"""Makes the ``SET LOCAL`` statements that follow in a transaction apply on the workers of a cluster, too."""
+"""Applies the following ``SET LOCAL`` statements of the transaction to the workers of a cluster as well."""
 
 _FIRST = """
 CREATE TABLE rlm_mem.namespaces(
@@ -220,7 +220,7 @@ CREATE INDEX chunks_trust ON rlm_mem.chunks(ns, status, trust, origin);
 CREATE INDEX chunks_expiring ON rlm_mem.chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
 """
 
-# Tags in NFC, as chunks have them since.
+# Tags in NFC, as chunks now have them.
 _NORMAL_TAGS = """
 INSERT INTO rlm_mem.tags(ns, doc, at, tag)
     SELECT ns, doc, at, normalize(tag, NFC) FROM rlm_mem.tags WHERE tag IS NOT NFC NORMALIZED
@@ -239,7 +239,7 @@ DELETE FROM rlm_mem.tag_totals WHERE tag IS NOT NFC NORMALIZED;
 MIGRATIONS: tuple[str, ...] = (_FIRST, _TRUST, _NORMAL_TAGS)
 SCHEMA_VERSION = len(MIGRATIONS)
 
-#: Every table that holds rows of namespaces, in an order in which they can be copied and distributed.
+#: Every table with rows of namespaces, in an order in which they can be copied and distributed.
 TABLES = (
     "namespaces",
     "chunks",
@@ -266,7 +266,7 @@ LOCAL_TABLES = ("migrations",)
 
 
 def namespace_key(name: str) -> int:
-    """The number of a namespace, derived from its name alone: the same on every server, without a lookup."""
+    """Return the key of a namespace, derived from its name alone: the same on every server, without a lookup."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
@@ -302,14 +302,14 @@ class Head:
 
     @staticmethod
     def columns() -> str:
-        """The columns to select, in order."""
+        """Return the columns to select, in order."""
         return ", ".join(_HEAD)
 
     def counters(self) -> tuple[Any, ...]:
-        """The values that ``write`` writes; comparing them shows whether anything changed."""
+        """Return the values that ``write`` writes; comparing them shows whether anything changed."""
         return tuple(getattr(self, name) for name in _COUNTERS)
 
     def write(self) -> tuple[str, tuple[Any, ...]]:
-        """The statement that writes the row back."""
+        """Return the statement that writes the row back."""
         columns = ", ".join(f"{name} = %s" for name in _COUNTERS)
         return f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*self.counters(), self.ns)

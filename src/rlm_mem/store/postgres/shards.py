@@ -1,8 +1,8 @@
-"""Namespaces on several primaries: the directory of their places, and moving a namespace while it is used.
+"""Namespaces on several primaries: the directory of their databases, and moving a namespace while it is in use.
 
 The directory is the table ``shards`` of the database that programs open. A namespace without a row there lives in
-that database itself. A moved namespace leaves a forwarding address in its old database, so programs that looked
-it up before the move still find it: a writer under the lock, a reader within a second.
+that database itself. A moved namespace leaves a forwarding address in its old database, so programs that looked it
+up before the move still find it: a writer under the lock, a reader within a second.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from rlm_mem.store.postgres.transaction import PostgresTransaction
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-#: Most passes of a move before writers have to wait: each copies what was written during the previous one.
-_PASSES = 5
-#: With at most this many changes, the rest is copied while writers wait: a fraction of a second.
-_FEW = 200
-#: Programs look for a forwarding address once a second; the old rows stay readable for longer than that (seconds).
-_GRACE = 2.5
+#: Maximum number of copy passes of a move before writers have to wait: each copies what was written during the
+#: previous one.
+_MAX_PASSES = 5
+#: At most this many changes are copied while writers wait: a fraction of a second.
+_MAX_FINAL_CHANGES = 200
+#: Programs look for a forwarding address once a second; the old rows remain readable for longer than that
+#: (seconds).
+_GRACE_SECONDS = 2.5
 
 _COUNTED = (
     "SELECT n.name, n.state, n.moved_to, coalesce((SELECT sum(t.chunks) FROM rlm_mem.totals t"
@@ -57,7 +59,7 @@ _COUNT_ACCESSES = (
 
 @dataclass(frozen=True)
 class Shard:
-    """Where a namespace is; ``place`` is a DSN without its password, ``chunks`` the number of active chunks there."""
+    """The location of a namespace; ``place`` is a DSN without password, ``chunks`` the number of its active chunks."""
 
     namespace: str
     place: str
@@ -66,7 +68,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class MoveReport:
-    """What a move did. ``held_up`` is how long writers waited (seconds), ``passes`` the number of copies before."""
+    """The result of a move. ``held_up`` is how many seconds writers waited, ``passes`` the number of copies before."""
 
     namespace: str
     source: str
@@ -78,7 +80,7 @@ class MoveReport:
 
 
 def shards(directory: str, config: Config | None = None) -> list[Shard]:
-    """Every namespace that the directory leads to, by name."""
+    """Return every namespace that the directory leads to, by name."""
     config = config or Config.load(None)
     with _Databases(config) as databases:
         home = databases.pool(directory)
@@ -89,17 +91,17 @@ def shards(directory: str, config: Config | None = None) -> list[Shard]:
         found: dict[str, Shard] = {name: Shard(name, shown_dsn(dsn), 0) for name, dsn in listed.items()}
         for place, pool in places.items():
             for name, state, _, chunks in pool.rows(_COUNTED):
-                # One database may be another's directory as well: only what the directory leads to counts.
+                # One database may also be another's directory: only namespaces that the directory leads to count.
                 if state != "moved" and place == shown_dsn(listed.get(name, directory)):
                     found[name] = Shard(name, place, int(chunks))
     return [found[name] for name in sorted(found)]
 
 
 def assign(directory: str, namespace: str, dsn: str, config: Config | None = None) -> None:
-    """Enter a namespace in the directory that is not in it yet: a new one, or one that ``dsn`` already has.
+    """Add a namespace to the directory: a new one, or one that ``dsn`` already stores.
 
     Raises:
-        InputError: the namespace has chunks in its present place (move it instead), or ``dsn`` is not a DSN.
+        InputError: the namespace has chunks in its present database (move it instead), or ``dsn`` is not a DSN.
     """
     config = config or Config.load(None)
     _check_dsn(dsn)
@@ -112,7 +114,7 @@ def assign(directory: str, namespace: str, dsn: str, config: Config | None = Non
             hint="rlm-mem shards move moves them too",
         )
     with _Databases(config) as databases:
-        databases.pool(dsn)  # check that it answers, and make its tables
+        databases.pool(dsn)  # check that it answers, and create its tables
         _record_place(databases.pool(directory), directory, namespace, dsn)
 
 
@@ -127,18 +129,18 @@ def move_namespace(
 ) -> MoveReport:
     """Move a namespace to another primary while it is read and written.
 
-    It is copied in passes until little is left, and compared from end to end; only then do writers have to wait for the
-    rest. The lock ends with this process, however it ends. Repeating an interrupted move finishes it. Lines that
-    running recalls still recorded in the old place are copied at the end.
+    It is copied in passes until little is left, and compared completely; only then do writers have to wait for the
+    rest. The lock ends with this process, even if it is killed. Repeating an interrupted move finishes it. Lines
+    that running recalls still wrote to the old database are copied at the end.
 
     Args:
         directory: DSN that programs open.
-        dsn: of the new database; without a password (use a passfile or service), since the directory keeps it.
-        purge: remove what is left in the old database afterwards; else ``purge_moved`` does it later.
+        dsn: of the new database; without a password (use a passfile or service), since the directory stores it.
+        purge: afterwards remove the rows left in the old database; otherwise ``purge_moved`` does so later.
 
     Raises:
         NotFoundError: the directory has no such namespace.
-        StorageError: source and copy differ, or a server is away; the namespace stays where it was.
+        StorageError: source and copy differ, or a server is unreachable; the namespace stays where it was.
     """
     config = config or Config.load(None)
     _check_dsn(dsn)
@@ -150,14 +152,15 @@ def move_namespace(
             _record_place(home, directory, namespace, dsn)  # an interrupted move, or nothing to do
             return MoveReport(namespace, shown_dsn(dsn), shown_dsn(dsn), 0, 0, 0.0, False)
         if new.rows("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'moved'", (ns,)):
-            _remove_rows(new, ns, keep_address=False)  # left over from when it lived here before
+            _remove_rows(new, ns, keep_address=False)  # left over from an earlier stay in this database
         with _store(source_dsn, namespace, config) as source, _store(dsn, namespace, config) as target:
             passes = _copy_in_passes(source, target, progress)
             _refuse_differences(source, target, progress)
             began = time.monotonic()
             with source.backend.transaction(namespace) as lock:
                 assert isinstance(lock, PostgresTransaction)
-                # Writers wait from here on: copy what they wrote since the last pass, and check the copy is complete.
+                # Writers wait from here on: copy what they wrote since the last pass, and check that the copy is
+                # complete.
                 copy_namespace(source, target, overwrite=True, mirror=True)
                 _refuse_unequal_states(source, target)
                 _copy_access_counts(source, databases.pool(source_dsn), new)
@@ -169,8 +172,8 @@ def move_namespace(
             held_up = time.monotonic() - began
             _record_place(home, directory, namespace, dsn)
             chunks = int(target.get_stats()["chunk_count"])
-            time.sleep(_GRACE)
-            _copy_late_lines(source, target)
+            time.sleep(_GRACE_SECONDS)
+            _copy_late_trajectories(source, target)
         if purge:
             _remove_rows(databases.pool(source_dsn), ns, keep_address=True)
     return MoveReport(
@@ -179,7 +182,7 @@ def move_namespace(
 
 
 def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
-    """Remove what a moved namespace left in its old database, except the forwarding address; returns rows removed.
+    """Remove the rows of a moved namespace from its old database, except the forwarding address; return their number.
 
     Raises:
         InputError: the namespace was not moved away from there.
@@ -195,12 +198,12 @@ def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
             )
         now = databases.place_of(dsn, namespace)
         with _store(dsn, namespace, config) as old, _store(now, namespace, config) as new:
-            _copy_late_lines(old, new)
+            _copy_late_trajectories(old, new)
         return _remove_rows(pool, ns, keep_address=True)
 
 
 class _Databases:
-    """Pools of the databases in question, opened once and closed together."""
+    """Pools of the databases involved, opened once and closed together."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -214,14 +217,14 @@ class _Databases:
             pool.close()
 
     def pool(self, dsn: str) -> Pool:
-        """The pool of a database with its tables."""
+        """Return the pool of a database, after creating its tables."""
         pool = self._pools.get(dsn)
         if pool is None:
             pool = self._pools[dsn] = opened(dsn, self._config)
         return pool
 
     def place_of(self, directory: str, namespace: str) -> str:
-        """The DSN of the database that holds a namespace now."""
+        """Return the DSN of the database that currently stores a namespace."""
         ns = namespace_key(namespace)
         listed = self.pool(directory).rows("SELECT dsn FROM rlm_mem.shards WHERE ns = %s", (ns,))
         dsn, seen = (listed[0][0] if listed else directory), set[str]()
@@ -261,7 +264,7 @@ def _store(dsn: str, namespace: str, config: Config, *, pinned: bool = True) -> 
 
 
 def _record_place(home: Pool, directory: str, namespace: str, dsn: str) -> None:
-    """Enter the database of a namespace in the directory; one in the directory's own database has no row."""
+    """Enter the database of a namespace in the directory; a namespace in the directory's own database has no row."""
     ns = namespace_key(namespace)
     if shown_dsn(dsn) == shown_dsn(directory):
         home.change([("DELETE FROM rlm_mem.shards WHERE ns = %s", (ns,))])
@@ -278,8 +281,8 @@ def _record_place(home: Pool, directory: str, namespace: str, dsn: str) -> None:
 
 
 def _copy_in_passes(source: ChunkStore, target: ChunkStore, progress: Progress | None) -> int:
-    """Copy until a pass finds few changes; returns the number of passes."""
-    for number in range(1, _PASSES + 1):
+    """Copy until a pass finds few changes; return the number of passes."""
+    for number in range(1, _MAX_PASSES + 1):
         report: CopyReport = copy_namespace(source, target, overwrite=True, mirror=True, progress=progress)
         if report.skipped:
             raise StorageError(
@@ -287,20 +290,20 @@ def _copy_in_passes(source: ChunkStore, target: ChunkStore, progress: Progress |
                 f" first {report.skipped[0]}",
                 hint="rlm-mem store check says why; repair or remove them first",
             )
-        if report.changes <= _FEW:
+        if report.changes <= _MAX_FINAL_CHANGES:
             return number
-    return _PASSES
+    return _MAX_PASSES
 
 
 def _refuse_differences(source: ChunkStore, target: ChunkStore, progress: Progress | None) -> None:
-    """Compare from end to end, copying again what differs; at most `_FEW` differences may remain for the last copy."""
+    """Compare completely, copying differences again; raise if more than `_MAX_FINAL_CHANGES` remain."""
     found = compare(source, target, progress)
-    for _ in range(_PASSES):
+    for _ in range(_MAX_PASSES):
         if not found:
             return
         copy_namespace(source, target, overwrite=True, mirror=True)
         found = compare(source, target)
-    if len(found) > _FEW:
+    if len(found) > _MAX_FINAL_CHANGES:
         raise StorageError(
             f"the copy of {source.namespace} differs from the original in {len(found)} places, the first:"
             f" {found[0].what} {found[0].message}: it stays where it is",
@@ -316,7 +319,7 @@ def _refuse_unequal_states(source: ChunkStore, target: ChunkStore) -> None:
 
 
 def _fingerprint(store: ChunkStore) -> int:
-    """One number for the states of all chunks, in any order."""
+    """Return a hash of the states of all chunks, independent of their order."""
     mixed, after = 0, 0
     while page := store.backend.queries.states(store.namespace, after, 5_000):
         for one in page:
@@ -335,10 +338,10 @@ def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
         target.change([(_COUNT_ACCESSES, (ns, ids, counts, times, ns))])
 
 
-def _copy_late_lines(source: ChunkStore, target: ChunkStore) -> None:
-    """Copy lines of trajectories that were added in the old place while the namespace moved.
+def _copy_late_trajectories(source: ChunkStore, target: ChunkStore) -> None:
+    """Copy trajectory lines that were appended in the old database during the move.
 
-    They are written without the lock, so a running recall may have added them there before it noticed the move.
+    They are written without the lock, so a running recall may have appended them there before it noticed the move.
     """
     old, new = source.backend.files(source.namespace), target.backend.files(target.namespace)
     there = new.signatures(TRAJECTORIES, recursive=True)

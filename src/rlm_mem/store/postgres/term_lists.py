@@ -1,4 +1,4 @@
-"""The term lists of one search: read when scoring needs them, several at a time."""
+"""The term lists of one search: read in batches when scoring needs them, and cached between searches."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs one statement and returns all its rows."""
 
 #: Entries that are read ahead in one statement; stores of usual size need just one.
-_AHEAD = 400_000
-#: Looking up one entry takes as long as reading this many entries of a whole list.
-_A_LOOK = 512
-#: Lists with at least this many entries are kept between searches, up to this many bytes in total.
-_LONG = 4_000
-_MOST_KEPT = 96_000_000
-#: Answers to other statements are kept in the same way, up to this many bytes in total and in one answer; not those to
-#: statements with very many values.
-_MOST_ANSWERED, _SHORT, _FEW_VALUES = 8_000_000, 256_000, 2_000
-#: Range of documents whose entries are read as one value: a value in PostgreSQL is smaller than a gigabyte.
-_STRETCH = 1 << 24
+_READ_AHEAD = 400_000
+#: Looking up one entry costs as much as reading this many entries of a whole list.
+_LOOKUP_COST = 512
+#: Lists with at least this many entries are cached between searches, up to this many bytes in total.
+_MIN_CACHED_ENTRIES = 4_000
+_MAX_LIST_BYTES = 96_000_000
+#: Results of other statements are cached in the same way, up to this many bytes in total and per result, unless the
+#: statement has more values than this.
+_MAX_RESULT_BYTES, _MAX_RESULT_SIZE, _MAX_VALUES = 8_000_000, 256_000, 2_000
+#: Range of documents whose entries are read as one value: a PostgreSQL value is smaller than a gigabyte.
+_DOCS_PER_VALUE = 1 << 24
 _MOST = 2**31 - 1
 _KEY = 0xFFFFFFFF
 
 
 class _Entries(NamedTuple):
-    """A whole list: documents, how often the term occurs in each, and the length of each in terms."""
+    """A whole term list: documents, frequency of the term in each, and the length of each in terms."""
 
     slots: Slots
     frequency: Frequencies
@@ -48,8 +48,8 @@ class _Entries(NamedTuple):
         return self.slots.nbytes + self.frequency.nbytes + self.length.nbytes
 
 
-class _Answer(NamedTuple):
-    """What a statement found."""
+class _Result(NamedTuple):
+    """The rows of a statement."""
 
     rows: list[tuple[Any, ...]]
     size: int
@@ -60,27 +60,27 @@ class _Sized(Protocol):
     def size(self) -> int: ...
 
 
-_Kept = TypeVar("_Kept", bound=_Sized)
+_Cached = TypeVar("_Cached", bound=_Sized)
 
 
-class UntilWritten(Generic[_Kept]):
-    """What searches have read, kept until something is written to its namespace.
+class StateCache(Generic[_Cached]):
+    """An LRU cache whose entries are valid until the next write to their namespace.
 
-    A recall searches several times for much the same words. What was used least recently, across all namespaces, is
-    dropped first. Safe to share between threads.
+    A recall searches several times for much the same words. The least recently used entry across all namespaces is
+    evicted first. Thread-safe.
 
     Args:
-        most: bytes in total.
+        most: maximum size in bytes.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = Lock()
-        self._lists: OrderedDict[Hashable, tuple[Hashable, _Kept]] = OrderedDict()
+        self._lists: OrderedDict[Hashable, tuple[Hashable, _Cached]] = OrderedDict()
         self._bytes = 0
 
-    def get(self, key: Hashable, state: Hashable) -> _Kept | None:
-        """What was read at this state of its namespace; None if there is nothing."""
+    def get(self, key: Hashable, state: Hashable) -> _Cached | None:
+        """Return the entry cached at this state of its namespace, or None."""
         with self._lock:
             found = self._lists.get(key)
             if found is None:
@@ -91,8 +91,8 @@ class UntilWritten(Generic[_Kept]):
             self._lists.move_to_end(key)
             return found[1]
 
-    def put(self, key: Hashable, state: Hashable, entries: _Kept) -> None:
-        """Keep something."""
+    def put(self, key: Hashable, state: Hashable, entries: _Cached) -> None:
+        """Cache an entry."""
         with self._lock:
             self._drop(key)
             self._lists[key] = state, entries
@@ -106,38 +106,38 @@ class UntilWritten(Generic[_Kept]):
             self._bytes -= found[1].size
 
 
-class KeptReads:
-    """The long lists that searches have read, and what they found otherwise."""
+class ReadCache:
+    """Caches of the long term lists and of the statement results of searches."""
 
     def __init__(self) -> None:
-        self.lists = UntilWritten[_Entries](_MOST_KEPT)
-        self._answers = UntilWritten[_Answer](_MOST_ANSWERED)
+        self.lists = StateCache[_Entries](_MAX_LIST_BYTES)
+        self._results = StateCache[_Result](_MAX_RESULT_BYTES)
 
-    def through(self, rows: Rows, owner: Hashable, state: Hashable) -> Rows:
-        """`rows` for statements on one namespace in this state, each of which is run once as long as its rows are kept.
+    def cached_rows(self, rows: Rows, owner: Hashable, state: Hashable) -> Rows:
+        """Return a caching version of `rows` for statements on one namespace in this state.
 
-        The rows may depend on nothing but the namespace and the statement's values.
+        The rows of a statement must depend on nothing but the namespace and the statement's values.
         """
 
         def asked(statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-            if sum(len(value) for value in values if isinstance(value, list)) > _FEW_VALUES:
+            if sum(len(value) for value in values if isinstance(value, list)) > _MAX_VALUES:
                 return rows(statement, values)
             key = owner, statement, repr(values)
-            known = self._answers.get(key, state)
-            if known is not None:
-                return known.rows
+            cached = self._results.get(key, state)
+            if cached is not None:
+                return cached.rows
             found = rows(statement, values)
             texts = (len(value) for row in found for value in row if isinstance(value, bytes | str))
             size = len(statement) + len(key[2]) + 100 * len(found) + sum(texts)
-            if size <= _SHORT:
-                self._answers.put(key, state, _Answer(found, size))
+            if size <= _MAX_RESULT_SIZE:
+                self._results.put(key, state, _Result(found, size))
             return found
 
         return asked
 
 
 class PostgresTermPostings:
-    """One term's chunks (`TermPostings`); slots are documents."""
+    """The chunks of one term (`TermPostings`); slots are documents."""
 
     def __init__(self, lists: TermLists, term: int, df: int) -> None:
         self._lists = lists
@@ -147,31 +147,31 @@ class PostgresTermPostings:
         self.frequency: Frequencies = np.zeros(0, np.uint8)
         self.max_frequency = 255
 
-    def hold(self, slots: Slots, frequency: Frequencies) -> None:
-        """Keep the whole list, which was read."""
+    def set_entries(self, slots: Slots, frequency: Frequencies) -> None:
+        """Store the whole list after it was read."""
         self.slots, self.frequency = slots, frequency
         self.max_frequency = int(frequency.max()) if len(frequency) else 0
 
     def whole(self) -> tuple[Slots, Frequencies]:
-        """Every document that contains the term, sorted, and how often it occurs there."""
+        """Return every document that contains the term, sorted, and its frequency there."""
         if self.slots is None:
             self._lists.read(self)
         assert self.slots is not None
         return self.slots, self.frequency
 
     def find(self, slots: Slots) -> tuple[Ints, Frequencies]:
-        """Which of the sorted documents contain the term, and how often it occurs there."""
+        """Return which of the sorted documents contain the term, and its frequency there."""
         if self.slots is None:
             found = self._lists.look_up(self, slots)
             if found is not None:
                 return found
-        held, frequency = self.whole()
-        which, place = places(held, slots)
+        docs, frequency = self.whole()
+        which, place = places(docs, slots)
         return which, frequency[place]
 
 
 class TermLists:
-    """The lists of one namespace that one search reads.
+    """Reads and caches the term lists of one search in one namespace.
 
     Args:
         rows: runs one statement and returns its rows.
@@ -186,7 +186,7 @@ class TermLists:
         rows: Rows,
         ns: int,
         size: int,
-        kept: UntilWritten[_Entries] | None = None,
+        kept: StateCache[_Entries] | None = None,
         owner: Hashable = None,
         state: Hashable = None,
     ) -> None:
@@ -196,22 +196,22 @@ class TermLists:
         self._kept = kept
         self._owner = owner
         self._state = state
-        #: Length in terms of every document met in a list.
+        #: Length in terms of every document found in a list.
         self.length = np.zeros(size, np.int32)
         self._known: dict[int, PostgresTermPostings] = {}
         self._expected: list[PostgresTermPostings] = []
         self._looked_up: tuple[Slots, dict[int, tuple[Slots, Frequencies]]] | None = None
 
     def of(self, term: int, df: int) -> PostgresTermPostings:
-        """The list of a term that `df` chunks contain."""
+        """Return the list of a term that `df` chunks contain."""
         if term not in self._known:
             self._known[term] = made = PostgresTermPostings(self, term, df)
             found = None
-            if self._kept is not None and df >= _LONG:
+            if self._kept is not None and df >= _MIN_CACHED_ENTRIES:
                 found = self._kept.get((self._owner, term), self._state)
             if found is not None:
                 self.length[found.slots] = found.length
-                made.hold(found.slots, found.frequency)
+                made.set_entries(found.slots, found.frequency)
         return self._known[term]
 
     def expect(self, lists: Sequence[PostgresTermPostings]) -> None:
@@ -220,32 +220,32 @@ class TermLists:
         self._looked_up = None
 
     def read(self, wanted: PostgresTermPostings) -> None:
-        """Read a list, and the lists expected after it, up to `_AHEAD` entries in all."""
+        """Read a list, and the lists expected after it, up to `_READ_AHEAD` entries in all."""
         chosen, total = [wanted], wanted.df
         for other in self._missing(wanted):
             total += other.df
-            if total > _AHEAD:
+            if total > _READ_AHEAD:
                 break
             chosen.append(other)
         terms = [each.term for each in chosen]
-        lows = list(range(0, max(self._size, 1), _STRETCH))
+        lows = list(range(0, max(self._size, 1), _DOCS_PER_VALUE))
         ends = [*lows[1:], _MOST]
         stretches = [(term, low, end) for term in terms for low, end in zip(lows, ends, strict=True)]
         found: dict[int, list[bytes]] = {term: [] for term in terms}
         for term, entries in self._rows(POSTINGS.whole, (*map(list, zip(*stretches, strict=True)), self._ns)):
             found[term] += [] if entries is None else [entries]
         for each in chosen:
-            slots, frequency = self._noted(*joined(found[each.term]))
-            each.hold(slots, frequency)
-            if self._kept is not None and len(slots) >= _LONG:
+            slots, frequency = self._scoring_entries(*joined(found[each.term]))
+            each.set_entries(slots, frequency)
+            if self._kept is not None and len(slots) >= _MIN_CACHED_ENTRIES:
                 key = self._owner, each.term
                 self._kept.put(key, self._state, _Entries(slots, frequency, self.length[slots]))
 
     def look_up(self, wanted: PostgresTermPostings, slots: Slots) -> tuple[Ints, Frequencies] | None:
-        """`TermList.find` without reading the list; None where reading it costs no more."""
+        """Do `TermList.find` without reading the list; None if reading it costs no more."""
         if self._looked_up is None:
             others = [wanted, *self._missing(wanted)]
-            if sum(other.df for other in others) < _A_LOOK * len(others) * len(slots):
+            if sum(other.df for other in others) < _LOOKUP_COST * len(others) * len(slots):
                 return None
             terms = np.repeat(np.array([other.term for other in others]), len(slots))
             docs = np.tile(slots, len(others))
@@ -253,29 +253,29 @@ class TermLists:
             read = lists_of(self._rows(POSTINGS.holding, values))
             found = {other.term: self._part(read, other.term) for other in others}
             self._looked_up = slots, found
-        known, parts = self._looked_up
-        if wanted.term not in parts or len(places(known, slots)[0]) != len(slots):
+        looked_up, parts = self._looked_up
+        if wanted.term not in parts or len(places(looked_up, slots)[0]) != len(slots):
             return None
-        held, frequency = parts[wanted.term]
-        which, place = places(held, slots)
+        term_docs, frequency = parts[wanted.term]
+        which, place = places(term_docs, slots)
         return which, frequency[place]
 
     def _missing(self, wanted: PostgresTermPostings) -> list[PostgresTermPostings]:
-        """The lists expected after this one that have not been read."""
+        """Return the lists expected after this one that have not been read."""
         at = next((n for n, other in enumerate(self._expected) if other is wanted), len(self._expected))
         return [other for other in self._expected[at + 1 :] if other.slots is None]
 
     def _part(self, read: Lists, term: int) -> tuple[Slots, Frequencies]:
-        """One term's entries among those read."""
-        lo, hi = np.searchsorted(read.pair, pairs(np.array([term, term + 1]), _NOTHING_BUT_ZERO))
-        return self._noted((read.pair[lo:hi] & _KEY).astype(np.int32), read.figures[lo:hi])
+        """Return one term's entries among those read."""
+        start, end = np.searchsorted(read.pair, pairs(np.array([term, term + 1]), _TWO_ZEROS))
+        return self._scoring_entries((read.pair[start:end] & _KEY).astype(np.int32), read.figures[start:end])
 
-    def _noted(self, slots: Slots, figures: npt.NDArray[np.uint32]) -> tuple[Slots, Frequencies]:
-        """Entries in the form scoring needs, without those newer than the search; their lengths are noted."""
+    def _scoring_entries(self, slots: Slots, figures: npt.NDArray[np.uint32]) -> tuple[Slots, Frequencies]:
+        """Record the lengths of entries; return the entries for scoring, without those newer than the search."""
         end = int(np.searchsorted(slots, self._size))
         slots, figures = slots[:end], figures[:end]
         self.length[slots] = figures[:, 0]
         return slots, (figures[:, 1] >> 8).astype(np.uint8)
 
 
-_NOTHING_BUT_ZERO = np.zeros(2, np.int64)
+_TWO_ZEROS = np.zeros(2, np.int64)

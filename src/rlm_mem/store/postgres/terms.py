@@ -1,8 +1,8 @@
-"""The term index in a write transaction: the dictionary, postings and every figure that search reads.
+"""The term index in a write transaction: the dictionary, the postings and all figures that searches read.
 
-Added and removed chunks are collected as encoded segments and turned into changes of sorted lists all at once: one
-statement reads the parts of lists that change, another writes them. The namespace's lock is held, so no other
-process changes these rows meanwhile.
+Added and removed chunks are collected as encoded segments and applied to the sorted lists in bulk: one statement
+reads the parts of lists that change, another writes them. The namespace is locked, so no other process changes
+these rows meanwhile.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]
 Statement = tuple[str, tuple[object, ...]]
 
 #: Collected segments are written beyond this many bytes, so that memory stays bounded in a batch of any size.
-_MOST_BYTES = 8_000_000
-#: How many numbers of terms are kept in memory during one transaction.
-_MOST_TERMS = 500_000
+_MAX_BYTES = 8_000_000
+#: Maximum number of term numbers cached during one transaction.
+_MAX_CACHED_TERMS = 500_000
 
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 _KNOWN = "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])"
@@ -52,7 +52,7 @@ _KEY = 0xFFFFFFFF
 
 
 class TermIndex:
-    """Keeps the dictionary, the postings and their figures in step with the chunks of one namespace.
+    """Updates the dictionary, the postings and their figures with the chunks of one namespace.
 
     Args:
         connection: inside the write transaction.
@@ -71,7 +71,7 @@ class TermIndex:
         self._after: dict[int, Indexed | None] = {}
         self._bytes = 0
         self._edge = head.next_doc, head.next_term, head.next_conversation
-        """Documents, terms and conversations from these numbers on are in no list yet."""
+        """Documents, terms and conversations with these or higher numbers are in no list yet."""
         self._conversations: dict[int, tuple[int, int]] = {}
         self._changes: IndexDifference | None = None
 
@@ -80,21 +80,21 @@ class TermIndex:
     def add(
         self, doc: int, conversation: int | None, segs: Sequence[AnalysedSegment]
     ) -> tuple[bytes, int, int]:
-        """Index an active chunk; the blob of its segments, its length in terms and the number of segments."""
+        """Index an active chunk; return the blob of its segments, its length in terms and the number of segments."""
         self._look_up(texts_of(segs))
         blob = encode_segments(segs, self._numbers.__getitem__)
         self._note(doc, None, (doc, conversation, blob))
         return blob, sum(seg.length for seg in segs), len(segs)
 
     def add_encoded(self, doc: int, conversation: int | None, encoded: LocalTerms) -> tuple[bytes, int, int]:
-        """The same for a chunk whose segments are encoded already."""
+        """As ``add``, for a chunk whose segments are already encoded."""
         self._look_up(encoded.terms)
         blob = encoded.numbered(self._numbers.__getitem__)
         self._note(doc, None, (doc, conversation, blob))
         return blob, *encoded.figures()
 
     def expect(self, texts: Iterable[str]) -> Question:
-        """The question for the numbers of those terms that are in the dictionary."""
+        """Return the query for the numbers of those terms that are in the dictionary."""
         missing = {text for text in texts if text not in self._numbers and text not in self._unknown}
 
         def take(found: list[tuple[Any, ...]]) -> None:
@@ -104,11 +104,11 @@ class TermIndex:
 
         return _KNOWN, (self._ns, [stored(text) for text in missing]), take
 
-    def put_back(self, doc: int, conversation: int | None, blob: bytes) -> None:
-        """Index a chunk whose segments have been encoded before: a restored one, or one in a new conversation."""
+    def add_blob(self, doc: int, conversation: int | None, blob: bytes) -> None:
+        """Index a chunk from its encoded segments: a restored one, or one in a new conversation."""
         self._note(doc, None, (doc, conversation, blob or _NO_SEGMENTS))
 
-    def take_out(self, doc: int, conversation: int | None, blob: bytes) -> None:
+    def remove_blob(self, doc: int, conversation: int | None, blob: bytes) -> None:
         """Remove a chunk that is archived or erased, or whose content or conversation changes."""
         self._note(doc, (doc, conversation, blob or _NO_SEGMENTS), None)
 
@@ -117,28 +117,28 @@ class TermIndex:
         self._before.setdefault(doc, before)
         self._after[doc] = after
         self._bytes += sum(len(indexed[2]) for indexed in (before, after) if indexed is not None)
-        if self._bytes > _MOST_BYTES and after is not None:
+        if self._bytes > _MAX_BYTES and after is not None:
             self._write_early()
 
     # -- the dictionary --------------------------------------------------------------------------------------------
 
     def _look_up(self, texts: Iterable[str]) -> None:
-        """Look up the numbers of these terms; new ones are numbered in the order given."""
+        """Look up the numbers of these terms; new ones are numbered in the given order."""
         wanted = list(texts)
-        if len(self._numbers) > _MOST_TERMS:
+        if len(self._numbers) > _MAX_CACHED_TERMS:
             self._numbers = dict(self._new_terms)
         missing = [text for text in wanted if text not in self._numbers]
         if not missing:
             return
-        self._numbers.update(self._known([text for text in missing if text not in self._unknown]))
+        self._numbers.update(self._existing_numbers([text for text in missing if text not in self._unknown]))
         for text in missing:
             if text not in self._numbers:
                 self._unknown.discard(text)
                 self._numbers[text] = self._new_terms[text] = self._head.next_term
                 self._head.next_term += 1
 
-    def _known(self, texts: Collection[str]) -> dict[str, int]:
-        """The numbers of those that are in the dictionary."""
+    def _existing_numbers(self, texts: Collection[str]) -> dict[str, int]:
+        """Return the numbers of those terms that are in the dictionary."""
         if not texts:
             return {}
         with self._connection.cursor(binary=True) as cursor:
@@ -148,35 +148,35 @@ class TermIndex:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def begin_flush(self) -> list[Statement]:
-        """The statements whose rows `flush` needs; none where nothing is collected."""
-        self._changes = self._collected(last=True)
+        """Return the statements whose rows `flush` needs; none if nothing is collected."""
+        self._changes = self._pending_changes(last=True)
         if self._changes is None:
             return []
-        held = "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
-        statements = [self._holding_parts(self._changes)]
+        sql = "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
+        statements = [self._affected_parts(self._changes)]
         return (
-            [*statements, (held, (self._ns, sorted(self._conversations)))]
+            [*statements, (sql, (self._ns, sorted(self._conversations)))]
             if self._conversations
             else statements
         )
 
     def flush(self, answers: Sequence[list[tuple[Any, ...]]]) -> list[Statement]:
-        """The statement that writes everything collected except the head; none where nothing is collected.
+        """Return the statement that writes everything collected except the head; none if nothing is collected.
 
         Args:
             answers: the rows of each statement of `begin_flush`.
         """
         statements: list[Statement] = []
         if self._changes is not None:
-            parts, held = (*answers, [])[:2]
-            self._count_conversations(dict(held))
+            parts, chunk_counts = (*answers, [])[:2]
+            self._count_conversations(dict(chunk_counts))
             statements = self._statement(self._changes, parts, last=True)
             self._changes = None
         self._numbers, self._unknown = {}, set()  # the caller may be about to empty the dictionary
         return statements
 
-    def _collected(self, *, last: bool) -> IndexDifference | None:
-        """The changes that are collected, to be written now; None where there are none."""
+    def _pending_changes(self, *, last: bool) -> IndexDifference | None:
+        """Return the collected changes, to be written now; None if there are none."""
         before, after = self._before, self._after
         removed = [old for doc, old in before.items() if old is not None and old != after[doc]]
         inserted = [new for doc, new in after.items() if new is not None and new != before[doc]]
@@ -190,25 +190,25 @@ class TermIndex:
     def _statement(
         self, changes: IndexDifference, rows: list[tuple[Any, ...]], *, last: bool
     ) -> list[Statement]:
-        """The statement that writes changes, with the figures of conversations only the `last` time."""
+        """Return the statement that writes changes; figures of conversations are included only the `last` time."""
         postings = lists_of([row[1:] for row in rows if not row[0]])
         words = lists_of([row[1:] for row in rows if row[0]])
-        pair, figures, held = summed(words, changes)
+        pair, figures, gains = summed(words, changes)
         statements = [
             *self._parts(POSTINGS, *regrouped(POSTINGS, postings, *replaced(postings, changes))),
             *self._parts(CONVERSATION_TERMS, *regrouped(CONVERSATION_TERMS, words, pair, figures)),
-            *self._terms(changes, held),
-            *(self._figures_of_conversations() if last else ()),
+            *self._terms(changes, gains),
+            *(self._conversation_statements() if last else ()),
         ]
         head = self._head
         self._edge, self._new_terms = (head.next_doc, head.next_term, head.next_conversation), {}
-        return _together(statements)
+        return _combined(statements)
 
     def _write_early(self) -> None:
-        changes = self._collected(last=False)
+        changes = self._pending_changes(last=False)
         if changes is not None:
             with array_cursor(self._connection) as cursor:
-                rows = cursor.execute(*self._holding_parts(changes)).fetchall()
+                rows = cursor.execute(*self._affected_parts(changes)).fetchall()
                 for statement in self._statement(changes, rows, last=False):
                     cursor.execute(*statement)
 
@@ -220,14 +220,14 @@ class TermIndex:
             known = self._conversations.get(number, (0, 0))
             self._conversations[number] = (known[0] + chunks, known[1] + length)
 
-    def _count_conversations(self, held: Mapping[int, int]) -> None:
-        """Count in the head the conversations that gain their first chunk or lose their last; `held`: chunks so far."""
-        for number, chunks in held.items():
+    def _count_conversations(self, chunk_counts: Mapping[int, int]) -> None:
+        """Update the number of conversations in the head, given the former number of chunks of each."""
+        for number, chunks in chunk_counts.items():
             more, _ = self._conversations.get(number, (0, 0))
             self._head.conversations += (chunks + more > 0) - (chunks > 0)
 
-    def _figures_of_conversations(self) -> list[Statement]:
-        """The statement that writes figures of conversations; none where nothing changes."""
+    def _conversation_statements(self) -> list[Statement]:
+        """Return the statement that writes figures of conversations; none if nothing changes."""
         if not self._conversations:
             return []
         numbers = sorted(self._conversations)
@@ -242,12 +242,12 @@ class TermIndex:
             )
         ]
 
-    def _holding_parts(self, changes: IndexDifference) -> Statement:
-        """The statement for the parts of both tables that hold, or would hold, what changes."""
+    def _affected_parts(self, changes: IndexDifference) -> Statement:
+        """Return the statement that reads the affected parts of both tables."""
         doc, term, conversation = self._edge
         every = np.concatenate([changes.posting, changes.removed])
         every = every[every >> 32 < term]
-        # Documents that are in no list yet belong at the end of each: one lookup per term finds the place of all.
+        # Documents that are in no list yet belong at the end of each: one lookup per term finds their place.
         place = distinct(pairs(every >> 32, np.minimum(every & _KEY, doc)))
         return (
             f"SELECT 0, a.* FROM ({POSTINGS.holding}) a UNION ALL"
@@ -271,15 +271,16 @@ class TermIndex:
             statements.append((table.drop, (Integers(owner), Integers(first), self._ns)))
         return statements
 
-    def _terms(self, changes: IndexDifference, held: Ints) -> list[tuple[str, tuple[object, ...]]]:
-        """Statements for the dictionary's figures: rows of new terms, and differences of existing ones."""
-        new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in rising order
+    def _terms(self, changes: IndexDifference, gains: Ints) -> list[tuple[str, tuple[object, ...]]]:
+        """Return statements for the dictionary's figures: rows of new terms, and differences of existing ones."""
+        new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in ascending order
         of_words = changes.word & _KEY
-        term = distinct(np.concatenate([new, changes.term, of_words[held != 0]]))
+        term = distinct(np.concatenate([new, changes.term, of_words[gains != 0]]))
         figures = (
             added(term, changes.term, changes.df),
             added(term, changes.term, changes.segment_df),
-            added(term, changes.term, changes.loose_df) + added(term, of_words[held != 0], held[held != 0]),
+            added(term, changes.term, changes.loose_df)
+            + added(term, of_words[gains != 0], gains[gains != 0]),
         )
         is_new = np.zeros(len(term), np.bool_)
         is_new[np.searchsorted(term, new)] = True
@@ -311,10 +312,10 @@ class TermIndex:
         return statements
 
 
-def _together(statements: Sequence[Statement]) -> list[Statement]:
+def _combined(statements: Sequence[Statement]) -> list[Statement]:
     """Combine statements that write different rows into one."""
     if not statements:
         return []
-    named = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(statements))
-    values = tuple(value for _, given in statements for value in given)
-    return [(f"WITH {named} SELECT 1 WHERE false", values)]
+    subqueries = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(statements))
+    values = tuple(value for _, parameters in statements for value in parameters)
+    return [(f"WITH {subqueries} SELECT 1 WHERE false", values)]

@@ -1,4 +1,4 @@
-"""One write transaction: the locks of its namespaces, their writers, and a commit whose outcome is always known."""
+"""The write transaction of the PostgreSQL backend: namespace locks, row writers, and a commit with a known outcome."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.terms import Question
 
 _LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
-#: Without a table: otherwise a worker of a cluster would answer with its own number.
+#: Uses no table: otherwise a worker of a cluster would answer with its own number.
 _NUMBER = "SELECT pg_current_xact_id()::text"
 #: Run before taking a lock that a transaction in doubt may hold on a worker.
-_PATIENCE = (SET_ON_WORKERS, "SET LOCAL lock_timeout = '5s'")
-_MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
-#: Between these numbers of chunks the planner's statistics are refreshed whenever a namespace has doubled. Below, every
-#: plan is good; above, autovacuum is soon enough; in between, bulk writes end before autovacuum runs.
-_FEWEST, _MOST = 256, 200_000
+_LIMIT_LOCK_WAIT = (SET_ON_WORKERS, "SET LOCAL lock_timeout = '5s'")
+_INSERT_NAMESPACE = (
+    "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+)
+#: Between these numbers of chunks the planner's statistics are refreshed whenever a namespace has doubled. Below,
+#: every plan is good; above, autovacuum is soon enough; in between, bulk writes end before autovacuum runs.
+_MIN_ANALYSED, _MAX_ANALYSED = 256, 200_000
 
 
 class Moved(Exception):
@@ -49,15 +51,15 @@ class Moved(Exception):
 class PostgresTransaction:
     """Collects writes while it holds the locks of the namespaces they belong to.
 
-    The lock of a namespace is its row, so it ends with the transaction whatever happens to this process.
+    The lock of a namespace is a lock on its row, so it ends with the transaction even if this process is killed.
 
     Attributes:
-        doubled: whether a namespace that it wrote to has doubled, so that the planner's statistics are out of date.
+        doubled: whether a written namespace has doubled, so that the planner's statistics are out of date.
 
     Args:
-        pool: where the connection comes from, and a second one if the first is lost while it commits.
+        pool: provides the connection, and a second one if the first is lost during the commit.
         analysis: the name of the analyser, recorded with a new namespace.
-        durable: acknowledge only what is on disk.
+        durable: acknowledge a commit only once it is on disk.
     """
 
     def __init__(
@@ -92,13 +94,13 @@ class PostgresTransaction:
     # --- beginning --------------------------------------------------------------------------------------
 
     def begin(self, namespace: str, until: float) -> None:
-        """Start, and take the lock of one namespace; if the connection is lost, start again on a new one.
+        """Begin the transaction and lock one namespace; if the connection is lost, start again on a new one.
 
         Args:
             until: when to give up on the lock, in monotonic seconds.
 
         Raises:
-            StoreLocked: another process holds the lock for too long. Moved: the namespace is elsewhere.
+            StoreLocked: another process holds the lock for too long. Moved: the namespace is on another server.
             StorageError: the server cannot be reached.
         """
         while True:
@@ -130,7 +132,7 @@ class PostgresTransaction:
                     number = connection.execute(_NUMBER)
                     locked = connection.execute(_LOCK, (namespace_key(namespace),))
                 (self._xid,) = number.fetchone() or (None,)
-                self._hold(connection, namespace, locked.fetchone())
+                self._writer_under_lock(connection, namespace, locked.fetchone())
             except BaseException:
                 undo(connection)
                 raise
@@ -139,22 +141,22 @@ class PostgresTransaction:
         self._connection = self.pool.persist(start, keep=True)
 
     def lock(self, namespace: str) -> PostgresRowWriter:
-        """The writer of a namespace, whose lock is taken if it is not held yet."""
+        """Return the writer of a namespace, taking its lock if it is not held yet."""
         writer = self._writers.get(namespace_key(namespace))
         if writer is None:
             with self.translating():
                 found = self.connection.execute(_LOCK, (namespace_key(namespace),)).fetchone()
-                writer = self._hold(self.connection, namespace, found)
+                writer = self._writer_under_lock(self.connection, namespace, found)
         return writer
 
-    def _hold(
+    def _writer_under_lock(
         self, connection: psycopg.Connection[Any], namespace: str, found: tuple[Any, ...] | None
     ) -> PostgresRowWriter:
         from rlm_mem.store.postgres.terms import TermIndex
 
         ns = namespace_key(namespace)
         if found is None:
-            connection.execute(_MAKE, (ns, namespace, self._analysis))
+            connection.execute(_INSERT_NAMESPACE, (ns, namespace, self._analysis))
             found = connection.execute(_LOCK, (ns,)).fetchone()
             assert found is not None
         head = Head(ns, *found)
@@ -183,7 +185,7 @@ class PostgresTransaction:
     # --- collecting -------------------------------------------------------------------------------------
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
-        """Write a chunk, new or changed; the former version is kept unless ``keep_version`` is False."""
+        """Write a new or changed chunk; the former version is kept unless ``keep_version`` is False."""
         self.forget()
         with self.translating():
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
@@ -192,7 +194,7 @@ class PostgresTransaction:
         """Read, in one round trip, ids, conversations and terms of new chunks, and rows that are needed next.
 
         Args:
-            reads: statements to run now; `rows` returns what they found, until something is written.
+            reads: statements to run now; `rows` returns their results until something is written.
 
         Returns:
             The conversations of these chunks that have no chunk yet.
@@ -212,40 +214,40 @@ class PostgresTransaction:
                 (statement, repr(values)): cursor.fetchall()
                 for cursor, (statement, values) in zip(ahead, reads, strict=True)
             }
-            talks = ((chunk.namespace, chunk.metadata.conversation_id) for chunk in chunks)
+            conversations = ((chunk.namespace, chunk.metadata.conversation_id) for chunk in chunks)
             return {
-                talk
-                for namespace, talk in talks
-                if talk is not None and self.lock(namespace).without_chunks([talk])
+                conversation
+                for namespace, conversation in conversations
+                if conversation is not None and self.lock(namespace).without_chunks([conversation])
             }
 
     def forget(self) -> None:
-        """Forget what was read ahead: something is about to be written."""
+        """Drop the rows that were read ahead, because something is about to be written."""
         self._ahead = {}
 
     def _ask(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[Any]:
         return self.connection.cursor(binary=True).execute(statement, values or None)
 
     def keep(self, chunk: Chunk) -> None:
-        """Record a former version of a chunk as it is; replaces a kept one of the same revision."""
+        """Store a former version of a chunk unchanged, replacing a kept one of the same revision."""
         self.forget()
         with self.translating():
             self.lock(chunk.namespace).keep(chunk)
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:  # noqa: ARG002 - read again under the lock
-        """Archive or restore a chunk as it is."""
+        """Archive or restore a chunk unchanged."""
         self.forget()
         with self.translating():
             self.lock(chunk.namespace).move(chunk, status)
 
     def erase(self, row: ChunkRow) -> None:
-        """Remove a chunk for good, its versions included."""
+        """Delete a chunk permanently, including its versions."""
         self.forget()
         with self.translating():
             self._writers[row.ns].erase(row.id)
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk, as this transaction would leave it."""
+        """Return the row of a chunk, as this transaction would leave it."""
         ns = namespace_key(namespace)
         writer = self._writers.get(ns)
         if writer is None:
@@ -255,18 +257,18 @@ class PostgresTransaction:
             return writer.find(chunk_id, self._ahead)
 
     def version(self, namespace: str) -> int | None:
-        """The version of a namespace once this is committed; None where its lock is not held."""
+        """Return the version of a namespace after the commit; None if its lock is not held."""
         writer = self._writers.get(namespace_key(namespace))
         return None if writer is None else writer.version
 
     def flush(self) -> None:
-        """Write everything collected, so that statements of the connection see it."""
+        """Write everything collected, so that statements on the connection see it."""
         with self.translating():
             for writer in self._writers.values():
                 writer.flush()
 
     def new_writer(self, namespace: str) -> PostgresRowWriter:
-        """A new writer for a namespace, after what the former one collected is written."""
+        """Write what the former writer of a namespace collected, and return a new one."""
         self.flush()
         self._writers.pop(namespace_key(namespace), None)
         return self.lock(namespace)
@@ -276,10 +278,10 @@ class PostgresTransaction:
     def rows(
         self, statement: str, values: Sequence[object] = (), *, terms: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Rows of a statement that sees this transaction's writes; those to the term index only with ``terms``."""
-        known = self._ahead.get((statement, repr(values))) if self._ahead else None
-        if known is not None:
-            return known
+        """Run a statement that sees this transaction's writes; those to the term index only with ``terms``."""
+        read_ahead = self._ahead.get((statement, repr(values))) if self._ahead else None
+        if read_ahead is not None:
+            return read_ahead
         if terms:
             self.flush()
         with self.translating():
@@ -292,7 +294,7 @@ class PostgresTransaction:
     # --- ending -----------------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """Make everything visible and durable, or raise and leave everything as it was."""
+        """Make everything visible and durable, or raise and leave everything unchanged."""
         connection = self.connection
         proof: tuple[str, tuple[Any, ...]] | None = None
         with self.translating():
@@ -320,13 +322,13 @@ class PostgresTransaction:
             if _failed(connection):  # before COMMIT
                 with self.translating():
                     raise
-            self._settle(error, proof)
+            self._resolve_outcome(error, proof)
             return
         if ended != "COMMIT":
             raise StorageError(f"{self.pool.shown} rolled back the change: nothing was changed", hint="retry")
         self._release()
 
-    def _settle(self, error: psycopg.Error, proof: tuple[str, tuple[Any, ...]] | None) -> None:
+    def _resolve_outcome(self, error: psycopg.Error, proof: tuple[str, tuple[Any, ...]] | None) -> None:
         """Find out whether the server committed, after an error or a lost connection during COMMIT."""
         if not is_lost(error) and not is_worker_lost(error):
             self.rollback()
@@ -341,7 +343,7 @@ class PostgresTransaction:
         ) from error
 
     def rollback(self) -> None:
-        """Undo everything that the server has not undone already."""
+        """Roll back everything that the server has not rolled back already."""
         self._writers.clear()
         if self._connection is not None:
             undo(self._connection)
@@ -361,20 +363,20 @@ class PostgresTransaction:
         except psycopg.Error as error:
             failure = translated(error, self.pool.shown)
             if (is_lost(error) or is_worker_lost(error)) and isinstance(failure, StorageError):
-                failure = _said_unchanged(failure)
+                failure = _with_unchanged_note(failure)
             raise failure from error
 
 
 @contextlib.contextmanager
 def unchanged() -> Iterator[None]:
-    """Errors of the store from inside also say that nothing was changed."""
+    """Add to store errors raised inside the block that nothing was changed."""
     try:
         yield
     except StorageError as error:
-        raise _said_unchanged(error) from error.__cause__
+        raise _with_unchanged_note(error) from error.__cause__
 
 
-def _said_unchanged(error: StorageError) -> StorageError:
+def _with_unchanged_note(error: StorageError) -> StorageError:
     outcome = "nothing was changed"
     if outcome in error.message:
         return error
@@ -382,7 +384,7 @@ def _said_unchanged(error: StorageError) -> StorageError:
 
 
 class _BeingMoved(Exception):
-    """The namespace is being moved to another server: writers wait."""
+    """The namespace is being moved to another server; writers wait."""
 
 
 def _failed(connection: psycopg.Connection[Any]) -> bool:
@@ -391,21 +393,21 @@ def _failed(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _is_doubled(before: int, after: int) -> bool:
-    return before.bit_length() < after.bit_length() and _FEWEST <= after <= _MOST
+    return before.bit_length() < after.bit_length() and _MIN_ANALYSED <= after <= _MAX_ANALYSED
 
 
 def _milliseconds(until: float) -> int:
-    return max(1, round((until - time.monotonic()) * 1000))  # 0 would mean to wait for ever
+    return max(1, round((until - time.monotonic()) * 1000))  # 0 would mean to wait forever
 
 
 def _committed(
     pool: Pool, xid: str | None, written: Sequence[int], proof: tuple[str, tuple[Any, ...]] | None
 ) -> bool:
-    """Whether a transaction was committed whose COMMIT got no answer.
+    """Return whether a transaction was committed whose COMMIT was not answered.
 
     Args:
         written: keys of the namespaces whose locks it held.
-        proof: a query that finds a line of the audit log if the transaction wrote it.
+        proof: a query that finds an event of the audit log if the transaction wrote it.
     """
     cause: StorageError | None = None
     try:
@@ -432,19 +434,21 @@ def _outcome(
         # A worker of a cluster may have committed although the coordinator has not.
         return True if state == "committed" else None if pool.distributed else False
     if pool.distributed:
-        # A worker may still be about to commit: until it has, it holds the locks.
+        # A worker may still be about to commit: until then, it holds the locks.
         try:
-            pool.change([*((statement, ()) for statement in _PATIENCE), *((_LOCK, (ns,)) for ns in written)])
+            pool.change(
+                [*((statement, ()) for statement in _LIMIT_LOCK_WAIT), *((_LOCK, (ns,)) for ns in written)]
+            )
         except (
             StoreLocked
         ):  # a worker waits for the second phase of the commit, which follows the coordinator's outcome
             return state == "committed" or bool(pool.rows(*proof))
-    # A server that took over may reuse transaction ids: the line in the audit log is the proof.
+    # A server that took over may reuse transaction ids: the event in the audit log is the proof.
     return bool(pool.rows(*proof))
 
 
 def _state(pool: Pool, xid: str | None) -> str:
-    """The state of a transaction on the server: ``in progress``, ``committed`` or ``aborted``."""
+    """Return the state of a transaction on the server: ``in progress``, ``committed`` or ``aborted``."""
     try:
         return str(pool.rows("SELECT pg_xact_status(%s::text::xid8)", (xid,))[0][0])
     except StorageError as failure:

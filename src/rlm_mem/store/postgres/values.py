@@ -1,4 +1,4 @@
-"""Values in forms that PostgreSQL accepts: texts without characters it cannot store, and arrays built in one step."""
+"""Values in forms that PostgreSQL accepts: texts without characters that it cannot store, and arrays built in bulk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Integers:
 
 
 class Blobs:
-    """A `bytea[]` whose items lie one after the other.
+    """A `bytea[]` built from concatenated items.
 
     Args:
         words: 32-bit words of all items; they are sent in little-endian order.
@@ -48,7 +48,7 @@ class Blobs:
         is_word = np.ones(len(body), np.bool_)
         is_word[heads] = False
         body[is_word] = words
-        body[heads] = (counts * 4).astype(">u4").view("<u4")  # an item's length comes before it, big-endian
+        body[heads] = (counts * 4).astype(">u4").view("<u4")  # an item's length precedes it, big-endian
         self.data = _header(_BYTEA, len(counts)) + body.tobytes()
 
 
@@ -57,7 +57,7 @@ def _header(kind: int, count: int) -> bytes:
     return np.array(fields, ">i4").tobytes()
 
 
-class _AsIs(Dumper):
+class _RawDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: Any) -> bytes:
@@ -65,16 +65,16 @@ class _AsIs(Dumper):
         return data
 
 
-class _IntegersDumper(_AsIs):
+class _IntegersDumper(_RawDumper):
     oid = 1007
 
 
-class _BlobsDumper(_AsIs):
+class _BlobsDumper(_RawDumper):
     oid = 1001
 
 
 class ListDumper(array.ListDumper):
-    """Writes a list as psycopg does, but a list of only texts or only integers in one step, not item by item."""
+    """Dumps lists as psycopg does, but lists of only texts or only integers in bulk, not item by item."""
 
     def dump(self, obj: list[Any]) -> Buffer | None:
         """See `psycopg.adapt.Dumper.dump`."""
@@ -90,7 +90,7 @@ class ListDumper(array.ListDumper):
 
 
 def array_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
-    """A cursor that accepts `Integers` and `Blobs`, and returns binary values."""
+    """Return a cursor that accepts `Integers` and `Blobs`, and returns binary values."""
     cursor = connection.cursor(binary=True)
     cursor.adapters.register_dumper(Integers, _IntegersDumper)
     cursor.adapters.register_dumper(Blobs, _BlobsDumper)
@@ -101,12 +101,12 @@ def array_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
 
 
 def is_storable(text: str) -> bool:
-    """Whether PostgreSQL can store a text: it can store neither NUL nor half a surrogate pair, so no row has either."""
+    """Return whether PostgreSQL can store a text; it refuses NUL and half a surrogate pair, so no row has either."""
     return "\0" not in text and not has_surrogate(text)
 
 
 def stored(text: str) -> str:
-    """A dictionary entry as stored in its table: the name of an author may contain a NUL, which is escaped."""
+    """Return a dictionary entry as stored in its table: the name of an author may contain a NUL, which is escaped."""
     if "\0" not in text and _MARK not in text:
         return text
     return text.replace(_MARK, _MARK + _MARK).replace("\0", _MARK + _NUL)
