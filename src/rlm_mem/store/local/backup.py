@@ -257,9 +257,9 @@ def _complete_size(path: Path) -> int:
         while end > 0:
             start = max(0, end - 65_536)
             file.seek(start)
-            link_changes = file.read(end - start).rfind(b"\n")
-            if link_changes >= 0:
-                return start + link_changes + 1
+            last_newline = file.read(end - start).rfind(b"\n")
+            if last_newline >= 0:
+                return start + last_newline + 1
             end = start
     return 0
 

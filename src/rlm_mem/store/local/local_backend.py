@@ -396,7 +396,7 @@ class LocalBackend(LocalIndex):
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
-        """Return the current time, or the time of the newest chunk if the clock was set back since it was written."""
+        """Return ``now``, or the newest chunk's time if that is later by at most ``MOST_OFF`` (a clock set back)."""
         found = self.connection.execute(
             "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
         ).fetchone()

@@ -253,7 +253,7 @@ class Queries:
 
     @healed
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
-        """Return those of these terms that have a lower dictionary number; they may occur in deleted chunks only."""
+        """Return those of these terms whose dictionary number is below ``number``; possibly of deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) AND term < ?",
             (msgspec.json.encode(list(terms)).decode(), number),

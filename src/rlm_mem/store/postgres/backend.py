@@ -381,7 +381,7 @@ class PostgresBackend:
         return int(found[0][0]) if found else 0
 
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:
-        """Return the server's time, from a cached clock offset: all machines write by one clock."""
+        """Return ``now``, corrected by the cached offset of the server's clock unless that exceeds ``MOST_OFF``."""
         until, off = self._clocks.get(namespace, (0.0, timedelta()))
         if time.monotonic() >= until:
             with unchanged():

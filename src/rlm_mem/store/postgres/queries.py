@@ -87,7 +87,7 @@ class PostgresQueries:
         return found[0][0] if found else 0
 
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:
-        """Return those of these terms that have a lower dictionary number; they may occur in deleted chunks only."""
+        """Return those of these terms whose dictionary number is below ``number``; possibly of deleted chunks only."""
         found = self._rows(
             namespace,
             "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[]) AND term < %s",
