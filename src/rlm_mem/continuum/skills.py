@@ -1,9 +1,9 @@
-"""Skills: memories of stable tiers, written as folders that coding agents read (`NAME/SKILL.md`).
+"""Writes memories of stable tiers as skill folders for coding agents (`NAME/SKILL.md`).
 
 The format is that of https://agentskills.io/specification: front matter with `name` and `description`, then Markdown.
-Our own fields are under `metadata`: a later run recognises its files by them, raises the version when the memory has
-changed, and withdraws the skill when the memory was demoted or removed. Files that were edited by hand, and files of
-others, are never changed.
+Fields of this package are under `metadata`. A later run recognises its files by them, raises the version if the memory
+has changed, and withdraws the skill if the memory was demoted or removed. Files edited by hand or written by others are
+never changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FILE = "SKILL.md"
 _MAX_BYTES = 1_000_000
 _MAX_NAME = 64
 _MAX_DESCRIPTION = 1_000  # characters; the format allows 1,024
-_MAX_DEPTH = 8  # levels of memories made from memories
+_MAX_DEPTH = 8  # levels of sources that are followed
 _UNFIT = re.compile(r"[^a-z0-9]+")
 _FRONT = re.compile(r"---\n(.{0,20000}?)\n---\n", re.DOTALL)
 
@@ -40,8 +40,8 @@ class WrittenSkill:
     """The result for one skill.
 
     Attributes:
-        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand; left as it is) or
-            ``untrusted`` (not written, since its evidence is not trusted).
+        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand; not changed) or
+            ``untrusted`` (not written, because its evidence is not trusted).
         key: the memory.
         evidence: chunks that it was made from.
     """
@@ -55,12 +55,12 @@ class WrittenSkill:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A memory as a skill, not written to a folder.
+    """A skill made from a memory, not yet written to a folder.
 
     Attributes:
         name: name of its folder.
         key: the memory.
-        text: content of its ``SKILL.md``; its version is 1, since versions are counted in the folder it is written to.
+        text: content of its ``SKILL.md``, always version 1: versions are counted per folder.
         evidence: chunks that it was made from.
     """
 
@@ -71,8 +71,8 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class _Present:
-    """A skill in the folder that an earlier run wrote."""
+class _ExistingSkill:
+    """A skill that an earlier run wrote to the folder."""
 
     path: Path
     name: str
@@ -85,7 +85,7 @@ class _Present:
 def write_skills(
     store: ChunkStore, memories: MemoryFiles, folder: Path, *, tiers: Collection[str] = SKILL_TIERS
 ) -> list[WrittenSkill]:
-    """Bring the skills in a folder up to date with the memories of a namespace.
+    """Synchronise the skills in a folder with the memories of a namespace.
 
     Args:
         folder: where agents look for skills, such as ``.claude/skills``; made if it is missing.
@@ -133,13 +133,13 @@ def _of_tiers(memories: MemoryFiles, tiers: Collection[str]) -> Iterator[TieredM
 def _written(
     store: ChunkStore, memories: MemoryFiles, folder: Path, tiers: Collection[str]
 ) -> Iterator[WrittenSkill]:
-    present = {one.key: one for one in _ours(folder, store.namespace)}
+    present = {one.key: one for one in _existing_skills(folder, store.namespace)}
     taken = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     for entry in _of_tiers(memories, tiers):
         evidence, trusted = _evidence(store, memories, entry)
         former = present.get(entry.key)
         if not trusted:
-            # Skills left in `present` are withdrawn below.
+            # Left in `present`, so an earlier version of the skill is withdrawn below.
             yield WrittenSkill(
                 former.name if former else _name(entry.title), "untrusted", entry.key, 0, evidence
             )
@@ -163,16 +163,18 @@ def _written(
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(path)
         yield WrittenSkill(name, state, entry.key, version, evidence)
-    for gone in present.values():
-        if not gone.edited:
-            gone.path.unlink()
-            if not any(gone.path.parent.iterdir()):
-                gone.path.parent.rmdir()
-        yield WrittenSkill(gone.name, "edited" if gone.edited else "withdrawn", gone.key, gone.version)
+    for orphan in present.values():
+        if not orphan.edited:
+            orphan.path.unlink()
+            if not any(orphan.path.parent.iterdir()):
+                orphan.path.parent.rmdir()
+        yield WrittenSkill(
+            orphan.name, "edited" if orphan.edited else "withdrawn", orphan.key, orphan.version
+        )
 
 
 def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> tuple[tuple[str, ...], bool]:
-    """The chunks from which a memory was made, its own first, and whether all of them can be trusted."""
+    """The chunk of a memory and those it was made from, and whether all of them are trusted."""
     found: dict[str, None] = {}
     waiting, trusted, seen = [(entry, 0)], True, {entry.key}
     while waiting:
@@ -224,7 +226,7 @@ def _text(namespace: str, entry: TieredMemory, name: str, version: int, evidence
     return "---\n" + "\n".join(lines) + "\n---\n\n" + body
 
 
-def _ours(folder: Path, namespace: str) -> Iterator[_Present]:
+def _existing_skills(folder: Path, namespace: str) -> Iterator[_ExistingSkill]:
     """The skills in a folder that an earlier run wrote for this namespace."""
     for path in sorted(folder.glob(f"*/{_FILE}")):
         if path.is_symlink() or path.stat().st_size > _MAX_BYTES:
@@ -238,11 +240,11 @@ def _ours(folder: Path, namespace: str) -> Iterator[_Present]:
         if fields.get("rlm-mem-namespace") != namespace or not key or not version.isdecimal():
             continue
         edited = fields.get("rlm-mem-digest") != _digest(text[front.end() :].removeprefix("\n"))
-        yield _Present(path, path.parent.name, key, int(version[:9]), edited, text)
+        yield _ExistingSkill(path, path.parent.name, key, int(version[:9]), edited, text)
 
 
 def _fields(front: str) -> Iterator[tuple[str, str]]:
-    """Our own fields, as written."""
+    """The fields that this package writes into the front matter, with their values."""
     for line in front.splitlines():
         name, _, value = line.strip().partition(": ")
         if not name.startswith("rlm-mem-") and name != "version":
@@ -256,7 +258,7 @@ def _fields(front: str) -> Iterator[tuple[str, str]]:
 
 
 def _name(title: str) -> str:
-    """The title as lower-case letters, digits and single hyphens, as the format requires."""
+    """A skill name from a title: lower-case letters, digits and single hyphens, as the format requires."""
     return _UNFIT.sub("-", title.lower())[:_MAX_NAME].strip("-") or "skill"
 
 
