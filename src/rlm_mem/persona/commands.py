@@ -1,4 +1,4 @@
-"""Chat messages that change the persona: "Set humor to 20%", "Max directness", "Research mode"."""
+"""Parses chat messages that change the persona: "Set humor to 20%", "Max directness", "Research mode"."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.persona.library import BASE, Library
 
 LONGEST = 300
-"""Characters; a longer text is not a command."""
-# Commands are matched as a whole, with every run of spaces reduced to one.
+"""Maximum characters of a command."""
+# Commands are matched completely, with runs of spaces collapsed to one.
 _NUMBER = r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent\b)?"
 _SLIDER = r"(?:my |the |your )?(?P<name>\w[\w -]*?)(?: slider| level)?"
 _FORMS: tuple[tuple[str, str], ...] = (
     ("set", rf"(?:set|put|turn|make|change|adjust) {_SLIDER} (?:to|at|=|:) ?{_NUMBER}"),
-    # Without a verb the percent sign is required: "user: 12" may be ordinary text.
+    # Without a verb the percent sign is required, since "user: 12" may be ordinary text.
     ("set", rf"{_SLIDER} ?(?:[:= ]|\bto\b|\bat\b) ?(?P<value>\d+(?:\.\d+)?) ?(?:%|percent\b)"),
     ("max", rf"(?:set )?(?:max|maximum|maximize|maximise|full) {_SLIDER}"),
     ("min", rf"(?:set )?(?:min|minimum|minimize|minimise|zero) {_SLIDER}"),
@@ -40,7 +40,7 @@ _BASE_NAMES = ("base", "normal", "default", "standard")
 
 @dataclass(frozen=True)
 class Command:
-    """One change.
+    """One change of the persona.
 
     Attributes:
         kind: ``set`` (slider, value), ``change`` (slider, value is the difference), ``reset`` (slider, or None for all)
@@ -54,9 +54,9 @@ class Command:
 
 
 def parse_commands(text: str, library: Library) -> list[Command]:
-    """The commands that a message consists of; empty when it is ordinary text.
+    """Parse a message into commands; empty if it is ordinary text.
 
-    A message may have several, with commas or "and" between them; when one part is not a command, the whole message is
+    A message may have several, separated by commas or "and"; if one part is not a command, the whole message is
     ordinary text, so that text which happens to contain such words changes nothing.
 
     Raises:
@@ -116,7 +116,7 @@ def _mode(name: str, library: Library) -> Command | None:
     try:
         return Command("mode", mode=library.find_mode(name))
     except NotFoundError:
-        return None  # "dark mode" means something else
+        return None  # an unrelated phrase, such as "dark mode"
 
 
 def _whole(text: str, what: str) -> int:
