@@ -1,4 +1,4 @@
-"""Verifying a receipt: its form and signature, the record of its run, its chunks, and a replay of its programs."""
+"""Verifies receipts: form, signature, record of the run, chunks, and a replay of the programs."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ _RANDOM = frozenset(
         *("random", "randint", "uniform", "shuffle", "choice", "choices", "sample", "uuid4"),
     )
 )
-"""Names of functions whose result differs each time."""
+"""Names of functions with non-deterministic results."""
 
 
 @dataclass(frozen=True)
 class PartCheck:
-    """The result for one part.
+    """The result of checking one part of a receipt.
 
     Attributes:
         part: ``file``, ``signature``, ``record``, ``settings``, ``chunk ID``, ``step N``, ``answer``, ``cost``.
         status: ``holds``; ``changed``: the memory has changed since; ``altered``: the receipt was changed;
             ``not checked``, with the reason.
-        detail: the reason, in words.
+        detail: the reason as text.
     """
 
     part: str
@@ -72,14 +72,14 @@ class PartCheck:
 
 @dataclass(frozen=True)
 class Verification:
-    """What holds of a receipt, what has changed since, and what was altered.
+    """The result of verifying a receipt: what holds, what has changed since, and what was altered.
 
     Attributes:
-        verdict: ``altered`` where any part is; else ``changed`` where any part is; else ``incomplete`` where a chunk, a
+        verdict: ``altered`` if any part is; else ``changed`` if any part is; else ``incomplete`` if a chunk, a
             step or the answer could not be checked; else ``holds``.
-        checks: part by part.
-        receipt: None where the file is not a receipt.
-        signer: the fingerprint of the key that signed it, or None. It is the key you trust
+        checks: results by part.
+        receipt: the receipt; None if the file is not one.
+        signer: the fingerprint of the key that signed it, or None. It is the expected key
             only if the check ``signature`` holds.
     """
 
@@ -90,7 +90,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was altered or has changed, and chunks, steps and answer could all be checked."""
+        """Whether nothing was altered or changed, and chunks, steps and answer could all be checked."""
         return self.verdict == "holds"
 
     def __str__(self) -> str:
@@ -109,10 +109,10 @@ def verify(
 
     Args:
         receipt: the receipt, the content of its file, or the path.
-        store: the memory that was asked; its chunks and its record of the run are compared, and without a bundle the
+        store: the memory of the run; its chunks and its record of the run are compared, and without a bundle the
             programs run on it.
         bundle: the bundle written together with the receipt; the programs run on it.
-        key: the public key that must have signed it: a line ``ssh-ed25519 …``, or a file.
+        key: the expected public key of the signature: a line ``ssh-ed25519 …``, or a file.
         functions: additional host functions of the memory, by name.
 
     Raises:
@@ -142,7 +142,7 @@ def verify(
     chunks = [] if store is None else _chunks(found, store)
     checks += chunks
     if notes is not None and any(check.status == "altered" for check in checks):
-        # Its recorded calls are not reliable any more.
+        # The calls recorded in an altered receipt are not reliable.
         return _verdict(checks, found, signer)
     if notes is not None:
         replayed = _Replayed(found, _BundleStore(notes, found), notes, {}, unchanged=True)
@@ -205,7 +205,7 @@ def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[PartCheck, str 
 
 
 def _consistency(receipt: Receipt) -> list[PartCheck]:
-    """Contradictions between the parts."""
+    """Find contradictions between the parts."""
     wrong: list[PartCheck] = []
     answer, ids = receipt.answer, [one.id for one in receipt.chunks]
     word = outcome_word(content=answer.content, chunk_ids=answer.chunk_ids, concluded=answer.concluded)
@@ -237,7 +237,7 @@ def _consistency(receipt: Receipt) -> list[PartCheck]:
 
 
 def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
-    """Compare with the memory's own record of the run."""
+    """Compare the receipt with the memory's own record of the run."""
     if store is None:
         return PartCheck("record", "not checked", "no memory was given that could have a record")
     try:
@@ -311,9 +311,9 @@ def _chunks(receipt: Receipt, store: ChunkStore) -> list[PartCheck]:
 
 
 def _former(
-    part: str, revision: int | None, wanted: str, now: Chunk | None, store: ChunkStore, chunk_id: str
+    part: str, revision: int | None, expected_hash: str, now: Chunk | None, store: ChunkStore, chunk_id: str
 ) -> PartCheck:
-    """The result for a chunk that is no longer at the version that was read."""
+    """The result for a chunk whose version differs from the one that was read."""
     archived = store.get_archived(chunk_id) if now is None else None
     state = (
         f"it is at revision {now.revision} now"
@@ -325,7 +325,7 @@ def _former(
     kept = [version.chunk for version in store.history(chunk_id)] + ([archived] if archived else [])
     for version in kept:
         if version.revision == revision:
-            if _hash_of(version) == wanted:
+            if _hash_of(version) == expected_hash:
                 return PartCheck(part, "changed", f"{state}; revision {revision} is kept, and is as it was")
             return PartCheck(part, "altered", f"revision {revision}, which is kept, has another hash")
     if now is not None and revision is not None and now.revision < revision:
@@ -338,7 +338,7 @@ def _hash_of(chunk: Chunk) -> str:
 
 
 def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
-    """Compare the bundle with the hashes of the receipt."""
+    """Compare the chunks of a bundle with the hashes of the receipt."""
     wrong = []
     if bundle.receipt != receipt.head:
         wrong.append(
@@ -381,7 +381,7 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
 
 
 def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:
-    """Chunks that a result quotes with content other than their own."""
+    """Chunks that a result quotes with content that differs from the bundle's."""
     if isinstance(value, list):
         return [one for item in value for one in _misquoted(item, documents)]
     if not isinstance(value, dict):
@@ -399,7 +399,7 @@ def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:
 
 
 class _BundleStore:
-    """The part of a store that a replay from recorded calls needs."""
+    """A minimal store on a bundle, for replaying recorded calls."""
 
     namespace = "bundle"
 
@@ -409,11 +409,11 @@ class _BundleStore:
         self._documents = bundle.chunks
 
     def clock(self) -> datetime:
-        """When the question was asked."""
+        """The time of the question."""
         return self._moment
 
     def existing(self, chunk_ids: Iterable[str]) -> set[str]:
-        """Those of these ids that a chunk of the bundle has."""
+        """Those of the ids that belong to chunks of the bundle."""
         return self._documents.keys() & set(chunk_ids)
 
     def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:  # noqa: ARG002
@@ -422,10 +422,10 @@ class _BundleStore:
 
 
 class _Replayed:
-    """A replay of a receipt's programs, and its results for each step and for the answer.
+    """Replays a receipt's programs, and checks each step and the answer.
 
     Args:
-        notes: the bundle; None replays on the memory.
+        notes: the bundle; None: replay on the memory.
         unchanged: whether nothing was written since the receipt, so that any difference is an alteration.
     """
 
@@ -473,7 +473,7 @@ class _Replayed:
         self._checks: list[PartCheck] = []
 
     def checks(self) -> list[PartCheck]:
-        """The result for each step with programs."""
+        """Results of the steps with programs."""
         for number, (step, then) in enumerate(zip(self._receipt.steps, self._then, strict=True), 1):
             if step.programs:
                 status, detail = self._step(step, *self._now.get(id(then), (None, [])))
@@ -546,7 +546,7 @@ class _Replayed:
             return self._other_answer(f"the programs give the suggestion {_short(self._final.suggestion)}")
         if chunk_ids != answer.chunk_ids:
             return self._other_answer("the programs give other chunks")
-        # A run that finds no answer is not sure of that where chunk files could not be read.
+        # A run that finds no answer has confidence 0 if chunk files could not be read.
         withdrawn = content is None and answer.suggestion is None and answer.confidence == 0.0
         if self._final.confidence not in (None, answer.confidence) and not withdrawn:
             return self._other_answer(f"the programs give the confidence {self._final.confidence}")
@@ -559,7 +559,7 @@ class _Replayed:
         return PartCheck("answer", "changed" if "changed" in states else "not checked", detail)
 
     def _expected(self, final: Final) -> tuple[str | None, list[str]]:
-        """Answer and citations as the operation derives them from the arguments of FINAL."""
+        """Answer and citations that the operation derives from the arguments of FINAL."""
         store = cast("ChunkStore", self._store)
         given = final.answer
         named: list[Any] = list(final.chunk_ids)
@@ -577,7 +577,7 @@ class _Replayed:
 
 
 def _trajectory(receipt: Receipt) -> Trajectory:
-    """The run in the form that a replay needs."""
+    """Convert a receipt to a trajectory, for the replay."""
     return Trajectory(
         id=receipt.origin.run,
         operation=receipt.origin.operation,
@@ -606,7 +606,7 @@ def _noted(*_arguments: Any, **_keywords: Any) -> Any:
 
 
 def _is_random(programs: Sequence[str]) -> bool:
-    """Whether a program names a function whose result differs each time."""
+    """Whether a program uses a function with non-deterministic results."""
     for program in programs:
         try:
             names = {
@@ -622,7 +622,7 @@ def _is_random(programs: Sequence[str]) -> bool:
 
 
 def _redacted(text: str | None) -> str | None:
-    """A text as it is recorded."""
+    """A text with keys redacted, as in a recorded run."""
     return None if text is None else str(plain_json(redact(text)))
 
 
