@@ -1,8 +1,8 @@
-"""Handing over to a new server process, which inherits the listening socket, so that no connection is refused.
+"""Hands over to a new server process that inherits the listening socket, so that no connection is refused.
 
-The old server starts the new one with the same arguments, sends it the state that exists only in memory (the logins of
-browsers, and a token made at start), waits until it is ready, and then drains. If the new server does not become ready,
-the old one keeps running unchanged.
+The old server starts the new one with the same arguments, sends it the state that exists only in memory (browser
+logins, and a token made at start), waits until it is ready, and then drains. If the new server does not become ready,
+the old one continues unchanged.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _log = logging.getLogger(__name__)
 
 
 class Predecessor:
-    """The server that started this one to take its place.
+    """The server process that started this one as its successor.
 
     Args:
-        listening: the listening socket, which both servers share.
+        listening: the listening socket, shared by both servers.
         channel: the socket to the predecessor.
-        state: the state that the predecessor sent.
+        state: the state sent by the predecessor.
     """
 
     def __init__(self, listening: socket.socket, channel: socket.socket, state: dict[str, Any]) -> None:
@@ -44,10 +44,10 @@ class Predecessor:
 
     @classmethod
     def of_environment(cls) -> Predecessor | None:
-        """The predecessor that the environment names; None for a server that was started in the usual way.
+        """The predecessor given in the environment; None for a server that was started normally.
 
         Raises:
-            StorageError: the predecessor ended meanwhile, or the variable is malformed.
+            StorageError: the predecessor has exited, or the variable is malformed.
         """
         named = os.environ.pop(_VARIABLE, "")
         if not named:
@@ -68,18 +68,18 @@ class Predecessor:
             raise StorageError(f"{_VARIABLE} does not name a server that hands over: {error}") from None
 
     def ready(self) -> None:
-        """Tell the predecessor to drain."""
-        with contextlib.suppress(OSError):  # the predecessor ended meanwhile; this process has the socket
+        """Notify the predecessor that it can drain."""
+        with contextlib.suppress(OSError):  # the predecessor has exited; this process has the socket
             self._channel.sendall(_READY)
             self._channel.close()
 
 
 async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bool:
-    """Start a server with the arguments of this one; True once it is ready, False if it does not start.
+    """Start a server with the arguments of this one; True once it is ready, False if it fails to start.
 
     Args:
         listening: the listening socket, which the new server inherits.
-        state: the state to send to it, as plain data for JSON.
+        state: the state to send to it, as JSON data.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
