@@ -202,12 +202,12 @@ def _streamed(method: Callable[Concatenate[T, P], R]) -> _Method[P, RunStream[R]
 
     @wraps(method)
     def call(self: _OnThreads[T], *args: P.args, **keywords: P.kwargs) -> RunStream[R]:
-        given = cast("Callable[[LoopStep], None] | None", keywords.pop("on_step", None))
+        callback = cast("Callable[[LoopStep], None] | None", keywords.pop("on_step", None))
 
         def begin(on_step: Callable[[LoopStep], object]) -> Awaitable[R]:
             def forward(step: LoopStep) -> None:
-                if given is not None:
-                    given(step)
+                if callback is not None:
+                    callback(step)
                 on_step(step)
 
             every = cast("Any", {**keywords, "on_step": forward})

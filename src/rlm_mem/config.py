@@ -447,10 +447,10 @@ def _is_loopback(url: str) -> bool:
 def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Parse settings from the environment: ``RLM_MEM_RECALL_MAX_ITERATIONS=3`` sets ``recall.max_iterations``."""
     found: dict[str, dict[str, Any]] = {}
-    given = [variable for variable in environ if variable.startswith("RLM_MEM_")]
+    variables = [variable for variable in environ if variable.startswith("RLM_MEM_")]
     for section in Config.__struct_fields__:
         prefix = f"RLM_MEM_{section.upper()}_"
-        if section == "types" or not any(variable.startswith(prefix) for variable in given):
+        if section == "types" or not any(variable.startswith(prefix) for variable in variables):
             continue
         for name, hint in get_type_hints(_section_class(section)).items():
             text = environ.get(prefix + name.upper())

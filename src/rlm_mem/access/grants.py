@@ -115,11 +115,11 @@ class Caller:
         allowed = self.access.covers
         server = Access("", tuple(served)).covers
         if self.namespace is not None:
-            wanted = check_namespace(self.namespace)
-            if allowed(wanted) and server(wanted):
-                return wanted
+            requested = check_namespace(self.namespace)
+            if allowed(requested) and server(requested):
+                return requested
             raise NamespaceError(
-                f"the token {self.access.name!r:.80} does not reach the namespace {wanted!r}",
+                f"the token {self.access.name!r:.80} does not reach the namespace {requested!r}",
                 hint="name one of its own, or leave the name out",
             )
         for name in (default, *self.access.namespaces):

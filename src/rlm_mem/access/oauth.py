@@ -117,10 +117,10 @@ class ResourceServer:
         return known is not None and self._clock() < known[1]
 
     async def _key(self, name: object) -> jwt.PyJWK | None:
-        wanted = name if isinstance(name, str) else None
+        key_id = name if isinstance(name, str) else None
         async with self._fetching:
             now = self._clock()
-            stale = now - self._keys_at > _KEYS_SECONDS or self._find(wanted) is None
+            stale = now - self._keys_at > _KEYS_SECONDS or self._find(key_id) is None
             if stale and now - self._tried_at > _RETRY_SECONDS:
                 self._tried_at = now
                 try:
@@ -132,7 +132,7 @@ class ResourceServer:
                 raise StorageError(
                     f"the keys of {self.issuer} cannot be read", hint="check --oauth-issuer and the network"
                 )
-            return self._find(wanted)
+            return self._find(key_id)
 
     def _find(self, name: str | None) -> jwt.PyJWK | None:
         if name is None and len(self._keys) == 1:
@@ -189,8 +189,8 @@ def _checked(address: str, what: str) -> str:
 
 
 def _access(claims: Mapping[str, Any]) -> Access:
-    given = claims.get("scope", claims.get("scp", ""))
-    names = given.split() if isinstance(given, str) else [str(one) for one in given]
+    scope_claim = claims.get("scope", claims.get("scp", ""))
+    names = scope_claim.split() if isinstance(scope_claim, str) else [str(one) for one in scope_claim]
     included = frozenset[Permission]().union(
         *(PERMISSIONS[one] for one in PERMISSIONS if f"{_SCOPE}{one}" in names)
     )

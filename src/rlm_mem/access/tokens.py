@@ -343,10 +343,10 @@ def _is_time(lasts: str | None) -> bool:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = held.enter_context(path.open("ab"))
+            file = stack.enter_context(path.open("ab"))
         except OSError as error:
             raise StorageError(f"{path} cannot be made: {error.strerror}") from None
         _lock(file)

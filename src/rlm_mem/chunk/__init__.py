@@ -324,20 +324,20 @@ NEWER_VERSION = "written by a newer version of this program"
 """Start of the error message for a chunk of a later major version."""
 
 
-def _schema(given: object) -> str:
+def _schema(version: object) -> str:
     """The schema version to write the chunk back with; a later minor version, which only adds fields, is kept.
 
     Raises:
         InvalidChunk: a later major version, in which fields may have another meaning.
     """
-    if given == SCHEMA_VERSION or not isinstance(given, str):
+    if version == SCHEMA_VERSION or not isinstance(version, str):
         return SCHEMA_VERSION
-    major, _, minor = given.partition(".")
+    major, _, minor = version.partition(".")
     known, _, _ = SCHEMA_VERSION.partition(".")
     if major.isascii() and major.isdigit() and (len(major) > 3 or int(major) > int(known)):
-        raise InvalidChunk(f"{NEWER_VERSION} (schema {given:.20})", hint="upgrade rlm-mem")
+        raise InvalidChunk(f"{NEWER_VERSION} (schema {version:.20})", hint="upgrade rlm-mem")
     later = major == known and minor.isascii() and minor.isdigit()
-    return given if later else SCHEMA_VERSION
+    return version if later else SCHEMA_VERSION
 
 
 def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str, Any]]:

@@ -364,10 +364,10 @@ def duration(ttl: object) -> timedelta:
 
 def words_of(value: object, known: Sequence[str], what: str) -> tuple[str, ...]:
     """Validate one or several words against the known ones; raises InvalidChunk."""
-    given = (value,) if isinstance(value, str) else value
-    if not isinstance(given, list | tuple | set | frozenset) or any(one not in known for one in given):
+    words = (value,) if isinstance(value, str) else value
+    if not isinstance(words, list | tuple | set | frozenset) or any(one not in known for one in words):
         raise InvalidChunk(f"{what} must be one of {', '.join(known)}, not {shown(value)}")
-    return tuple(sorted(set(given)))
+    return tuple(sorted(set(words)))
 
 
 def wanted_origins(value: Any) -> tuple[str, ...]:

@@ -639,15 +639,15 @@ def _case_id(kind: str, key: str) -> str:
 def _quarantine_case(chunk: Chunk) -> Case:
     """A case for a chunk in quarantine; it is derived from the chunk, not stored."""
     about = chunk.metadata
-    kept = about.extra.get("quarantine")
-    known: dict[str, Any] = kept if isinstance(kept, dict) else {}
-    reason = str(known.get("reason") or "no reason was given")
+    stored = about.extra.get("quarantine")
+    details: dict[str, Any] = stored if isinstance(stored, dict) else {}
+    reason = str(details.get("reason") or "no reason was given")
     return Case(
         id=_case_id("quarantine", chunk.id), kind="quarantine", entry=chunk.id,
         title=" ".join(chunk.content[:300].split())[:100], status="open",
-        opened_at=str(known.get("at") or about.modified_at),
+        opened_at=str(details.get("at") or about.modified_at),
         question="Shall this be released from quarantine? Rejecting moves it to the archive.",
-        figures={"origin": about.origin, "trust before": str(known.get("trust") or "not known")},
+        figures={"origin": about.origin, "trust before": str(details.get("trust") or "not known")},
         evidence=[f"{chunk.id}: {chunk.content[:400]}"], counter_evidence=[reason[:1000]], history=[],
         chunk_ids=[chunk.id],
     )  # fmt: skip

@@ -37,7 +37,7 @@ _SHOWN = 3
 def graph_page(request: PageRequest) -> Response:
     """The newest memories, or those around one memory, by community."""
     memory = request.memory
-    asked = _asked(request)
+    asked = _requested_graph(request)
     chunk, archived = present_or_archived(memory, asked.centre) if asked.centre else (None, False)
     found = Graph({}, [], False) if archived else gather(memory, asked)
     groups = _groups(memory, found)
@@ -72,7 +72,7 @@ def graph_page(request: PageRequest) -> Response:
 
 def graph_data(request: PageRequest) -> Response:
     """Nodes, links and communities as JSON, for the drawing."""
-    asked = _asked(request)
+    asked = _requested_graph(request)
     for one in (asked.centre, *asked.expanded):
         if one and not request.memory.store.exists(one):
             raise NotFoundError(f"there is no memory {one}")
@@ -136,7 +136,7 @@ class Graph:
     cut: bool
 
 
-def _asked(request: PageRequest) -> Asked:
+def _requested_graph(request: PageRequest) -> Asked:
     return Asked(
         request.text("id", 200).strip(),
         request.texts("expand")[:_EXPANDED],

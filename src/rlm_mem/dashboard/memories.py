@@ -80,8 +80,8 @@ class _ListFilters:
 
 
 def _requested_filters(request: PageRequest) -> _ListFilters:
-    tags = [part.strip() for said in request.texts("tag") for part in said.split(",")]
-    given: dict[str, Any] = {
+    tags = [part.strip() for field_text in request.texts("tag") for part in field_text.split(",")]
+    fields: dict[str, Any] = {
         "q": request.text("q", 4_000),
         "type": request.text("type", 100),
         "tag": tuple(dict.fromkeys(tag for tag in tags if tag)),
@@ -92,11 +92,11 @@ def _requested_filters(request: PageRequest) -> _ListFilters:
         "archived": request.text("archived", 3) == "yes",
         "limit": request.number("limit", PAGE, 1, MOST),
     }
-    query = dict(given)
-    query["archived"] = "yes" if given["archived"] else ""
-    query["limit"] = "" if given["limit"] == PAGE else given["limit"]
-    query["tag"] = list(given["tag"])
-    return _ListFilters(**given, query=query)
+    query = dict(fields)
+    query["archived"] = "yes" if fields["archived"] else ""
+    query["limit"] = "" if fields["limit"] == PAGE else fields["limit"]
+    query["tag"] = list(fields["tag"])
+    return _ListFilters(**fields, query=query)
 
 
 def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], list[str]]]) -> Response:

@@ -149,9 +149,9 @@ class PageRequest:
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
         """An integer within bounds; the default if the text is not a number."""
-        given = self.text(name, 20)
+        field_text = self.text(name, 20)
         try:
-            return min(high, max(low, int(given)))
+            return min(high, max(low, int(field_text)))
         except ValueError:
             return default
 
@@ -335,14 +335,14 @@ def namespaces_route(state: ServerState) -> Route:
                     raise InputError("only a browser chooses", hint="send the header RLM-MEM-Namespace")
                 client.choose(name)
                 return RedirectResponse("/memories", status_code=303, headers=dict(HEADERS))
-            held = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
+            namespaces = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
         except (RlmMemError, Refused) as error:
             return _error_page(request, state, error)
         return page(
             request,
             "namespaces.html",
             {
-                "held": held,
+                "held": namespaces,
                 "chosen": client.namespace or state.opened.memory.store.namespace,
                 "namespace": "",
                 "admin": _may_see_tokens(state, client),

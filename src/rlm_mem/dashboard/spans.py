@@ -74,15 +74,15 @@ def _add_spans(nodes: Sequence[_Node], start: float, prefix: str, made: list[Spa
         place = len(made)
         made.append(Span(node.step, label, node.calls, (start, running - start), (running, 0.0)))
         within = _add_spans(node.inner, running, f"{label}.", made)
-        asked = []
+        model_calls = []
         for call in node.calls:
-            asked.append((within, max(0.0, call.seconds)))
+            model_calls.append((within, max(0.0, call.seconds)))
             within += max(0.0, call.seconds)
         # Concurrent calls take less time than the sum of their durations.
         took = max(0.0, node.step.program_seconds) or within - running
         squeeze = min(1.0, took / (within - running)) if within > running else 1.0
-        asked = [(running + (at - running) * squeeze, length * squeeze) for at, length in asked]
-        made[place] = replace(made[place], program=(running, took), asked=asked)
+        model_calls = [(running + (at - running) * squeeze, length * squeeze) for at, length in model_calls]
+        made[place] = replace(made[place], program=(running, took), asked=model_calls)
         start = running + took
     return start
 

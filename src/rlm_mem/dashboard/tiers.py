@@ -270,8 +270,8 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
     state = state if state in _STATES else "open"
     limit = request.number("limit", _CASES, 1, 100_000)
     cases = request.memory.continuum.review.cases(None)
-    asked = [case for case in cases if case.status == state]
-    shown = [case for number, case in enumerate(asked) if number < limit or case.id == at]
+    matching = [case for case in cases if case.status == state]
+    shown = [case for number, case in enumerate(matching) if number < limit or case.id == at]
     titles = {}
     for case in shown:
         entry = _entry_of(request, case.entry)
@@ -280,7 +280,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         "review.html",
         status=status,
         cases=shown,
-        more=address("/review", state=state, limit=limit * 2) if len(asked) > limit else "",
+        more=address("/review", state=state, limit=limit * 2) if len(matching) > limit else "",
         kinds=_KINDS,
         counts={name: sum(case.status == name for case in cases) for name in _STATES},
         chunk_ids=titles,

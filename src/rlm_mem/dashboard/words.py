@@ -25,8 +25,8 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2
 def address(path: str, /, *parts: str, **query: Any) -> str:
     """Build an address from a path, further parts and a query, percent-encoded; empty values are omitted."""
     whole = path + "".join("/" + quote(part, safe="") for part in parts)
-    kept = {name: value for name, value in query.items() if value not in (None, "", False, [], ())}
-    return f"{whole}?{urlencode(kept, doseq=True)}" if kept else whole
+    non_empty = {name: value for name, value in query.items() if value not in (None, "", False, [], ())}
+    return f"{whole}?{urlencode(non_empty, doseq=True)}" if non_empty else whole
 
 
 def day(value: object) -> str:

@@ -70,18 +70,18 @@ class Resource:
         # Checked before the body is read, so that a forbidden request costs the server nothing.
         opened = await state.admit(client_of(request.scope), operation.needs, everywhere=operation.everywhere)
         path = {name: part(name, value) for name, value in request.path_params.items()}
-        given: Any = None
+        arguments: Any = None
         if operation.parameters is not None:
-            given = from_parameters(operation.parameters, request.query_params.multi_items())
+            arguments = from_parameters(operation.parameters, request.query_params.multi_items())
         elif request.query_params:
             raise unknown_parameter(next(iter(request.query_params)))
         if operation.raw_body:
             _check_media(request, operation.raw_body)
         else:
             body = await self._body(operation, request)
-            given = body if operation.parameters is None else given
+            arguments = body if operation.parameters is None else arguments
         if operation.run is None:
-            return await SERVED[operation.name](Exchange(state, opened, request, path, given))
+            return await SERVED[operation.name](Exchange(state, opened, request, path, arguments))
         context = Context(
             opened=opened,
             path=path,
@@ -92,7 +92,7 @@ class Resource:
         run = operation.run
 
         def run_operation() -> tuple[Reply, bytes]:
-            answer = answered(lambda request: run(context, request), given)
+            answer = answered(lambda request: run(context, request), arguments)
             reply = answer if isinstance(answer, Reply) else Reply(answer)
             return reply, b"" if reply.data is None else encode(reply.data)
 
@@ -136,9 +136,9 @@ def _problem(error: Exception, request: Request) -> Problem:
 
 
 def _check_media(request: Request, allowed: Sequence[str]) -> None:
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given not in allowed:
-        actual = f"not {given!r:.80}" if given else "and the request names none"
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in allowed:
+        actual = f"not {media_type!r:.80}" if media_type else "and the request names none"
         raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {actual}"))
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity":

@@ -336,11 +336,11 @@ class Guard:
         """The client of a request, or the response that refuses it; neither for public paths."""
         headers = Headers(scope=scope)
         origin = headers.get("origin")
-        own = origin is not None and self._site.is_own_origin(origin)
+        from_own_origin = origin is not None and self._site.is_own_origin(origin)
         wrong = self._site.refusal(scope, headers)
         if wrong is not None:
             return None, _refused(scope, *wrong)
-        if origin is not None and not own:
+        if origin is not None and not from_own_origin:
             return None, _refused(scope, 403, "requests from other origins are refused")
         namespace = headers.get(NAMESPACE_HEADER.lower())
         given = _bearer(headers)
@@ -351,7 +351,7 @@ class Guard:
         path: str = scope["path"]
         if path == _PUBLIC or path.startswith(f"{_PUBLIC}/"):
             return None, None
-        from_us = own or headers.get("sec-fetch-site") == "same-origin"
+        from_us = from_own_origin or headers.get("sec-fetch-site") == "same-origin"
         if self._login_page is not None and path.startswith(_OPEN):
             # A login only sets the browser's cookie and itself requires a code or token.
             return None, None

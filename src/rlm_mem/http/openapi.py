@@ -237,6 +237,6 @@ def _with_names(shown: Any, names: Mapping[str, list[str]]) -> Any:
     if not isinstance(shown, dict):
         return shown
     if shown.get("x-names") in names:
-        kept = {key: value for key, value in shown.items() if key not in ("x-names", "pattern")}
-        return {**kept, "enum": names[shown["x-names"]]}
+        schema = {key: value for key, value in shown.items() if key not in ("x-names", "pattern")}
+        return {**schema, "enum": names[shown["x-names"]]}
     return {key: _with_names(value, names) for key, value in shown.items()}

@@ -90,18 +90,18 @@ async def finished(run: LiveRun, request: Request) -> bool:
         async for _ in run.follow():
             pass
 
-    async def until_gone() -> None:
+    async def until_disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    ended, gone = asyncio.create_task(to_its_end()), asyncio.create_task(until_gone())
+    finished_task, disconnected = asyncio.create_task(to_its_end()), asyncio.create_task(until_disconnected())
     try:
-        await asyncio.wait({ended, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return ended.done()
+        await asyncio.wait({finished_task, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+        return finished_task.done()
     finally:
-        if not ended.done():
+        if not finished_task.done():
             run.cancel()
-        for task in (ended, gone):
+        for task in (finished_task, disconnected):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task

@@ -578,12 +578,12 @@ class BatchIndex:
             found = ask(start, end, limit, conversation_id=conversation_id, newest_first=newest_first)
         if alone is not None:
             about = self.summaries([chunk_id for chunk_id, _, _ in found])
-            kept = {
+            same_stream = {
                 one.id
                 for one in about
                 if one.conversation_id is None and (one.origin, one.source) == alone[:2]
             }
-            found = [place for place in found if place[0] in kept]
+            found = [place for place in found if place[0] in same_stream]
         return found
 
     def latest(self, limit: int, *, tag: str | None = None) -> list[Summary]:

@@ -126,8 +126,12 @@ def _computed(chunk: Chunk, link: ChunkLinks, targets: dict[str, Chunk], window:
     if link.type == "context_of":
         strengths = _RANKS
     elif link.type == "related_to":
-        own, other = set(chunk.tags), set(target.tags)
-        strengths = [len(own & other) / len(own | other)] if own & other else []
+        chunk_tags, target_tags = set(chunk.tags), set(target.tags)
+        strengths = (
+            [len(chunk_tags & target_tags) / len(chunk_tags | target_tags)]
+            if chunk_tags & target_tags
+            else []
+        )
     else:
         gap = max(0.0, _seconds(chunk) - _seconds(target))
         closeness = max(0.0, 1.0 - gap / window) if window else 1.0

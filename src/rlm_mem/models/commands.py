@@ -208,8 +208,8 @@ def _read_output(pipe: IO[bytes], pieces: SimpleQueue[bytes]) -> None:
     pieces.put(b"")
 
 
-def _read_errors(pipe: IO[bytes], kept: bytearray) -> None:
+def _read_errors(pipe: IO[bytes], tail: bytearray) -> None:
     with pipe:
         while piece := os.read(pipe.fileno(), 65536):
-            kept += piece
-            del kept[:-_MAX_ERROR_BYTES]
+            tail += piece
+            del tail[:-_MAX_ERROR_BYTES]

@@ -40,9 +40,11 @@ class _PlainLLM:
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
         """Call the object; its exceptions are passed through unchanged."""
         prompt = render_prompt(messages)
-        given = {key: value for key, value in options.items() if key in self._accepted and value is not None}
+        accepted_options = {
+            key: value for key, value in options.items() if key in self._accepted and value is not None
+        }
         began = time.monotonic()
-        result = self._call(prompt, **given)
+        result = self._call(prompt, **accepted_options)
         seconds = time.monotonic() - began
         if isinstance(result, Completion):
             return result
@@ -55,7 +57,7 @@ class _PlainLLM:
                 hint="complete() must be synchronous and return a str or a Completion",
             )
         on_text = options.get("on_text")
-        if on_text is not None and "on_text" not in given:
+        if on_text is not None and "on_text" not in accepted_options:
             on_text(text)
         return Completion(
             text, estimate_usage(prompt, text), model=self.name, seconds=seconds, provider="callable"

@@ -194,22 +194,22 @@ class ProviderLLM:
             return self._model
 
     def _request_settings(self, options: Options, left: float | None) -> ModelSettings:
-        given: dict[str, Any] = {"max_retries": 0}  # only ``call_with_retries`` retries
+        request_settings: dict[str, Any] = {"max_retries": 0}  # only ``call_with_retries`` retries
         max_tokens = options.get("max_tokens")
-        given["max_tokens"] = self._settings.max_tokens if max_tokens is None else max_tokens
+        request_settings["max_tokens"] = self._settings.max_tokens if max_tokens is None else max_tokens
         temperature = options.get("temperature")
         temperature = self._settings.temperature if temperature is None else temperature
         if temperature >= 0:
-            given["temperature"] = temperature
+            request_settings["temperature"] = temperature
         if stop := options.get("stop"):
-            given["stop_sequences"] = list(stop)
+            request_settings["stop_sequences"] = list(stop)
         if left is not None:
-            given["request_timeout"] = left
+            request_settings["request_timeout"] = left
         extra = dict(options.get("extra_body") or {})
         schema = options.get("json_schema")
         if schema is not None and APIS[self._target.provider].takes_schema and "response_format" not in extra:
             schema_format = {"name": "answer", "schema": dict(schema), "strict": True}
             extra["response_format"] = {"type": "json_schema", "json_schema": schema_format}
         if extra:
-            given["extra_body"] = extra
-        return given  # type: ignore[return-value]
+            request_settings["extra_body"] = extra
+        return request_settings  # type: ignore[return-value]

@@ -80,9 +80,9 @@ class ScriptedLLM:
         Raises:
             ModelError: the queue is exhausted and there is no default.
         """
-        asked = as_messages(messages)
+        prompt = as_messages(messages)
         with self._lock:
-            self.prompts.append(asked)
+            self.prompts.append(prompt)
             self.options.append(options)
             reply = self._replies.pop(0) if self._replies else self._default
             number = len(self.prompts)
@@ -92,9 +92,9 @@ class ScriptedLLM:
             )
         if isinstance(reply, BaseException):
             raise reply
-        answer = reply(asked) if callable(reply) else reply
+        answer = reply(prompt) if callable(reply) else reply
         if isinstance(answer, str):
-            usage = estimate_usage(render_prompt(asked), answer)
+            usage = estimate_usage(render_prompt(prompt), answer)
             answer = Completion(answer, usage, model=self.name, provider="scripted", finish_reason="stop")
         on_text = options.get("on_text")
         if on_text is not None:

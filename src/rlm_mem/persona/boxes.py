@@ -40,15 +40,15 @@ def fixed_width(text: str) -> str:
         return flat
     flat = _SKIN.sub("", _JOINED.sub("", normalise_unicode("NFC", flat)))
     flat = _FLAG.sub(lambda match: chr(ord(match[0]) - 0x1F1E6 + ord("A")), flat)
-    kept: list[str] = []
+    characters: list[str] = []
     marks = 0
     for char in flat:
         kind = unicodedata.category(char)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
         if kind in ("Cf", "Me") or "\ufe00" <= char <= "\ufe0f" or marks > MAX_MARKS:
             continue
-        kept.append("\ufffd" if kind == "Cn" else char)
-    return "".join(kept)
+        characters.append("\ufffd" if kind == "Cn" else char)
+    return "".join(characters)
 
 
 def width_of(text: str) -> int:

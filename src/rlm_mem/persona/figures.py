@@ -244,8 +244,8 @@ def _words(beginning: str, text: str) -> str:
     """At most nine words, truncated in case a text without spaces counts as one word."""
     room = WORDS - len(beginning.split())
     words = fixed_width(re.sub(r"[#*_`>|]+", " ", text[:2000])).split()
-    kept = " ".join(words[:room])
-    short = kept if len(kept) <= 60 else kept[:59].rstrip() + "…"
+    beginning_words = " ".join(words[:room])
+    short = beginning_words if len(beginning_words) <= 60 else beginning_words[:59].rstrip() + "…"
     return f"{beginning} {short}" + ("…" if len(words) > room and not short.endswith("…") else "")
 
 

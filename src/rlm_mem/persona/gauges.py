@@ -114,13 +114,17 @@ def _check_placeholders(text: str, where: str) -> None:
             raise InvalidConfig(f"{where}: {{{{{inside}}}}} names no figure", hint="write {{store.chunks}}")
         for filter_text in filters:
             name, *numbers = filter_text.split()
-            wanted = 1 if name in _WITH_NUMBER else 0
+            expected_count = 1 if name in _WITH_NUMBER else 0
             if name not in _FILTERS:
                 raise InvalidConfig(
                     f"{where}: there is no filter {name!r:.40}", hint=f"filters: {', '.join(_FILTERS)}"
                 )
-            if len(numbers) != wanted or any(not one.isdecimal() or int(one) > 500 for one in numbers):
-                raise InvalidConfig(f"{where}: the filter {name} takes {wanted or 'no'} number, up to 500")
+            if len(numbers) != expected_count or any(
+                not one.isdecimal() or int(one) > 500 for one in numbers
+            ):
+                raise InvalidConfig(
+                    f"{where}: the filter {name} takes {expected_count or 'no'} number, up to 500"
+                )
 
 
 def render_gauge(

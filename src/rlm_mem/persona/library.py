@@ -155,8 +155,8 @@ class Library:
         Raises:
             InvalidConfig: the name or the file is invalid. NotFoundError: there is no such slider.
         """
-        wanted = _checked_name(dimension, "slider").lower()
-        found = self.sliders().get(wanted)
+        slider_name = _checked_name(dimension, "slider").lower()
+        found = self.sliders().get(slider_name)
         if found is None:
             raise _not_found("slider", dimension, self.sliders())
         return found
@@ -188,11 +188,11 @@ class Library:
         Raises:
             InvalidConfig: the name is invalid or ambiguous. NotFoundError: there is no such mode.
         """
-        wanted = _checked_name(mode, "mode")
+        mode_name = _checked_name(mode, "mode")
         names = self._files("personalities")
-        if wanted in names:
-            return wanted
-        partly = [name for name in names if _within(name.split("_"), wanted)]
+        if mode_name in names:
+            return mode_name
+        partly = [name for name in names if _within(name.split("_"), mode_name)]
         if len(partly) > 1:
             raise InvalidConfig(
                 f"mode {mode!r:.60} could be {' or '.join(sorted(partly))}", hint="write the whole name"
@@ -207,21 +207,21 @@ class Library:
         Raises:
             InvalidConfig: the name or the file is invalid. NotFoundError: there is no such gauge.
         """
-        wanted = _checked_name(name, "gauge")
-        source = self._files("gauges").get(wanted)
+        gauge_name = _checked_name(name, "gauge")
+        source = self._files("gauges").get(gauge_name)
         if source is not None:
-            return parse_gauge(source.text(), wanted, source.where)
-        found = extension(GAUGES, wanted.lower(), InvalidConfig)
+            return parse_gauge(source.text(), gauge_name, source.where)
+        found = extension(GAUGES, gauge_name.lower(), InvalidConfig)
         if found is None:
             raise _not_found("gauge", name, self.gauges())
-        return _installed_gauge(found, wanted)
+        return _installed_gauge(found, gauge_name)
 
     # --- modes over BASE ------------------------------------------------------------------------------
 
     def defaults(self) -> dict[str, int]:
         """The value of every slider in BASE, else the slider's default."""
-        own = self.personality(BASE).values
-        return {name: own.get(name, slider.default) for name, slider in self.sliders().items()}
+        base_values = self.personality(BASE).values
+        return {name: base_values.get(name, slider.default) for name, slider in self.sliders().items()}
 
     def values(self, mode: str) -> dict[str, int]:
         """The value of every slider in a mode: that of the mode, else of BASE, else the slider's default."""
@@ -246,10 +246,10 @@ class Library:
             raise InvalidConfig("there is no brain to copy the defaults to")
         written = []
         for kind in KINDS:
-            there = {PurePosixPath(name).stem.upper() for name in _markdown(self.brain, kind)}
+            existing = {PurePosixPath(name).stem.upper() for name in _markdown(self.brain, kind)}
             for path in _package(kind):
                 # A file that another process creates in the meantime is not overwritten.
-                if path.stem.upper() not in there and self.brain.create(
+                if path.stem.upper() not in existing and self.brain.create(
                     f"{kind}/{path.name}", path.read_bytes()
                 ):
                     written.append(f"{kind}/{path.name}")
@@ -394,10 +394,10 @@ def _checked_name(name: str, what: str) -> str:
     return _upper(bare)
 
 
-def _within(words: list[str], sought: str) -> bool:
+def _within(words: list[str], phrase: str) -> bool:
     """Whether some words are consecutive words of a name."""
-    asked = sought.split("_")
-    return any(words[at : at + len(asked)] == asked for at in range(len(words)))
+    phrase_words = phrase.split("_")
+    return any(words[at : at + len(phrase_words)] == phrase_words for at in range(len(words)))
 
 
 def _not_found(what: str, name: str, known: Iterable[str]) -> NotFoundError:

@@ -235,10 +235,10 @@ def agrees(step: ReplayStep) -> bool:
 def chunk_hash(document: Mapping[str, Any]) -> str:
     """The hash of a chunk version: of its document without the fields that reads change."""
     metadata = document.get("metadata")
-    kept = dict(document)
+    stable_fields = dict(document)
     if isinstance(metadata, Mapping):
-        kept["metadata"] = {name: value for name, value in metadata.items() if name not in VOLATILE}
-    return digest(plain_json(kept), "chunk")
+        stable_fields["metadata"] = {name: value for name, value in metadata.items() if name not in VOLATILE}
+    return digest(plain_json(stable_fields), "chunk")
 
 
 def _step(step: LoopStep) -> ReceiptStep:
@@ -296,8 +296,8 @@ def version_until(store: ChunkStore, chunk_id: str, present: Chunk | None, momen
     """The version of a chunk at a given time; None if it is no longer stored."""
     if present is not None and present.metadata.modified_at <= moment:
         return present
-    kept: Iterable[Chunk] = (version.chunk for version in store.history(chunk_id))
-    found = [chunk for chunk in kept if chunk.metadata.modified_at <= moment]
+    stored_versions: Iterable[Chunk] = (version.chunk for version in store.history(chunk_id))
+    found = [chunk for chunk in stored_versions if chunk.metadata.modified_at <= moment]
     if found:
         return max(found, key=lambda chunk: chunk.revision)
     archived = store.get_archived(chunk_id) if present is None else None

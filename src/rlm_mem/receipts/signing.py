@@ -137,14 +137,14 @@ def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
     return found  # type: ignore[no-any-return]
 
 
-def _from_pem(text: str, given: object) -> bytes:
+def _from_pem(text: str, source: object) -> bytes:
     crypto = _crypto()
     try:
         found = crypto.serialization.load_pem_public_key(text.encode())
     except (ValueError, crypto.UnsupportedAlgorithm):
         found = None
     if not isinstance(found, crypto.ed25519.Ed25519PublicKey):
-        raise InputError(f"{given} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one")
+        raise InputError(f"{source} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one")
     return bytes(found.public_bytes_raw())
 
 

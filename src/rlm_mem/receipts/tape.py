@@ -63,11 +63,11 @@ class TapedSession(SandboxSession):
         """
         if name in _OWN:
             return super().answer_call(name, args, keywords)
-        given = plain_json({"args": args, "keywords": keywords})
+        arguments = plain_json({"args": args, "keywords": keywords})
         if self.tape is not None:
-            return self._played(name, given)
+            return self._played(name, arguments)
         before = set(self._reads)
-        call: dict[str, Any] = {"name": name, "args": given, "read": []}
+        call: dict[str, Any] = {"name": name, "args": arguments, "read": []}
         try:
             result = super().answer_call(name, args, keywords)
         except HostCallFailed as error:
@@ -81,11 +81,11 @@ class TapedSession(SandboxSession):
                 call["read"] = [one for one in self._reads if one not in before]
                 self.made.append(call)
 
-    def _played(self, name: str, given: Any) -> Any:
+    def _played(self, name: str, arguments: Any) -> Any:
         assert self.tape is not None
         self._check_time()
         call = self.tape.pop(0) if self.tape else None
-        if call is None or call["name"] != name or args_hash(call["args"]) != args_hash(given):
+        if call is None or call["name"] != name or args_hash(call["args"]) != args_hash(arguments):
             raise BudgetError(f"the program calls {name} otherwise than was recorded", stopped_by=DIVERGED)
         for chunk_id in call["read"]:
             self._note_read(chunk_id)

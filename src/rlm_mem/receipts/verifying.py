@@ -322,8 +322,10 @@ def _former(
         if archived is not None
         else "the memory has no such chunk"
     )
-    kept = [version.chunk for version in store.history(chunk_id)] + ([archived] if archived else [])
-    for version in kept:
+    stored_versions = [version.chunk for version in store.history(chunk_id)] + (
+        [archived] if archived else []
+    )
+    for version in stored_versions:
         if version.revision == revision:
             if _hash_of(version) == expected_hash:
                 return PartCheck(part, "changed", f"{state}; revision {revision} is kept, and is as it was")
@@ -344,9 +346,9 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
         wrong.append(
             PartCheck("bundle", "altered", "it belongs to another receipt, or one of the two was altered")
         )
-    wanted = {one.id: one for one in receipt.chunks}
-    for chunk_id in {**wanted, **bundle.chunks}:
-        version, document = wanted.get(chunk_id), bundle.chunks.get(chunk_id)
+    expected_versions = {one.id: one for one in receipt.chunks}
+    for chunk_id in {**expected_versions, **bundle.chunks}:
+        version, document = expected_versions.get(chunk_id), bundle.chunks.get(chunk_id)
         if version is None or document is None or chunk_hash(document) != version.hash:
             wrong.append(
                 PartCheck(
@@ -561,13 +563,13 @@ class _Replayed:
     def _expected(self, final: Final) -> tuple[str | None, list[str]]:
         """Answer and citations that the operation derives from the arguments of FINAL."""
         store = cast("ChunkStore", self._store)
-        given = final.answer
+        final_answer = final.answer
         named: list[Any] = list(final.chunk_ids)
-        if self._receipt.origin.operation == "reason" and isinstance(given, dict):
-            supports = given.get("supports")
+        if self._receipt.origin.operation == "reason" and isinstance(final_answer, dict):
+            supports = final_answer.get("supports")
             named += [one for one in supports if isinstance(one, str)] if isinstance(supports, list) else []
-            given = given.get("conclusion", given)
-        text, inside = answer_text(given)
+            final_answer = final_answer.get("conclusion", final_answer)
+        text, inside = answer_text(final_answer)
         text = _redacted(text)
         chunks = existing(store, [*named, *inside])
         if text and not chunks:

@@ -81,21 +81,21 @@ async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bo
         listening: the listening socket, which the new server inherits.
         state: the state to send to it, as JSON data.
     """
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setblocking(False)
-        handed = (listening.fileno(), theirs.fileno())
+    own_socket, successor_socket = socket.socketpair()
+    with own_socket, successor_socket:
+        own_socket.setblocking(False)
+        inherited_fds = (listening.fileno(), successor_socket.fileno())
         process = subprocess.Popen(
             [sys.executable, "-m", "rlm_mem", *sys.argv[1:]],
-            pass_fds=handed,
-            env={**os.environ, _VARIABLE: ",".join(map(str, handed))},
+            pass_fds=inherited_fds,
+            env={**os.environ, _VARIABLE: ",".join(map(str, inherited_fds))},
         )
-        theirs.close()
+        successor_socket.close()
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_START_SECONDS):
-                await loop.sock_sendall(ours, json.dumps(state).encode() + b"\n")
-                reply = await loop.sock_recv(ours, len(_READY))
+                await loop.sock_sendall(own_socket, json.dumps(state).encode() + b"\n")
+                reply = await loop.sock_recv(own_socket, len(_READY))
         except (OSError, TimeoutError) as error:
             reply = b""
             _log.error("the new server could not be started: %s", type(error).__name__)

@@ -155,13 +155,13 @@ def serve_all(
             webbrowser.open(link)
 
         def hand_over() -> Awaitable[bool]:
-            kept = {
+            handover_state = {
                 "token": token,
                 "source": token_source,
                 "logins": keys.logins(),
                 "choices": keys.choices(),
             }
-            return start_successor(socket_, kept)
+            return start_successor(socket_, handover_state)
 
         running = Running(app, network, metrics, state, drain_seconds)
         running.on_replace = hand_over
@@ -193,9 +193,9 @@ def token_from(path: Path | None) -> tuple[str, str]:
     """
     if path is not None:
         return _token_from_file(path), f"the token in {path}"
-    given = os.environ.get(TOKEN_VARIABLE, "")
-    if given:
-        return _checked_token(given, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
+    from_environment = os.environ.get(TOKEN_VARIABLE, "")
+    if from_environment:
+        return _checked_token(from_environment, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
     token = secrets.token_urlsafe(32)
     return token, f"token {token}"
 

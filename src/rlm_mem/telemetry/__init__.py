@@ -80,21 +80,25 @@ def start(settings: TelemetryConfig, environ: Mapping[str, str] | None = None) -
     disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     if settings.enabled == "off" or disabled:
         return False
-    asked = settings.enabled == "on" or any(environ.get(name, "").strip() for name in _SWITCHES)
-    if not asked and "opentelemetry.trace" not in sys.modules and "opentelemetry.metrics" not in sys.modules:
+    requested = settings.enabled == "on" or any(environ.get(name, "").strip() for name in _SWITCHES)
+    if (
+        not requested
+        and "opentelemetry.trace" not in sys.modules
+        and "opentelemetry.metrics" not in sys.modules
+    ):
         return False
     with _guard:
-        return is_on() or _start(settings, environ, asked)
+        return is_on() or _start(settings, environ, requested)
 
 
-def _start(settings: TelemetryConfig, environ: Mapping[str, str], asked: bool) -> bool:
+def _start(settings: TelemetryConfig, environ: Mapping[str, str], requested: bool) -> bool:
     try:
         from rlm_mem.telemetry.providers import providers
         from rlm_mem.telemetry.recorder import Recorder
 
-        found = providers(settings, environ, make=asked)
+        found = providers(settings, environ, make=requested)
     except ImportError as error:
-        if asked:
+        if requested:
             _warn_once(
                 f"telemetry is switched on but not installed ({error}): pip install 'rlm-mem[telemetry]'"
             )

@@ -102,11 +102,11 @@ def _otlp(signal: str, settings: TelemetryConfig, environ: Mapping[str, str]) ->
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    given: dict[str, Any] = {}
+    exporter_options: dict[str, Any] = {}
     if settings.endpoint:
-        given["endpoint"] = f"{settings.endpoint.rstrip('/')}/v1/{signal}"
+        exporter_options["endpoint"] = f"{settings.endpoint.rstrip('/')}/v1/{signal}"
     if not any(
         environ.get(name) for name in ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{upper}_TIMEOUT")
     ):
-        given["timeout"] = _TIMEOUT
-    return (OTLPSpanExporter if signal == "traces" else OTLPMetricExporter)(**given)
+        exporter_options["timeout"] = _TIMEOUT
+    return (OTLPSpanExporter if signal == "traces" else OTLPMetricExporter)(**exporter_options)
