@@ -418,7 +418,7 @@ class AsyncMemory(_OnThreads[Memory]):
     Arguments, results and errors are those of :class:`~rlm_mem.memory.Memory`. Callbacks (``on_step``, ``progress``,
     ``functions``, a model that is a function) are called in worker threads. Cancelling the waiting task stops the work:
     a recall or a program at once; long work with ``progress`` at its next report; shorter work completes first. A write
-    is made completely or not at all.
+    is applied completely or not at all.
 
     Args:
         memory: an open memory, which is closed with this object.

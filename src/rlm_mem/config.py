@@ -124,7 +124,7 @@ class SandboxConfig(FrozenRecord, frozen=True):
 
 
 class RecallConfig(FrozenRecord, frozen=True):
-    """Budgets and records of RECALL and REASON; 0 means no limit where the comment says so."""
+    """Budgets and records of RECALL and REASON; 0 means no limit if the comment says so."""
 
     max_iterations: Annotated[int, _Range(1, 1000)] = 10
     max_depth: Annotated[int, _Range(0, 50)] = 5
@@ -207,7 +207,7 @@ def _check_trust_of_namespaces(config: TrustConfig, where: str) -> None:
 
 
 SecretAction = Literal["redact", "keep", "refuse"]
-"""What happens to a secret: ``[redacted:RULE]`` replaces it, the text is kept, or the call is refused."""
+"""How to handle secrets: replace them by ``[redacted:RULE]``, keep the text, or refuse the call."""
 
 
 class SecretsConfig(FrozenRecord, frozen=True):

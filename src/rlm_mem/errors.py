@@ -1,8 +1,8 @@
-"""Every exception that RLM-MEM raises, in one tree ordered by what the caller can do about it.
+"""All exceptions of RLM-MEM, in a tree ordered by what the caller can do about them.
 
 ::
 
-    RlmMemError                        root; ``hint`` may hold the remedy
+    RlmMemError                        base class; ``hint`` may have the remedy
     ├── InputError (ValueError)        fix the input
     │   ├── InvalidChunkId
     │   ├── InvalidChunk               a field, or a whole file, that does not validate

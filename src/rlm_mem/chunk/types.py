@@ -253,7 +253,7 @@ class TypeRegistry:
         return link_type
 
 
-# --- origin, trust, and how long a chunk is kept -----------------------------------------------------------------
+# --- origin, trust, and time to live -----------------------------------------------------------------------------
 
 Origin = Literal["person", "agent", "tool", "import", "web"]
 TrustLevel = Literal["quarantined", "untrusted", "ordinary", "trusted"]

@@ -1,6 +1,6 @@
 """Consolidation of tiered memories: find candidates, check the rules, promote (docs/spec/continuum.md, Promotion).
 
-Rules alone decide. A model, if one is given, writes a generalisation of each promoted memory, which is stored with its
+Only rules decide. A model, if given, writes a generalisation of each promoted memory, which is stored with its
 sources. A run ends at a fixed point: running it again, also after it was killed, changes nothing more.
 """
 

@@ -1,6 +1,6 @@
 """List, read and write the files of a brain's tiered memories.
 
-The store decides where they are: in the brain folder, or in rows of a database (``store.brain_files``).
+They are stored in the brain folder or in rows of a database, depending on the store (``store.brain_files``).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class InvalidEntry:
 
 
 def new_text(fields: dict[str, Any], body: str) -> str:
-    """The text of a new memory; empty fields are left out."""
+    """The text of a new memory; empty fields are omitted."""
     return f"---\n{render(fields, FIELD_ORDER)}---\n{guarded(body)}"
 
 

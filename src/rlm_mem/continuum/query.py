@@ -108,7 +108,7 @@ class QueryMemoryTool:
             tier_weights: weight by tier, normalised to a sum of 1; None: high .1, mid .6, low .3. A weight for
                 ultra-low ranks the core with the rest.
             min_confidence: 0-1. ``task_type``: only memories of this type.
-            include_core: also return the ultra-low memories, whatever the goal.
+            include_core: also return all ultra-low memories.
 
         Raises:
             InvalidQuery: no goal, an unknown tier, a weight that is negative, or weights that are all zero.

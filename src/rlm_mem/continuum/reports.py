@@ -50,7 +50,7 @@ class PromotionCandidate:
 
     @property
     def ready(self) -> bool:
-        """Whether every condition holds."""
+        """Whether every condition is met."""
         return all_met(self.checks)
 
 

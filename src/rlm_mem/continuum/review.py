@@ -91,7 +91,7 @@ class Case(msgspec.Struct, kw_only=True):
             newer memory replace the older one?) or ``contradict`` (do the two contradict each other?).
         entry: the memory; for a capture the conversation, for a quarantine the chunk, for a proposal the newer chunk.
         chunk_ids: for a capture or a quarantine, the chunks in question; for a proposal, the newer and the older one.
-        status: ``obsolete`` (in no file) as long as there is nothing to decide; ``obsolete_because`` says why.
+        status: ``obsolete`` (never stored) while there is nothing to decide, for the reason ``obsolete_because``.
         evidence, counter_evidence: for and against the memory.
         defer_until: time at which a deferred case is open again.
         usage_at: number of uses of the memory at the last decision.
@@ -443,19 +443,19 @@ class ReviewQueue:
         (``quarantine``), or link the two (``replace``, ``contradict``).
 
         Raises:
-            InvalidMemory: no reviewer, no reason, or the memory does not meet the rule any more.
-            ConflictError: the case was decided already.
+            InvalidMemory: reviewer or reason is missing, or the memory no longer meets the rule.
+            ConflictError: the case was already decided.
         """
         return self._decide(case_id, "approved", reviewer, reason)
 
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Leave the memory where it is (``promote``), move it to mid (``retain``), archive (``capture``,
-        ``quarantine``), or let both hold (``replace``, ``contradict``).
+        """Leave the memory in its tier (``promote``), move it to mid (``retain``), archive it (``capture``,
+        ``quarantine``), or leave both unlinked (``replace``, ``contradict``).
         """
         return self._decide(case_id, "rejected", reviewer, reason)
 
     def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
-        """Decide later: the case is open again after ``days``; a chunk in quarantine stays there, still listed."""
+        """Postpone a decision: the case is open again after ``days``; a chunk in quarantine remains listed."""
         if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _MOST_DAYS:
             raise InputError(f"days must be a whole number from 1 to {_MOST_DAYS:,}, not {shown(days)}")
         until = stamp(self._store.clock() + timedelta(days=days))

@@ -220,7 +220,7 @@ def _text(namespace: str, entry: TieredMemory, name: str, version: int, evidence
         "rlm-mem-digest": _digest(body),
         "version": str(version),
     }
-    # A JSON string is a valid YAML string, whatever its content.
+    # Every JSON string is a valid YAML string.
     lines = [f"name: {name}", f"description: {json.dumps(description[:_MAX_DESCRIPTION])}", "metadata:"]
     lines += [f"  {field}: {json.dumps(value)}" for field, value in fields.items()]
     return "---\n" + "\n".join(lines) + "\n---\n\n" + body

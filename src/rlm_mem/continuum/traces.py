@@ -101,7 +101,7 @@ class Traces:
         """Write the log of one interaction, or (``session``) of one session into the day's file.
 
         Args:
-            success: the outcome; None when it is not known yet (record it later with ``use``).
+            success: the outcome; None if it is not known yet (record it later with ``use``).
             indicators: signs of success; a single text is one of them, as in the other lists.
             project, context_fingerprint: the context by which uses are counted.
             confidence: 0-1; by default from the execution: 0.8 for a success with indicators and no failed step,
@@ -228,7 +228,7 @@ class Traces:
             confidence: 0-1. ``entry_id``: None makes one of the title. ``fields``: further fields of its front matter.
 
         Raises:
-            InvalidMemory: the file does not hold blocks, or a field breaks a rule. ConflictError: the id is taken.
+            InvalidMemory: the file has no blocks, or a field breaks a rule. ConflictError: the id is in use.
         """
         _check_words(file=file, title=title, body=body, entry_id=entry_id)
         check_confidence(confidence)
@@ -323,10 +323,10 @@ class Traces:
             error, step: what failed, and at which step.
 
         Returns:
-            The memory, or the chunk, as it is now.
+            The updated memory or chunk.
 
         Raises:
-            NotFoundError: there is none. InvalidMemory: working state has no uses.
+            NotFoundError: the memory does not exist. InvalidMemory: it is working state, which has no uses.
         """
         check_flag(success, "success")
         if validated is not None:

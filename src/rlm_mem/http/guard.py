@@ -229,7 +229,7 @@ class Guard:
 
     Any web page can make a browser send requests to 127.0.0.1, even under the page's own host name (DNS rebinding). So
     the Host header must name this server, and so must an Origin header if there is one. Browsers send a cookie with
-    requests of any page, so a request with a cookie alone may only write if the browser marks it as same-origin.
+    requests of any page, so a request with only a cookie may write only if the browser marks it as same-origin.
 
     A long answer, such as a stream, ends at the next part after its token is revoked.
 

@@ -57,7 +57,7 @@ class ChunkingEngine:
 
     Paragraphs below the minimum are merged with their neighbours, those above the maximum are split at sentence
     ends, the end of one chunk repeated at the start of the next. Dialogue is cut between turns, sections at their
-    headings; code blocks, lists, tables and turns stay whole where they fit. An unbroken run of characters is cut, too.
+    headings; code blocks, lists, tables and turns are kept whole if they fit. Unbroken runs of characters are cut, too.
     Time and memory are linear in the text.
 
     Args:

@@ -252,7 +252,7 @@ def remember_many(
 ) -> list[RememberResult]:
     """Store many texts in large transactions, with the same result as storing them one by one.
 
-    Texts are analysed outside of the write lock, and by other processes where there are many (``store.processes``).
+    Texts are analysed outside of the write lock, and by worker processes if there are many (``store.processes``).
     A transaction also ends after about a second, so that other writers get their turn. What a finished transaction
     stored is durable: a process that is killed loses only its current batch.
 
@@ -260,13 +260,13 @@ def remember_many(
         store: the store to write to.
         items: texts, or mappings with the key ``text`` and the arguments of ``remember``; read one after the other. An
             error in place of a text that could not be read is refused in its turn.
-        batch: most texts of one transaction.
+        batch: maximum texts per transaction.
         finder: finds the chunks that the texts replace or contradict.
         progress: called after each transaction with the number of texts stored, and of those read so far.
         refused: called with the number (from 0) of a text that cannot be stored, and the error; the others are stored,
             unless it raises an error. None: the error is raised.
         stored: called with the number (from 0) of a text and its result once that is durable; before ``progress``.
-        config: settings; None takes the store's.
+        config: settings; None: those of the store.
 
     Returns:
         The result of each text that was stored, in order.

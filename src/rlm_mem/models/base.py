@@ -190,7 +190,7 @@ def render_prompt(prompt: Prompt) -> str:
     """Convert a prompt to one text, for models that read a single string.
 
     System messages come first, without a heading; turns are marked ``[user]`` and ``[assistant]``
-    only when there is more than one, so that a plain question stays exactly as it was.
+    only if there is more than one, so that a plain question is unchanged.
     """
     messages = as_messages(prompt)
     system = [message.content for message in messages if message.role == "system"]

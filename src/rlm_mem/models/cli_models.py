@@ -51,7 +51,7 @@ class CommandLLM:
     """A model that runs a command for each completion.
 
     Args:
-        argv: the program and its arguments; ``{prompt}`` among them stands for the prompt.
+        argv: the program and its arguments, in which ``{prompt}`` is replaced by the prompt.
         settings: ``timeout_seconds`` is the default time-out of a call; the other settings are ignored.
         agent: how to read the answer of a known agent; None uses the output unchanged.
         name: name of the model in messages and trajectories.

@@ -84,7 +84,7 @@ def adapt(model: object, config: Config | None = None) -> LLM:
         config: settings for models given by name.
 
     Raises:
-        InputError: ``model`` is none of these.
+        InputError: ``model`` is of another type.
         ModelUnavailable: the extra, key or command of the model is missing.
     """
     if model is None or isinstance(model, str):

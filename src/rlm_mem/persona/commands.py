@@ -60,7 +60,7 @@ def parse_commands(text: str, library: Library) -> list[Command]:
     ordinary text, so that text which happens to contain such words changes nothing.
 
     Raises:
-        InvalidConfig: a command gives an existing slider a value outside its range, or an ambiguous name of a mode.
+        InvalidConfig: the value of a slider is out of range, or the name of a mode is ambiguous.
     """
     if len(check_kind(text, str, "text")) > LONGEST:
         return []

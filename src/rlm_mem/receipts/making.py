@@ -73,7 +73,7 @@ def make_receipt(
     Raises:
         NotFoundError: the run does not exist.
         InputError: the run has not ended or failed, the key cannot be used, or a bundle is requested and the memory
-            no longer returns what it returned.
+            no longer returns the same results.
     """
     check_flag(bundle, "bundle")
     trajectory = run if isinstance(run, Trajectory) else getattr(run, "trajectory", run)

@@ -72,7 +72,7 @@ _CALLED_OFF = late(
 )
 """Words that state, in any sentence, that an event did not happen or nothing has changed."""
 _AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
-"""The same, unless beside a change, where it is about another thing: "on Wednesdays since last week, 19:30 as ever"."""
+"""The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE, signs="of ")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
 _PART = late(

@@ -104,7 +104,7 @@ class SentenceReader:
 
     @property
     def carried(self) -> frozenset[str]:
-        """The topic that a pronoun stands for."""
+        """The topic to which a pronoun refers."""
         unread, self.unread = self.unread, []
         for text in unread:
             reader = type(self)(text, self.analyser, self.speaker, self.known, self.news)

@@ -2,7 +2,7 @@
 
 "7 May 2023", "May 2023", "2023", "2023-05-07", "last week", "two days ago", "the Friday before 15 July 2023". A
 mention without a year ("in May", "on 3 June") is resolved to the year nearest to the reference, a relative one is
-counted from it; without a reference both are left out. English; ISO and numeric forms in any language.
+counted from it; without a reference both are skipped. English; ISO and numeric forms in any language.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ WEIGHTS: dict[str, float] = {
 * narrowed: a missing word narrows the subject, unless the answer is denied, with a shared rare word;
 * tells of change: result of :func:`tells_of_change`;
 * of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
-* present: it says in the present what is or goes on; condition: it has a word such as "would" or "if".
+* present: it is in the present tense; condition: it has a word such as "would" or "if".
 """
 APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 """Added if the later note is about something else or not in force; if that is uncertain (a guess, a plan, a quotation,
@@ -139,8 +139,8 @@ def retelling(
         texts: stems of both notes and of the other texts of the search result, best first.
         year: the year of the earlier note; None: skip the check whether the later note is about something else.
         least: the threshold of the caller: :data:`SURE`, :data:`LIKELY` or :data:`POSSIBLE`.
-        nearest: whether the later note is wanted beside the earlier one, and no later note of the store shares more
-            words with that, by their rarity: then a name is enough where it also gives a value of the same kind.
+        nearest: whether the later note is to be returned beside the earlier one, and no later note shares more
+            words with that, weighted by rarity; then a shared name suffices with a value of the same kind.
 
     Returns:
         The log-odds; ``least`` if they are not higher.
