@@ -63,7 +63,7 @@ class ResourceServer:
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._transport = transport
-        self.issuer = _checked(issuer, "--oauth-issuer")
+        self.issuer = _check_address(issuer, "--oauth-issuer")
         self.resource = resource
         self._clock = clock
         self._keys: Mapping[str | None, jwt.PyJWK] = {}
@@ -78,7 +78,7 @@ class ResourceServer:
         Raises:
             StorageError: the keys of the authorization server cannot be fetched.
         """
-        mark = _mark(token)
+        mark = _token_hash(token)
         known = self._known.get(mark)
         now = self._clock()
         if known is not None and now < min(known[1], known[2]):
@@ -113,7 +113,7 @@ class ResourceServer:
 
     def is_current(self, token: str) -> bool:
         """Whether a formerly valid token has not expired."""
-        known = self._known.get(_mark(token))
+        known = self._known.get(_token_hash(token))
         return known is not None and self._clock() < known[1]
 
     async def _key(self, name: object) -> jwt.PyJWK | None:
@@ -150,7 +150,7 @@ class ResourceServer:
                     found = _object(answer)
                     if found.get("issuer") != self.issuer:
                         raise ValueError("the metadata are of another issuer")
-                    address = _checked(str(found.get("jwks_uri")), "jwks_uri")
+                    address = _check_address(str(found.get("jwks_uri")), "jwks_uri")
                     break
             if address is None:
                 raise ValueError("there are no metadata")
@@ -179,7 +179,7 @@ def _object(answer: httpx2.Response) -> dict[str, Any]:
     raise ValueError("the answer is not an object")
 
 
-def _checked(address: str, what: str) -> str:
+def _check_address(address: str, what: str) -> str:
     parts = urlsplit(address)
     local = parts.hostname in ("127.0.0.1", "localhost", "::1")
     safe = parts.scheme == "https" or (parts.scheme == "http" and local)
@@ -198,9 +198,9 @@ def _access(claims: Mapping[str, Any]) -> Access:
     patterns = check_patterns(namespaces.split() if isinstance(namespaces, str) else list(namespaces))
     subject = str(claims["sub"])
     if not _SUBJECT.match(subject):
-        subject = _mark(subject)[:32]
+        subject = _token_hash(subject)[:32]
     return Access(OAUTH + subject, patterns, included)
 
 
-def _mark(text: str) -> str:
+def _token_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

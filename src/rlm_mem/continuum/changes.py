@@ -167,7 +167,7 @@ class Changes:
         with self._store.batch():
             records = self._unfinished()
             for record in records:
-                change = self._record(record)
+                change = self._load_record(record)
                 self._perform(change, repeated=True)
                 self._log(change)
                 if change.keep:
@@ -196,7 +196,7 @@ class Changes:
             self._edit(edit, repeated)
         self._update_mirrors(change)
 
-    def _present(self, edit: Edit) -> bytes | None:
+    def _current_content(self, edit: Edit) -> bytes | None:
         """The present content of the file or block that an edit changes."""
         if edit.block is None:
             return self._stored.read(edit.file)
@@ -204,7 +204,7 @@ class Changes:
         return None if block is None else block.encode("utf-8")
 
     def _edit(self, edit: Edit, repeated: bool) -> None:
-        present, after = self._present(edit), edit.data(edit.after)
+        present, after = self._current_content(edit), edit.data(edit.after)
         if present == after:
             return
         if present != edit.data(edit.before) and present is not None:
@@ -228,7 +228,7 @@ class Changes:
         self._stored.write(place, present)
 
     def _read_back(self, edit: Edit) -> None:
-        if self._present(edit) != edit.data(edit.after):
+        if self._current_content(edit) != edit.data(edit.after):
             raise StorageError(f"{edit.file} does not have the content that was written")
 
     def _update_mirrors(self, change: Change) -> None:
@@ -245,17 +245,17 @@ class Changes:
                     self._store.delete_chunk(chunk_id)
         for chunk_id, by in change.superseded.items():
             # A merged memory keeps its mirror, which search ranks below the mirror of its successor.
-            self._mark(chunk_id, {"superseded_by": by, "valid_to": change.at})
+            self._set_metadata(chunk_id, {"superseded_by": by, "valid_to": change.at})
         for chunk_id in change.retired:
             self._store.delete_chunk(chunk_id)
         for chunk_id, fields in change.marks.items():
-            self._mark(chunk_id, fields)
+            self._set_metadata(chunk_id, fields)
         for chunk_id in change.archived:
             self._store.delete_chunk(chunk_id)
         for chunk_id in change.restored:
             self._store.restore_chunk(chunk_id)
 
-    def _mark(self, chunk_id: str, fields: dict[str, Any]) -> None:
+    def _set_metadata(self, chunk_id: str, fields: dict[str, Any]) -> None:
         """Set fields of a chunk's metadata (None removes one)."""
         if self._store.exists(chunk_id):
             self._store.update_chunk(chunk_id, metadata=fields)
@@ -303,7 +303,7 @@ class Changes:
             raise NotFoundError(
                 f"there is no transition {transition_id!r:.60}", hint="rlm-mem tier log lists them"
             )
-        return self._record(name)
+        return self._load_record(name)
 
     def transitions(self) -> list[str]:
         """Ids of the transitions that can be undone, oldest first."""
@@ -332,27 +332,27 @@ class Changes:
         Raises:
             ConflictError: its result was changed since, or its record was deleted.
         """
-        former = self._recorded(change)
+        former = self._find_record(change)
         if former is None:
             raise ConflictError(
                 f"the record of the change {change} is not kept any more: it cannot be undone"
             )
         return self._undo(former, reason)
 
-    def _recorded(self, change: str) -> Change | None:
+    def _find_record(self, change: str) -> Change | None:
         for folder in (TRANSITIONS, UNDO):
             name = f"{folder}/{change}.json"
             if change.replace("-", "").isalnum() and self._stored.exists(name):
-                return self._record(name)
+                return self._load_record(name)
         return None
 
     def _undo(self, former: Change, reason: str) -> Change:
         # Mirrors are derived from files, but only the record contains which mirror supersedes which.
-        redone = self._recorded(str(former.details.get("undoes"))) if former.op == "undo" else None
+        redone = self._find_record(str(former.details.get("undoes"))) if former.op == "undo" else None
 
         def build() -> Change:
             for edit in former.edits:
-                if self._present(edit) != edit.data(edit.after):
+                if self._current_content(edit) != edit.data(edit.after):
                     raise ConflictError(
                         f"{edit.file}{'#' + edit.block if edit.block else ''} was changed since this change",
                         hint="undo the later changes first",
@@ -369,7 +369,7 @@ class Changes:
 
         return self.apply(build, undoes=former.id)
 
-    def _record(self, name: str) -> Change:
+    def _load_record(self, name: str) -> Change:
         try:
             return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:

@@ -71,7 +71,7 @@ class MemoryConsolidationAgent:
         if not dry_run:
             self._continuum.sync()
         total = len(self._files.names())
-        stages = (self._logs, self._traces, self._chunks, self._learnings)
+        stages = (self._promote_logs, self._traces, self._promote_chunks, self._queue_learnings)
         for number, stage in enumerate(stages, 1):
             stage(report)
             if progress is not None:
@@ -83,7 +83,7 @@ class MemoryConsolidationAgent:
         found: list[PromotionCandidate] = []
         problems: list[InvalidEntry] = []
         entries = list(self._files.entries(problems, ("interaction", "session")))
-        groups = _grouped(entries)
+        groups = _group_logs(entries)
         for group in groups.values():
             found += [_candidate(entry, "mid", "promote", checks) for entry, checks in _checked_logs(group)]
         for entry in self._files.entries(problems, ("trace", "pattern")):
@@ -94,10 +94,10 @@ class MemoryConsolidationAgent:
 
     # --- high to mid -------------------------------------------------------------------------------------------------
 
-    def _logs(self, report: ConsolidationReport) -> None:
+    def _promote_logs(self, report: ConsolidationReport) -> None:
         logs = list(self._files.entries(report.problems, ("interaction", "session")))
         report.considered += len(logs)
-        groups = _grouped(logs)
+        groups = _group_logs(logs)
         trace_by_group = self._extendable() if groups else {}
         for group, entries in groups.items():
             trace = trace_by_group.get(group)
@@ -148,7 +148,7 @@ class MemoryConsolidationAgent:
             trace = self._files.get(trace_key) if trace_key else None
             reason = _log_reason(logs)
             if trace is not None:
-                edits, key, mirror = [self._extended(trace, logs, now)], trace.key, trace.chunk_id
+                edits, key, mirror = [self._extension(trace, logs, now)], trace.key, trace.chunk_id
             else:
                 key, text = self._new_trace(logs, now, reason, report)
                 edits = [self._changes.added(key, text)]
@@ -187,7 +187,7 @@ class MemoryConsolidationAgent:
         fields["version"] = version
         return places.trace_file(name, version), new_text(fields, body)
 
-    def _extended(self, trace: TieredMemory, logs: Sequence[TieredMemory], now: str) -> Edit:
+    def _extension(self, trace: TieredMemory, logs: Sequence[TieredMemory], now: str) -> Edit:
         """The edit that adds the uses of further logs to a trace; its steps stay as they are."""
         fields = merged_fields([trace, *logs])
         log = (
@@ -285,7 +285,7 @@ class MemoryConsolidationAgent:
 
     # --- chunks ------------------------------------------------------------------------------------------------------
 
-    def _chunks(self, report: ConsolidationReport) -> None:
+    def _promote_chunks(self, report: ConsolidationReport) -> None:
         store = self._continuum.store
         for chunk in list(store.iter_chunks(tags=[MARK])):
             if chunk.metadata.extra.get("promoted_to"):
@@ -348,7 +348,7 @@ class MemoryConsolidationAgent:
 
     # --- low to ultra-low --------------------------------------------------------------------------------------------
 
-    def _learnings(self, report: ConsolidationReport) -> None:
+    def _queue_learnings(self, report: ConsolidationReport) -> None:
         review = self._continuum.review
         for entry in list(self._files.entries(report.problems, ("learning",))):
             report.considered += 1
@@ -389,7 +389,7 @@ def _group_of(entry: TieredMemory) -> _Group:
     return entry.meta.goal_signature or places.slug(run.goal), run.tools
 
 
-def _grouped(entries: Sequence[TieredMemory]) -> dict[_Group, list[TieredMemory]]:
+def _group_logs(entries: Sequence[TieredMemory]) -> dict[_Group, list[TieredMemory]]:
     """Group logs by goal and tools."""
     groups: dict[_Group, list[TieredMemory]] = {}
     for entry in entries:
@@ -515,16 +515,16 @@ def joined_run(entries: Sequence[TieredMemory]) -> ExecutionRecord:
     return ExecutionRecord(
         goal=main.goal,
         steps=main.steps,
-        preconditions=_union(run.preconditions for run in good),
-        postconditions=_union(run.postconditions for run in good),
-        indicators=_union(run.indicators for run in good),
+        preconditions=_unique_items(run.preconditions for run in good),
+        postconditions=_unique_items(run.postconditions for run in good),
+        indicators=_unique_items(run.indicators for run in good),
         evidence=(*main.evidence, *evidence)[-MAX_EVIDENCE:],
         notes="\n\n".join(notes[-5:]),
         sections=main.sections,
     )
 
 
-def _union(lists: Any) -> tuple[str, ...]:
+def _unique_items(lists: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item for items in lists for item in items))
 
 

@@ -114,7 +114,7 @@ class QueryMemoryTool:
             InvalidQuery: no goal, an unknown tier, a weight that is negative, or weights that are all zero.
         """
         check_flag(include_core, "include_core")
-        weights = _normalised(DEFAULT_WEIGHTS if tier_weights is None else tier_weights)
+        weights = _normalise_weights(DEFAULT_WEIGHTS if tier_weights is None else tier_weights)
         if not isinstance(goal, str) or not goal.strip():
             raise InvalidQuery("a query needs a goal")
         tags = [f"task:{task_type}"] if task_type else []
@@ -250,7 +250,7 @@ def _hit(chunk: Chunk, weight: float, parts: dict[str, float]) -> MemoryHit:
     )
 
 
-def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
+def _normalise_weights(weights: Mapping[str, float]) -> dict[str, float]:
     for name, weight in check_mapping(weights, "tier_weights").items():
         if name not in TIERS:
             raise InvalidQuery(f"there is no tier {name!r:.40}: use {', '.join(TIERS)}")
@@ -274,17 +274,19 @@ def program_functions(queries: QueryMemoryTool) -> dict[str, Callable[..., Any]]
         if not isinstance(goal, str) or not goal.strip():
             return []
         weights = {"high": 0.1, "mid": 0.6, "low": 0.3, "ultra-low": 0.3}
-        result = queries.query(goal[:2_000], tier_weights=weights, include_core=False, limit=_bounded(limit))
+        result = queries.query(
+            goal[:2_000], tier_weights=weights, include_core=False, limit=_clamp_limit(limit)
+        )
         return [_as_record(hit) for hit in result.hits]
 
     def memories(tier: str | None = None, limit: int = 20) -> list[dict[str, Any]]:
         """Memories of a tier (high, mid, low, ultra-low), the most reliable first."""
-        return [_as_record(hit) for hit in queries.memories(tier, _bounded(limit))]
+        return [_as_record(hit) for hit in queries.memories(tier, _clamp_limit(limit))]
 
     return {"search_traces": search_traces, "memories": memories}
 
 
-def _bounded(limit: Any) -> int:
+def _clamp_limit(limit: Any) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int | float) or limit != limit:
         raise InvalidQuery(f"limit is a number from 1 to {_MAX_LIMIT}")
     return int(max(1, min(_MAX_LIMIT, limit)))

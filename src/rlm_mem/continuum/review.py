@@ -138,7 +138,7 @@ class ReviewQueue:
         """
         now = self._store.clock()
         damaged: list[InvalidEntry] = []
-        found = list(self._stored(damaged))
+        found = list(self._load_cases(damaged))
         for one in damaged:
             _logger.warning("a case of the review queue is left out: %s", one.message)
         found += [_quarantine_case(chunk) for chunk in self._store.quarantined()]
@@ -154,11 +154,11 @@ class ReviewQueue:
     def damaged(self) -> list[InvalidEntry]:
         """Case files that cannot be read, with the error of each."""
         damaged: list[InvalidEntry] = []
-        for _ in self._stored(damaged):
+        for _ in self._load_cases(damaged):
             pass
         return damaged
 
-    def _stored(self, damaged: list[InvalidEntry]) -> Iterator[Case]:
+    def _load_cases(self, damaged: list[InvalidEntry]) -> Iterator[Case]:
         stored = self._files.stored
         names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
         for name, data in stored.contents(names):
@@ -193,7 +193,7 @@ class ReviewQueue:
             if chunk_id not in readable:
                 return f"{chunk_id} is not there any more"
             if all(one.text != sentence for one in statements_in(readable[chunk_id].content, analyser)):
-                return f"{chunk_id} was edited and does not say “{_line(sentence)}” any more"
+                return f"{chunk_id} was edited and does not say “{_shorten(sentence)}” any more"
         by = readable[case.chunk_ids[1]].metadata.superseded_by
         return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
 
@@ -276,7 +276,7 @@ class ReviewQueue:
                 case = Case(
                     id=_case_id(one.kind, f"{one.newer_id} {one.older_id}"), entry=one.newer_id,
                     kind="replace" if one.kind == "replace" else "contradict",
-                    title=f"{_line(one.older)} → {_line(one.newer)}", status="open", opened_at=at,
+                    title=f"{_shorten(one.older)} → {_shorten(one.newer)}", status="open", opened_at=at,
                     question=_PROPOSED[one.kind][0],
                     figures={"confidence": one.confidence, "reason": one.reason},
                     evidence=[f"{one.newer_id} (newer): {one.newer}", one.reason],
@@ -540,7 +540,7 @@ class ReviewQueue:
         return self._changes.draft(
             op,
             entry or case.entry,
-            _decided_by(made),
+            _decision_text(made),
             edits,
             details={"case": case.id, "reviewer": made.reviewer},
             **more,
@@ -564,9 +564,9 @@ class ReviewQueue:
             checks = low_to_ultra(entry.meta)
             if not all_met(checks):
                 raise InvalidMemory(f"{entry.key} does not meet the rule any more: {unmet(checks)}")
-            return self._to_core(entry, _decided_by(made))
+            return self._to_core(entry, _decision_text(made))
         if made.decision == "rejected" and kind == "retain":
-            return self._to_mid(entry, _decided_by(made))
+            return self._to_mid(entry, _decision_text(made))
         return [], {}
 
     def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
@@ -620,7 +620,7 @@ class ReviewQueue:
         )
 
 
-def _decided_by(made: Decision) -> str:
+def _decision_text(made: Decision) -> str:
     return f"{made.decision} by {made.reviewer}: {made.reason}"
 
 
@@ -628,7 +628,7 @@ def _file(case_id: str) -> str:
     return f"{FOLDER}/{case_id}.json"
 
 
-def _line(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 

@@ -82,7 +82,7 @@ def as_step(number: int, fields: ToolCall | Mapping[str, Any]) -> ToolCall:
     if not isinstance(depends, Iterable) or not all(isinstance(one, int) for one in depends):
         raise InvalidMemory(f"step {number}: depends_on is a list of step numbers")
     texts = {
-        name: _text(fields[name])
+        name: _as_text(fields[name])
         for name in ("call", "validation", "on_error", "status", "result")
         if fields.get(name) is not None
     }
@@ -91,7 +91,7 @@ def as_step(number: int, fields: ToolCall | Mapping[str, Any]) -> ToolCall:
     )
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -120,14 +120,14 @@ def write_run(run: ExecutionRecord) -> str:
         ("Postconditions", run.postconditions),
         ("Success indicators", run.indicators),
     ):
-        lines += _listed(title, items)
+        lines += _format_list(title, items)
     for title, body in run.sections.items():
         lines += [f"## {title}", "", _without_headings(body.strip()), ""]
-    lines += _listed("Evidence", run.evidence)
+    lines += _format_list("Evidence", run.evidence)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _listed(title: str, items: Sequence[str]) -> list[str]:
+def _format_list(title: str, items: Sequence[str]) -> list[str]:
     return [f"## {title}", "", *(f"- {_one_line(item)}" for item in items), ""] if items else []
 
 
@@ -142,7 +142,7 @@ def _without_headings(text: str) -> str:
     return "\n".join(" " + line if line.startswith("#") else line for line in text.splitlines())
 
 
-def _parsed(value: str) -> str:
+def _parse_value(value: str) -> str:
     value = value.strip()
     if value.startswith('"'):
         try:
@@ -175,7 +175,7 @@ def read_run(body: str) -> ExecutionRecord:
         elif section.lower() in _LISTS:
             item = _ITEM.match(bare)
             if item:
-                lists[_LISTS[section.lower()]].append(_parsed(item[1]))
+                lists[_LISTS[section.lower()]].append(_parse_value(item[1]))
         else:
             others[section].append(bare)
     return ExecutionRecord(
@@ -203,4 +203,4 @@ def _read_step_line(line: str, steps: list[dict[str, Any]]) -> None:
     if name == "depends_on":
         steps[-1][name] = tuple(int(number) for number in re.findall(r"\d+", value))
     else:
-        steps[-1][name] = _parsed(value)
+        steps[-1][name] = _parse_value(value)

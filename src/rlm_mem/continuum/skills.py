@@ -100,7 +100,7 @@ def write_skills(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder", hint="name the folder in which agents look for skills")
     try:
-        return list(_written(store, memories, folder, tiers))
+        return list(_sync_skills(store, memories, folder, tiers))
     except OSError as error:
         raise StorageError(f"{error.filename} cannot be written: {error.strerror}") from None
 
@@ -115,46 +115,48 @@ def skills_of(
     """
     found: list[Skill] = []
     taken: set[str] = set()
-    for entry in _of_tiers(memories, tiers):
+    for entry in _memories_of_tiers(memories, tiers):
         evidence, trusted = _evidence(store, memories, entry)
         if trusted:
-            name = _free(_name(entry.title), taken)
+            name = _unused_name(_skill_name(entry.title), taken)
             taken.add(name)
-            found.append(Skill(name, entry.key, _text(store.namespace, entry, name, 1, evidence), evidence))
+            found.append(
+                Skill(name, entry.key, _skill_text(store.namespace, entry, name, 1, evidence), evidence)
+            )
     return found
 
 
-def _of_tiers(memories: MemoryFiles, tiers: Collection[str]) -> Iterator[TieredMemory]:
+def _memories_of_tiers(memories: MemoryFiles, tiers: Collection[str]) -> Iterator[TieredMemory]:
     for entry in memories.entries():
         if entry.meta.tier in tiers and not entry.meta.component_of and entry.kind != "profile":
             yield entry
 
 
-def _written(
+def _sync_skills(
     store: ChunkStore, memories: MemoryFiles, folder: Path, tiers: Collection[str]
 ) -> Iterator[WrittenSkill]:
     present = {one.key: one for one in _existing_skills(folder, store.namespace)}
     taken = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    for entry in _of_tiers(memories, tiers):
+    for entry in _memories_of_tiers(memories, tiers):
         evidence, trusted = _evidence(store, memories, entry)
         former = present.get(entry.key)
         if not trusted:
             # Left in `present`, so an earlier version of the skill is withdrawn below.
             yield WrittenSkill(
-                former.name if former else _name(entry.title), "untrusted", entry.key, 0, evidence
+                former.name if former else _skill_name(entry.title), "untrusted", entry.key, 0, evidence
             )
             continue
         present.pop(entry.key, None)
         if former is not None and former.edited:
             yield WrittenSkill(former.name, "edited", entry.key, former.version, evidence)
             continue
-        name = former.name if former else _free(_name(entry.title), taken)
+        name = former.name if former else _unused_name(_skill_name(entry.title), taken)
         version = former.version if former else 1
-        text = _text(store.namespace, entry, name, version, evidence)
+        text = _skill_text(store.namespace, entry, name, version, evidence)
         state = "written" if former is None else "unchanged"
         if former is not None and former.text != text:
             version, state = version + 1, "updated"
-            text = _text(store.namespace, entry, name, version, evidence)
+            text = _skill_text(store.namespace, entry, name, version, evidence)
         if state != "unchanged":
             taken.add(name)
             path = folder / name / _FILE
@@ -202,7 +204,9 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
     return tuple(found), trusted
 
 
-def _text(namespace: str, entry: TieredMemory, name: str, version: int, evidence: tuple[str, ...]) -> str:
+def _skill_text(
+    namespace: str, entry: TieredMemory, name: str, version: int, evidence: tuple[str, ...]
+) -> str:
     title = " ".join(entry.title.split())
     goal = (entry.meta.goal_signature or "").replace("_", " ").strip()
     rate = (
@@ -257,12 +261,12 @@ def _fields(front: str) -> Iterator[tuple[str, str]]:
             yield name, read
 
 
-def _name(title: str) -> str:
+def _skill_name(title: str) -> str:
     """A skill name from a title: lower-case letters, digits and single hyphens, as the format requires."""
     return _UNFIT.sub("-", title.lower())[:_MAX_NAME].strip("-") or "skill"
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def _unused_name(name: str, taken: Collection[str]) -> str:
     names = (name if number == 1 else f"{name[: _MAX_NAME - 5]}-{number}" for number in range(1, 10_000))
     return next(one for one in names if one not in taken)
 

@@ -177,7 +177,7 @@ class Traces:
             edits = [self._changes.added(file, new_text(fields, body))]
             return self._changes.draft("record", file, "recorded", edits, tier_to="high")
 
-        return self._written(self._changes.apply(build))
+        return self._load_written(self._changes.apply(build))
 
     def free_interaction(self, at: datetime) -> str:
         """The file name of an interaction log at ``at`` or the next free second (the names have a resolution of one
@@ -204,13 +204,13 @@ class Traces:
         check_confidence(confidence)
         name, body = self._clean(name), self._clean(body, report=True)
         file = places.pattern_file(places.slug(name))
-        data = self._manual("mid", confidence, name, fields or {})
+        data = self._manual_fields("mid", confidence, name, fields or {})
         made = self._changes.apply(
             lambda: self._changes.draft(
                 "record", file, "recorded", [self._changes.added(file, new_text(data, body))], tier_to="mid"
             )
         )
-        return self._written(made)
+        return self._load_written(made)
 
     def add_entry(
         self,
@@ -236,10 +236,12 @@ class Traces:
             raise InvalidMemory(f"{file} holds one memory, not entries")
         tier = places.tiers_of(places.kind_of(file))[0]
         title, body = self._clean(title), self._clean(body, report=True)
-        data = self._manual(tier, confidence, title, fields or {})
+        data = self._manual_fields(tier, confidence, title, fields or {})
         return self._add_block(file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", tier)
 
-    def _manual(self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _manual_fields(
+        self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
         check_plain(check_mapping(fields, "fields"), "fields")
         derived = _DERIVED_FIELDS & set(fields)
         if derived:
@@ -267,7 +269,7 @@ class Traces:
             edit = self._changes.added(file, text, name)
             return self._changes.draft("record", f"{file}#{name}", "recorded", [edit], tier_to=tier)
 
-        return self._written(self._changes.apply(build))
+        return self._load_written(self._changes.apply(build))
 
     def free_block(self, file: str, preferred: str) -> str:
         """An unused id for a new block: the preferred one, with a number appended if it is taken."""
@@ -278,7 +280,7 @@ class Traces:
             name for number in range(2, len(taken) + 3) if (name := f"{preferred}-{number}") not in taken
         )
 
-    def _written(self, made: Change) -> TieredMemory:
+    def _load_written(self, made: Change) -> TieredMemory:
         entry = self._files.get(made.entry)
         if entry is None:
             raise NotFoundError(f"{made.entry} vanished after it was written")

@@ -67,7 +67,7 @@ def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Marku
         ("replaced by", before.metadata.superseded_by, after.metadata.superseded_by),
     ):
         if old != new:
-            found.append((name, _shown(old), _shown(new)))
+            found.append((name, _format_value(old), _format_value(new)))
     return found
 
 
@@ -95,7 +95,7 @@ def _cut(text: str, *, first: bool, last: bool) -> str:
     return f"{head} … {tail}"
 
 
-def _shown(value: object) -> Markup:
+def _format_value(value: object) -> Markup:
     if isinstance(value, Markup):
         return value
     return escape("–" if value in (None, "") else visible(first_line(str(value), 120)))

@@ -54,10 +54,10 @@ def graph_page(request: PageRequest) -> Response:
         most=MOST,
         link_types=list(memory.store.types.link_types),
         data=address("/graph/data", id=asked.centre, type=asked.types, limit=asked.limit),
-        near=_near(found, asked.centre) if asked.centre else [],
+        near=_neighbours(found, asked.centre) if asked.centre else [],
         groups=groups[:_LISTED],
         further=max(0, len(groups) - _LISTED),
-        heads=_heads(found, groups[:_LISTED]),
+        heads=_most_linked(found, groups[:_LISTED]),
         texts=texts,
         types=[
             (name, counts[name])
@@ -200,7 +200,7 @@ def _groups(memory: Memory, found: Graph) -> list[Community]:
     return communities(members, links, language=memory.config.search.language)
 
 
-def _heads(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
+def _most_linked(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
     """The most linked memories of each community."""
     degree = Counter(one for source, target, _, _ in found.links for one in (source, target))
     ids = list(found.chunks)
@@ -209,7 +209,7 @@ def _heads(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
     ]
 
 
-def _near(found: Graph, centre: str) -> list[tuple[str, str, str]]:
+def _neighbours(found: Graph, centre: str) -> list[tuple[str, str, str]]:
     """Memories linked with the centre: id, relation in words, and day of each."""
     kinds: dict[str, list[str]] = {}
     for source, target, kind, _ in found.links:

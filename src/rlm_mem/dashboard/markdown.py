@@ -58,7 +58,7 @@ def render(text: str) -> Rendered:
     widest = max((line.count("|") for line in shown.split("\n")), default=0)
     parser = _parser(tables=lines * widest <= _CELLS)
     tokens = parser.parse(shown)
-    if all(token.type in _PLAIN for token in _all(tokens)):
+    if all(token.type in _PLAIN for token in _walk(tokens)):
         return Rendered(Markup())
     # The parser would drop deeper levels, so the source is shown instead.
     if any(token.type in _CONTAINERS and token.level >= _MAX_NESTING - 1 for token in tokens):
@@ -187,7 +187,7 @@ def _parser(*, tables: bool) -> MarkdownIt:
     return made
 
 
-def _all(tokens: Sequence[Token]) -> Iterator[Token]:
+def _walk(tokens: Sequence[Token]) -> Iterator[Token]:
     for token in tokens:
         yield token
         yield from token.children or ()

@@ -105,7 +105,7 @@ def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], l
     began = time.perf_counter()
     problem = ""
     try:
-        rows = _found(request.memory, selected)
+        rows = _matching_rows(request.memory, selected)
     except InputError as error:  # for example an incomplete date: shown in place of the results
         rows, problem = [], error.sentence
     here = address("/memories", **selected.query)
@@ -144,16 +144,16 @@ def figures(memory: Memory) -> dict[str, Any]:
     return {**queries.stats(namespace), "conversations": queries.count_rows("conversations", namespace)}
 
 
-def _found(memory: Memory, selected: _ListFilters) -> list[Row]:
+def _matching_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     if selected.archived:
-        return _archived(memory, selected)
+        return _archived_rows(memory, selected)
     if selected.q.strip() or selected.speaker:
-        return _searched(memory, selected)
-    ids = _ids(memory, selected, limit=selected.limit + 1)
+        return _search_rows(memory, selected)
+    ids = _newest_ids(memory, selected, limit=selected.limit + 1)
     return rows_of(memory.store.get_many(ids).values())
 
 
-def _ids(memory: Memory, selected: _ListFilters, *, limit: int, archived: bool = False) -> list[str]:
+def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int, archived: bool = False) -> list[str]:
     """Ids of the newest memories that match the filters."""
     return memory.list_chunks(
         conversation_id=selected.conversation or None,
@@ -167,7 +167,7 @@ def _ids(memory: Memory, selected: _ListFilters, *, limit: int, archived: bool =
     )
 
 
-def _searched(memory: Memory, selected: _ListFilters) -> list[Row]:
+def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     filters = Filters(
         tags_all=selected.tag,
         chunk_type=selected.type or None,
@@ -196,10 +196,12 @@ def _searched(memory: Memory, selected: _ListFilters) -> list[Row]:
     ]  # fmt: skip
 
 
-def _archived(memory: Memory, selected: _ListFilters) -> list[Row]:
+def _archived_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     """Search archived memories, which are not in the index, by scanning the contents of the newest ones."""
     needle = selected.q.strip().casefold()
-    ids = _ids(memory, selected, archived=True, limit=_MAX_ARCHIVE_SCAN if needle else selected.limit + 1)
+    ids = _newest_ids(
+        memory, selected, archived=True, limit=_MAX_ARCHIVE_SCAN if needle else selected.limit + 1
+    )
     kept: list[Chunk] = []
     for chunk_id in ids:
         versions = memory.history(chunk_id)

@@ -135,7 +135,7 @@ def history_page(request: PageRequest) -> Response:
         chunk=chunk,
         archived=archived,
         revisions=made[::-1],
-        texts=_texts(request.memory, others),
+        texts=_titles(request.memory, others),
         restorable=not (archived or request.read_only),
         live="memories",
     )
@@ -157,7 +157,7 @@ def events_part(request: PageRequest) -> Response:
         recalls=recalls,
         seen=seen,
         changes=[(deed(event), event) for event in events if event.get("op") not in _READING],
-        texts=_texts(memory, (str(event["target"]) for event in events if event.get("target"))),
+        texts=_titles(memory, (str(event["target"]) for event in events if event.get("target"))),
         full=len(events) >= _EVENTS,
         chunk_id=chunk_id,
     )
@@ -195,7 +195,7 @@ def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> tuple[list[_Linke
     return made, len(found) > _LINKS
 
 
-def _texts(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
+def _titles(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
     """Titles of those memories that exist, by id."""
     found = memory.store.get_many(list(dict.fromkeys(ids))[:_LINKS])
     return {one: title(chunk.content) for one, chunk in found.items()}

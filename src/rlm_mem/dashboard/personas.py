@@ -79,7 +79,7 @@ def _values(persona: Persona, before: str) -> dict[str, Any]:
         ],
         "values": values,
         "by_hand": bool(persona.by_hand),
-        "prompt": _shown(prompt, before),
+        "prompt": _highlight_new_lines(prompt, before),
         "tokens": count_tokens(prompt),
         "here": "/persona",
     }
@@ -89,7 +89,7 @@ def _prompt(request: PageRequest, persona: Persona, before: str) -> Response:
     return request.fragment("persona.html", **_values(persona, before))
 
 
-def _shown(prompt: str, before: str) -> Markup:
+def _highlight_new_lines(prompt: str, before: str) -> Markup:
     """The prompt with new lines highlighted."""
     if not before:
         return escape(visible(prompt))

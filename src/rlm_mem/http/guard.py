@@ -287,7 +287,10 @@ class Guard:
                     client, refusal = await self._client(scope, body)
                 except StorageError as error:
                     _log.error("the tokens cannot be read: %s", error)
-                    client, refusal = None, _refused(scope, 503, "the tokens of this server cannot be read")
+                    client, refusal = (
+                        None,
+                        _refusal_response(scope, 503, "the tokens of this server cannot be read"),
+                    )
                 if client is not None:
                     set_client(scope, client)
                     name = client.access.name
@@ -298,7 +301,7 @@ class Guard:
                 if body.too_slow and status == _LEFT:
                     status = 408
                     why = f"the body of the request did not arrive within {BODY_SECONDS:g} seconds"
-                    await _refused(scope, status, why, {"Connection": "close"})(scope, receive, send)
+                    await _refusal_response(scope, status, why, {"Connection": "close"})(scope, receive, send)
             except _Revoked:
                 _log.warning("an answer to %s ends early: its token is revoked", name)
                 if sized is not None:  # fail, so that the client does not mistake the answer for complete
@@ -339,9 +342,9 @@ class Guard:
         from_own_origin = origin is not None and self._site.is_own_origin(origin)
         wrong = self._site.refusal(scope, headers)
         if wrong is not None:
-            return None, _refused(scope, *wrong)
+            return None, _refusal_response(scope, *wrong)
         if origin is not None and not from_own_origin:
-            return None, _refused(scope, 403, "requests from other origins are refused")
+            return None, _refusal_response(scope, 403, "requests from other origins are refused")
         namespace = headers.get(NAMESPACE_HEADER.lower())
         given = _bearer(headers)
         if given:
@@ -358,7 +361,7 @@ class Guard:
         login = self._keys.login_of(headers) if self._login_page is not None else None
         if login is not None:
             if scope["method"] not in _SAFE and not from_us:
-                return None, _refused(
+                return None, _refusal_response(
                     scope, 403, "a login is valid for the pages of this server only; send the token"
                 )
             cookie = self._keys.cookie_of(headers)
@@ -367,9 +370,9 @@ class Guard:
             return Caller(login, namespace, browser=True, choose=partial(self._keys.choose, cookie)), None
         browser = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
         if self._login_page is not None and browser and not path.startswith((API, "/mcp")):
-            return None, await _shown(self._login_page, Request(scope, receive), None)
+            return None, await _login_response(self._login_page, Request(scope, receive), None)
         why = "this token is wrong, expired or revoked" if given else "send the token of this server"
-        return None, _refused(
+        return None, _refusal_response(
             scope,
             401,
             f"{why}: Authorization: Bearer TOKEN",
@@ -398,18 +401,18 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
         if request.method == "POST":
             given = await _form(request)
             done = keys.log_in(_redirect("/"), given) if given is not None else None
-            return done or await _shown(
+            return done or await _login_response(
                 page, request, "That is neither a code that still works nor a token of this server."
             )
         code = request.query_params.get("code")
         if code is None:
             known = keys.login_of(request.headers) is not None
-            return _redirect("/") if known else await _shown(page, request, None)
+            return _redirect("/") if known else await _login_response(page, request, None)
         if keys.use_code(code):
             logged_in = keys.log_in(_redirect("/"), keys.new_code())
             assert logged_in is not None, "a new code works"
             return logged_in
-        return await _shown(
+        return await _login_response(
             page, request, "The code of that link does not work, or not any more: each works once."
         )
 
@@ -434,7 +437,7 @@ async def _form(request: Request) -> str | None:
     return given.rpartition("login?code=")[2] or None
 
 
-async def _shown(page: LoginPage, request: Request, error: str | None) -> Response:
+async def _login_response(page: LoginPage, request: Request, error: str | None) -> Response:
     shown = page(request, error)
     response = shown if isinstance(shown, Response) else await shown
     response.status_code = 401
@@ -447,7 +450,9 @@ def _redirect(path: str) -> RedirectResponse:
     )
 
 
-def _refused(scope: Scope, status: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
+def _refusal_response(
+    scope: Scope, status: int, why: str, headers: Mapping[str, str] | None = None
+) -> Response:
     """A response that refuses a request: a problem document for the HTTP interface, plain text for other paths."""
     more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})}
     if not scope["path"].startswith(API):

@@ -186,13 +186,13 @@ class ChunkingEngine:
         for _ in range(_ATTEMPTS):
             spans = pack(cuts, sizes, exact)
             counts = count_many([content[slice(*_slice(cuts, *span))] for span in spans])
-            closer = self._tightened(sizes, cuts, spans, counts)
+            closer = self._tighten_bounds(sizes, cuts, spans, counts)
             if closer is None:
                 break
             sizes = closer
         return spans, counts
 
-    def _tightened(
+    def _tighten_bounds(
         self, sizes: Sizes, cuts: Cuts, spans: list[tuple[int, int]], counts: list[int]
     ) -> Sizes | None:
         """Bounds for packing again; None if the real bounds are met or cannot be met better."""

@@ -99,8 +99,8 @@ def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, c
         overlap: maximum tokens repeated when a chunk starts inside running text.
         costs: the cost of each kind of cut.
     """
-    atoms = _sized(text, _atoms(text, costs), largest, most, costs)
-    apart = not _crowded(atoms, grain)
+    atoms = _split_to_size(text, _atoms(text, costs), largest, most, costs)
+    apart = not _has_many_sections(atoms, grain)
     cuts = Cuts()
     index = 0
     while index < len(atoms):
@@ -109,7 +109,7 @@ def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, c
             last += 1
             total += atoms[last].gap + atoms[last].tokens
         first = atoms[index]
-        repeat_from, repeat_tokens = _repeat(text, atoms, index, overlap)
+        repeat_from, repeat_tokens = _overlap_start(text, atoms, index, overlap)
         cuts.start.append(first.atom.start)
         cuts.end.append(atoms[last].atom.end)
         cuts.tokens.append(total)
@@ -126,7 +126,7 @@ def _may_join(following: _Sized, total: int, grain: int, apart: bool) -> bool:
     return (not apart or following.atom.cost >= 0.0) and total + following.gap + following.tokens <= grain
 
 
-def _crowded(atoms: list[_Sized], grain: int) -> bool:
+def _has_many_sections(atoms: list[_Sized], grain: int) -> bool:
     """Whether the text has over a thousand tiny sections (such as rules), too many for packing to consider each."""
     sections = sum(1 for one in atoms if one.atom.cost < 0.0)
     return sections > _MANY_SECTIONS and sections * grain > sum(one.tokens + one.gap for one in atoms)
@@ -207,7 +207,7 @@ def _code_lines(text: str, start: int, end: int, costs: CutCosts) -> list[tuple[
     return lines
 
 
-def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCosts) -> list[_Sized]:
+def _split_to_size(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCosts) -> list[_Sized]:
     """Count the tokens of every atom, and cut those that are too large until all fit or are single characters."""
     counts = _counts(text, atoms)
     while any(
@@ -230,7 +230,7 @@ def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCos
             break
         atoms = smaller
         counts = _counts(text, atoms)
-    gaps = [""] + [_uncounted(text, before.end, atom.start) for before, atom in pairwise(atoms)]
+    gaps = [""] + [_uncounted_space(text, before.end, atom.start) for before, atom in pairwise(atoms)]
     return [_Sized(*row) for row in zip(atoms, counts, count_many(gaps[: len(atoms)]), strict=True)]
 
 
@@ -254,14 +254,14 @@ def _breaks(text: str, end: int, following: int) -> bool:
     return text[end:following] in _SHORT_BREAKS
 
 
-def _uncounted(text: str, end: int, following: int) -> str:
+def _uncounted_space(text: str, end: int, following: int) -> str:
     """White space between two atoms that `_counts` counts with neither."""
     if _breaks(text, end, following):
         return ""
     return text[end : following - 1] if text[following - 1] == " " else text[end:following]
 
 
-def _repeat(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
+def _overlap_start(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
     """Where a chunk that starts with this atom begins to repeat the text before it, and the number of repeated tokens.
 
     Whole sentences are repeated if they fit, else the last words of the sentence before; nothing between blocks or

@@ -115,10 +115,10 @@ def analyse_texts(given: str, items: Sequence[str]) -> list[_Analysed | _Refused
         items: JSON of each text: the text, what to do with secrets, and its provenance.
     """
     task = msgspec.json.decode(given, type=_Task)
-    return [_analysed(task, *json.loads(item)) for item in items]
+    return [_analyse_text(task, *json.loads(item)) for item in items]
 
 
-def _analysed(
+def _analyse_text(
     task: _Task, text: str, action: Any, provenance: Mapping[str, Any] | None
 ) -> _Analysed | _Refused:
     try:
@@ -130,12 +130,12 @@ def _analysed(
         if task.statements:
             statements.append(statements_in(piece.content, get_analyser(task.language)))
         around = surroundings(provenance_of(piece, len(found.pieces), headings, provenance))
-        segments.append(local_terms(piece.content, _repeated(piece), around, task.language))
+        segments.append(local_terms(piece.content, _overlap_length(piece), around, task.language))
         segments[-1].normalised = normalised_hash(piece.content)
     return _Analysed(found, segments, statements)
 
 
-def _repeated(piece: ChunkResult) -> int:
+def _overlap_length(piece: ChunkResult) -> int:
     return piece.overlap if piece.overlap < len(piece.content) else 0
 
 
@@ -146,7 +146,7 @@ def _parse_item(item: object) -> _Text | _Refused:
     if isinstance(item, InputError):
         return _Refused(item.message, item.hint)
     if not isinstance(item, Mapping):
-        return _Refused(f"it must be str or a mapping with the key text, not {_kind(item)}")
+        return _Refused(f"it must be str or a mapping with the key text, not {_type_name(item)}")
     options = dict(item)
     text = options.pop("text", None)
     unknown = next((name for name in options if name not in _OPTIONS), None)
@@ -154,11 +154,11 @@ def _parse_item(item: object) -> _Text | _Refused:
         return _Refused(f"remember does not take {unknown!r:.60}", f"keys are text, {', '.join(_OPTIONS)}")
     if not isinstance(text, str):
         remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
-        return _Refused(f"the text to remember must be str, not {_kind(text)}", remedy)
+        return _Refused(f"the text to remember must be str, not {_type_name(text)}", remedy)
     return _Text(text, cast("TextOptions", options))
 
 
-def _kind(value: object) -> str:
+def _type_name(value: object) -> str:
     return type(value).__name__
 
 
@@ -279,7 +279,7 @@ def remember_many(
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise InputError(f"batch must be a whole number from 1 up, not {batch!r:.40}")
     if isinstance(items, str | bytes | Mapping):
-        raise InvalidChunk(f"items must be several texts, not {_kind(items)}", hint="put it into a list")
+        raise InvalidChunk(f"items must be several texts, not {_type_name(items)}", hint="put it into a list")
     check_items(items, "items")
     for call, what in ((progress, "progress"), (refused, "refused")):
         check_function(call, what)

@@ -119,11 +119,11 @@ class AutoLinker:
         moment = parse_time(chunk.metadata.at or made_at)
         said_before: dict[str, float] = {}
         if chunk.metadata.conversation_id is not None:  # newest first, as many as any rule needs
-            said_before = self._before(chunk, None, moment, limit + 1)
+            said_before = self._earlier_chunks(chunk, None, moment, limit + 1)
         links = [
-            *self._context(chunk, moment, said_before, limit),
-            *self._follows(chunk, moment, said_before, limit),
-            *(self._related(chunk.tags, chunk.id, limit) if chunk.tags else ()),
+            *self._context_links(chunk, moment, said_before, limit),
+            *self._follows_links(chunk, moment, said_before, limit),
+            *(self._related_links(chunk.tags, chunk.id, limit) if chunk.tags else ()),
         ]
         room = limit
         for target in self.alike(chunk.content) if alike is None else alike:
@@ -157,7 +157,7 @@ class AutoLinker:
         """
         return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
 
-    def _before(
+    def _earlier_chunks(
         self,
         chunk: Chunk,
         since: datetime | None,
@@ -180,7 +180,7 @@ class AutoLinker:
         places.pop(chunk.id, None)
         return places
 
-    def _context(
+    def _context_links(
         self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
     ) -> list[ChunkLinks]:
         conversation_id = chunk.metadata.conversation_id
@@ -196,7 +196,7 @@ class AutoLinker:
                 links.append(ChunkLinks(chunk_id, "context_of", round(_STEP ** len(links), 4)))
         return links
 
-    def _follows(
+    def _follows_links(
         self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
     ) -> list[ChunkLinks]:
         window, now = self._config.follows_seconds, moment.timestamp()
@@ -228,11 +228,11 @@ class AutoLinker:
             since = moment - timedelta(seconds=self._config.follows_seconds)
         except OverflowError:  # in the first minutes of year 1
             since = moment
-        return self._before(
+        return self._earlier_chunks(
             chunk, since, moment, 2 * limit + 1, (about.origin, about.source, about.created_at)
         )
 
-    def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
+    def _related_links(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
         chunk_tags = set(tags)
         tagged: list[Sequence[Summary]] = []
         newest: list[Summary] | None = None

@@ -83,13 +83,15 @@ def noise_of(store: ChunkStore, chunk: Chunk) -> list[ChunkLinks]:
     ]
     if not automatic:
         return []
-    first = _first_linked(store, chunk)
+    first = _first_linked_version(store, chunk)
     if first is None:
         return []
     then = {_key(link) for link in first.links}
     targets = store.get_many(list(dict.fromkeys(link.target_id for link in automatic)))
     window = store.config.ingest.follows_seconds
-    made = [link for link in automatic if _key(link) in then and _computed(first, link, targets, window)]
+    made = [
+        link for link in automatic if _key(link) in then and _is_rule_strength(first, link, targets, window)
+    ]
     certain = {link.created_at for link in made if round(link.strength * 100, 6) % 1}
     limit = store.config.ingest.max_links_per_type
     room = dict.fromkeys(AUTO_LINK_TYPES, limit)
@@ -108,7 +110,7 @@ def _key(link: ChunkLinks) -> tuple[object, ...]:
     return (link.target_id, link.type, link.strength, link.created_at)
 
 
-def _first_linked(store: ChunkStore, chunk: Chunk) -> Chunk | None:
+def _first_linked_version(store: ChunkStore, chunk: Chunk) -> Chunk | None:
     """The version of a chunk that got its first links; None if it is no longer stored."""
     if chunk.revision == 1:
         return chunk
@@ -118,7 +120,7 @@ def _first_linked(store: ChunkStore, chunk: Chunk) -> Chunk | None:
     return next((version.chunk for version in versions if version.chunk.links), None)
 
 
-def _computed(chunk: Chunk, link: ChunkLinks, targets: dict[str, Chunk], window: float) -> bool:
+def _is_rule_strength(chunk: Chunk, link: ChunkLinks, targets: dict[str, Chunk], window: float) -> bool:
     """Whether a rule of this or an earlier version computes the strength of this link."""
     target = targets.get(link.target_id)
     if target is None:

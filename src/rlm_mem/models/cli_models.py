@@ -107,7 +107,7 @@ class CommandLLM:
         on_text = options.get("on_text")
         if self._agent is None:
             outcome = run_command(argv, stdin_text, name=self.name, timeout=timeout, on_text=on_text)
-            completion = _plain(outcome, prompt, self.name)
+            completion = _read_plain(outcome, prompt, self.name)
         else:
             # An empty folder contains no project files, instructions or servers that an agent could act upon.
             with tempfile.TemporaryDirectory(prefix="rlm-mem-", ignore_cleanup_errors=True) as folder:
@@ -122,7 +122,7 @@ class CommandLLM:
         return replace(completion, model=model, provider="cli", seconds=outcome.seconds)
 
 
-def _plain(outcome: CommandResult, prompt: str, name: str) -> Completion:
+def _read_plain(outcome: CommandResult, prompt: str, name: str) -> Completion:
     text = _ESCAPES.sub("", outcome.output).strip()
     if outcome.status != 0:
         raise ModelError(
@@ -136,10 +136,10 @@ def _plain(outcome: CommandResult, prompt: str, name: str) -> Completion:
 def _read_claude(outcome: CommandResult) -> Completion:
     result = _json_object(outcome.output)
     if result is None or "result" not in result:
-        raise _failed("claude", outcome, outcome.errors or outcome.output)
+        raise _failure("claude", outcome, outcome.errors or outcome.output)
     text = str(result["result"] or "")
     if result.get("is_error") or outcome.status != 0:
-        raise _failed(
+        raise _failure(
             "claude", outcome, text or str(result.get("subtype", "")), result.get("api_error_status")
         )
     used = _mapping(result.get("usage"))
@@ -179,7 +179,7 @@ def _read_codex(outcome: CommandResult) -> Completion:
         elif event.get("type") in ("error", "turn.failed"):
             failure = str(event.get("message") or _mapping(event.get("error")).get("message") or failure)
     if outcome.status != 0 or text is None:
-        raise _failed("codex", outcome, failure or outcome.errors)
+        raise _failure("codex", outcome, failure or outcome.errors)
     usage = Usage(
         input_tokens=_count(used, "input_tokens"),
         output_tokens=_count(used, "output_tokens"),
@@ -189,7 +189,7 @@ def _read_codex(outcome: CommandResult) -> Completion:
     return Completion(text, usage, finish_reason="stop")
 
 
-def _failed(name: str, outcome: CommandResult, text: str, status: object = None) -> ModelError:
+def _failure(name: str, outcome: CommandResult, text: str, status: object = None) -> ModelError:
     detail = _detail(text)
     if re.search(r"log ?in\b|logged in|not authenticated|unauthorized|401|api key", detail, re.IGNORECASE):
         return ModelUnavailable(f"{name} is not logged in: {detail}")

@@ -64,16 +64,16 @@ def parse_commands(text: str, library: Library) -> list[Command]:
     """
     if len(check_kind(text, str, "text")) > LONGEST:
         return []
-    bare = _bare(text)
+    bare = _without_politeness(text)
     whole = _command(bare, library)
     if whole is not None:
         return [whole]
-    found = [_command(_bare(part), library) for part in _SEPARATOR.split(bare) if part]
+    found = [_command(_without_politeness(part), library) for part in _SEPARATOR.split(bare) if part]
     made = [one for one in found if one is not None]
     return made if len(made) == len(found) else []
 
 
-def _bare(text: str) -> str:
+def _without_politeness(text: str) -> str:
     bare = " ".join(text.split()).strip("\"'“”‘’`")
     while True:
         shorter = _POLITE.sub("", bare).strip(" .!/")
@@ -104,7 +104,7 @@ def _command_from(kind: str, parts: dict[str, str], library: Library) -> Command
         return Command("reset", slider.name)
     if kind in ("max", "min"):
         return Command("set", slider.name, slider.high if kind == "max" else slider.low)
-    value = _whole(parts["value"], slider.title)
+    value = _parse_integer(parts["value"], slider.title)
     if kind in ("more", "less"):
         return Command("change", slider.name, value if kind == "more" else -value)
     return Command("set", slider.name, slider.checked(value))
@@ -119,7 +119,7 @@ def _mode(name: str, library: Library) -> Command | None:
         return None  # an unrelated phrase, such as "dark mode"
 
 
-def _whole(text: str, what: str) -> int:
+def _parse_integer(text: str, what: str) -> int:
     value = float(text)
     if not value.is_integer():
         raise InvalidConfig(f"{what} must be a whole number, not {text}")

@@ -225,7 +225,7 @@ class _Filling:
         found = self._figure(path, number, scopes)
         for filter_text in filters:
             found = self._filter(found, *filter_text.split())
-        return found if isinstance(found, _Shaped) else _shown(found)
+        return found if isinstance(found, _Shaped) else _format_value(found)
 
     def _figure(self, path: str, number: int, scopes: list[Mapping[str, Any]]) -> Any:
         first, *rest = path.split(".")
@@ -262,7 +262,7 @@ class _Filling:
             return str(value)[:16].replace("T", " ") if value else value
         if name == "join":
             return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-        text = _shown(value)
+        text = _format_value(value)
         return _Shaped({"left": left, "right": right, "cut": cut}[name](text, size))
 
 
@@ -279,7 +279,7 @@ def _template(text: str) -> str:
     )
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -287,7 +287,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {_format_value(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(_shown(item) for item in value)
+        return ", ".join(_format_value(item) for item in value)
     return fixed_width(str(value))

@@ -179,7 +179,7 @@ def _examples(document: Document, where: str) -> list[tuple[int, int, str]]:
                 f"{where} line {line}: an example must name its value, not {item!r:.60}",
                 hint="write it as - 50: what the middle means",
             )
-        found.append((line, int(match[1]), _unbracketed(match[2])))
+        found.append((line, int(match[1]), _strip_brackets(match[2])))
     return found
 
 
@@ -210,10 +210,10 @@ def _tokens(section: Section) -> tuple[str, ...]:
 
 
 def _prose(text: str) -> str:
-    return _unbracketed(flat(text))
+    return _strip_brackets(flat(text))
 
 
-def _unbracketed(text: str) -> str:
+def _strip_brackets(text: str) -> str:
     """Remove the brackets around placeholders, which some authors keep from the template."""
     bare = text.strip()
     return bare[1:-1].strip() if bare.startswith("[") and bare.endswith("]") and "](" not in bare else bare

@@ -264,8 +264,8 @@ class Receipt:
                 raise Altered(f"{where} is after the signature")
             kind = line.get("kind")
             if kind == "signature" and bodies and bodies[-1][0] == "seal":
-                signature = _typed(line.get("body"), ReceiptSignature, where)
-                _only(line, {"kind", "body"}, where)
+                signature = _convert(line.get("body"), ReceiptSignature, where)
+                _check_keys(line, {"kind", "body"}, where)
                 continue
             while place < len(_ORDER) and _ORDER[place][0] != kind:
                 if not _ORDER[place][2] and (not bodies or bodies[-1][0] != _ORDER[place][0]):
@@ -275,8 +275,8 @@ class Receipt:
                 raise Altered(f"{where} is a part {str(kind)[:40]!r} that does not belong there")
             if not _ORDER[place][2] and bodies and bodies[-1][0] == kind:
                 raise Altered(f"{where} is a second part {kind!r}")
-            _only(line, {"kind", "body", "hash"}, where)
-            body = _typed(line.get("body"), _ORDER[place][1], where)
+            _check_keys(line, {"kind", "body", "hash"}, where)
+            body = _convert(line.get("body"), _ORDER[place][1], where)
             before = chained(before, str(kind), line["body"])
             if line.get("hash") != before:
                 raise Altered(f"{where} ({kind}) was altered, or one before it: its hash does not match")
@@ -347,16 +347,16 @@ class Bundle:
         calls: dict[int, list[dict[str, Any]]] = {}
         for number, line in enumerate(_lines(data, "bundle"), 1):
             where = f"line {number} of the bundle"
-            _only(line, {"kind", "body"}, where)
+            _check_keys(line, {"kind", "body"}, where)
             kind, body = line.get("kind"), line.get("body")
             if (kind == "bundle") != (number == 1):
                 raise Altered(f"{where} is a part {str(kind)[:40]!r} that does not belong there")
             if kind == "bundle":
-                head = _typed(body, BundleHead, where)
+                head = _convert(body, BundleHead, where)
             elif kind == "chunk" and isinstance(body, dict) and isinstance(body.get("id"), str):
                 chunks[body["id"]] = body
             elif kind == "calls":
-                step = _typed(body, _StepCalls, where)
+                step = _convert(body, _StepCalls, where)
                 calls[step.step] = [_read_call(one, where) for one in step.calls]
             else:
                 raise Altered(f"{where} is neither a chunk nor the calls of a step")
@@ -457,14 +457,14 @@ def _items(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _typed(body: object, kind: type[Any], where: str) -> Any:
+def _convert(body: object, kind: type[Any], where: str) -> Any:
     try:
         return msgspec.convert(body, kind)
     except (msgspec.ValidationError, RecursionError) as error:
         raise Altered(f"{where} does not fit its kind: {str(error)[:200]}") from None
 
 
-def _only(line: dict[str, Any], names: Set[str], where: str) -> None:
+def _check_keys(line: dict[str, Any], names: Set[str], where: str) -> None:
     if set(line) != names:
         raise Altered(f"{where} has fields that a part does not have")
 

@@ -199,23 +199,23 @@ def without_keys(trajectory: Trajectory) -> Trajectory:
     return replace(
         trajectory,
         query=redact(trajectory.query),
-        steps=[_hidden(step) for step in trajectory.steps],
-        calls=[_hidden(call) for call in trajectory.calls],
-        outcome=trajectory.outcome and _hidden(trajectory.outcome),
+        steps=[_redact_record(step) for step in trajectory.steps],
+        calls=[_redact_record(call) for call in trajectory.calls],
+        outcome=trajectory.outcome and _redact_record(trajectory.outcome),
     )
 
 
-def _hidden(record: Any) -> Any:
-    return replace(record, **{one.name: _hide(getattr(record, one.name)) for one in fields(record)})
+def _redact_record(record: Any) -> Any:
+    return replace(record, **{one.name: _redact_value(getattr(record, one.name)) for one in fields(record)})
 
 
-def _hide(value: Any) -> Any:
+def _redact_value(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {name: _hide(item) for name, item in value.items()}
+        return {name: _redact_value(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return type(value)(_hide(item) for item in value)
+        return type(value)(_redact_value(item) for item in value)
     return value
 
 
@@ -225,7 +225,7 @@ def agrees(step: ReplayStep) -> bool:
     error = None if now.error is None else redact(now.error)
     quoted = then.error_kind == "QuotedProgram"
     return (
-        _masked(then.output) == _masked(redact(now.output))
+        _mask_changing_values(then.output) == _mask_changing_values(redact(now.output))
         and (quoted or _optional(then.error) == _optional(error))
         and tuple(then.chunks_read) == tuple(now.chunks_read)
         and then.final == now.final
@@ -304,7 +304,7 @@ def version_until(store: ChunkStore, chunk_id: str, present: Chunk | None, momen
     return archived if archived is not None and archived.metadata.modified_at <= moment else None
 
 
-def _masked(output: str) -> str:
+def _mask_changing_values(output: str) -> str:
     return _CHANGING.sub(r"\1…", _text(output))
 
 

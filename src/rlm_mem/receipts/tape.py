@@ -65,7 +65,7 @@ class TapedSession(SandboxSession):
             return super().answer_call(name, args, keywords)
         arguments = plain_json({"args": args, "keywords": keywords})
         if self.tape is not None:
-            return self._played(name, arguments)
+            return self._replay_call(name, arguments)
         before = set(self._reads)
         call: dict[str, Any] = {"name": name, "args": arguments, "read": []}
         try:
@@ -81,7 +81,7 @@ class TapedSession(SandboxSession):
                 call["read"] = [one for one in self._reads if one not in before]
                 self.made.append(call)
 
-    def _played(self, name: str, arguments: Any) -> Any:
+    def _replay_call(self, name: str, arguments: Any) -> Any:
         assert self.tape is not None
         self._check_time()
         call = self.tape.pop(0) if self.tape else None

@@ -259,7 +259,7 @@ def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
         ("the model", settings.model, trajectory.model),
         ("the engine", settings.engine, trajectory.engine),
         ("the limits", settings.limits, plain_json(trajectory.limits)),
-        ("the steps", [_bare(step) for step in receipt.steps], list(parts.steps)),
+        ("the steps", [_without_calls(step) for step in receipt.steps], list(parts.steps)),
         ("the chunks", [one.id for one in receipt.chunks], chunk_ids_of(trajectory)),
         ("the replies of models", list(receipt.replies), list(parts.replies)),
         ("the answer", receipt.answer, parts.answer),
@@ -273,7 +273,7 @@ def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
     return PartCheck("record", "holds", "the memory's own record of the run is the same")
 
 
-def _bare(step: ReceiptStep) -> ReceiptStep:
+def _without_calls(step: ReceiptStep) -> ReceiptStep:
     return msgspec.structs.replace(step, calls=[], reproduced=True)
 
 
@@ -306,11 +306,11 @@ def _chunks(receipt: Receipt, store: ChunkStore) -> list[PartCheck]:
                 else PartCheck(part, "altered", f"revision {one.revision} of the memory has another hash")
             )
             continue
-        found.append(_former(part, one.revision, one.hash, now, store, one.id))
+        found.append(_check_former_version(part, one.revision, one.hash, now, store, one.id))
     return found
 
 
-def _former(
+def _check_former_version(
     part: str, revision: int | None, expected_hash: str, now: Chunk | None, store: ChunkStore, chunk_id: str
 ) -> PartCheck:
     """The result for a chunk whose version differs from the one that was read."""
@@ -460,7 +460,7 @@ class _Replayed:
         else:
             self._player = CallPlayer(
                 store, trajectory, [notes.calls.get(number, []) for number in range(len(receipt.steps))],
-                config=config, functions=dict.fromkeys(settings.functions, _noted), limits=limits,
+                config=config, functions=dict.fromkeys(settings.functions, _refuse_call), limits=limits,
                 output_chars=output_chars,
             )  # fmt: skip
         self._stopped_by: str | None = None
@@ -543,9 +543,9 @@ class _Replayed:
             return self._other_answer("the replay ended without an answer")
         content, chunk_ids = self._expected(self._final)
         if content != (answer.content or None):
-            return self._other_answer(f"the programs give {_short(content)}")
+            return self._other_answer(f"the programs give {_shorten(content)}")
         if _redacted(self._final.suggestion) != answer.suggestion:
-            return self._other_answer(f"the programs give the suggestion {_short(self._final.suggestion)}")
+            return self._other_answer(f"the programs give the suggestion {_shorten(self._final.suggestion)}")
         if chunk_ids != answer.chunk_ids:
             return self._other_answer("the programs give other chunks")
         # A run that finds no answer has confidence 0 if chunk files could not be read.
@@ -603,7 +603,7 @@ def _trajectory(receipt: Receipt) -> Trajectory:
     )  # fmt: skip
 
 
-def _noted(*_arguments: Any, **_keywords: Any) -> Any:
+def _refuse_call(*_arguments: Any, **_keywords: Any) -> Any:
     raise RlmMemError("calls are answered from the bundle")
 
 
@@ -628,5 +628,5 @@ def _redacted(text: str | None) -> str | None:
     return None if text is None else str(plain_json(redact(text)))
 
 
-def _short(text: str | None) -> str:
+def _shorten(text: str | None) -> str:
     return "no answer" if text is None else f"{text[:117]!r}{'…' if len(text) > 117 else ''}"

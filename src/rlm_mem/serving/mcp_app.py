@@ -57,7 +57,7 @@ class McpApp:
     async def _serve(self, started: asyncio.Future[ASGIApp]) -> None:
         try:
             # In a thread, so that other requests are answered in the meantime.
-            server = await asyncio.to_thread(self._loaded)
+            server = await asyncio.to_thread(self._load)
         except Exception as error:  # noqa: BLE001 - whoever waits for it raises it
             self._started = None  # the next request retries
             started.set_exception(error)
@@ -72,7 +72,7 @@ class McpApp:
             started.set_result(StreamableHTTPASGIApp(manager))
             await self._ending.wait()
 
-    def _loaded(self) -> McpServer:
+    def _load(self) -> McpServer:
         import mcp.server.streamable_http_manager  # noqa: F401 - loaded here, used in the event loop
 
         return self._make()

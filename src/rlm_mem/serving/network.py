@@ -121,7 +121,7 @@ def listening(network: Network) -> Iterator[socket.socket]:
     Raises:
         StorageError: the port cannot be used.
     """
-    inherited = _inherited()
+    inherited = _inherited_socket()
     if inherited is not None:
         with inherited:
             yield inherited
@@ -148,7 +148,7 @@ _BACKLOG = 2048
 _FIRST_INHERITED = 3
 
 
-def _inherited() -> socket.socket | None:
+def _inherited_socket() -> socket.socket | None:
     if os.environ.get("LISTEN_FDS") != "1" or os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None
     del os.environ["LISTEN_FDS"], os.environ["LISTEN_PID"]
