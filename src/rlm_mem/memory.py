@@ -321,8 +321,7 @@ class Memory:
         engine: str | None = None, functions: Mapping[str, Callable[..., Any]] | None = None,
         keep: bool = False, result: Any = None,
     ) -> RecallSession:  # fmt: skip
-        """Open a recall in which the caller takes the role of the model, so that no key is needed (see
-        ``RecallSession``).
+        """Open a recall in which the caller acts as the model, so that no key is needed (see ``RecallSession``).
 
         With ``keep`` its variables persist for further questions (``ask``); ``result`` is as for :meth:`recall`.
         """
@@ -573,9 +572,7 @@ class Memory:
         origin: Sequence[str] | str | None = None,
         trust: str | None = None,
     ) -> list[str]:
-        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); ``as_of``: only chunks in force at that
-        time.
-        """
+        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); ``as_of``: only chunks then in force."""
         return (self.store if as_of is None else self.store.held_at(as_of)).list_chunks(
             conversation_id, start_date, end_date, tags, chunk_type, any_tags=any_tags, namespace=namespace,
             archived=archived, limit=limit, offset=offset, newest_first=newest_first, origin=origin, trust=trust,

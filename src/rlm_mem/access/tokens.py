@@ -56,7 +56,7 @@ class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     Attributes:
         id: identifier in lists; part of the token, but not secret.
-        name: for the audit log; at most one active token has a name. For a subject ``oauth:SUB``.
+        name: for the audit log; no two active tokens have the same name. For a subject ``oauth:SUB``.
         digest: SHA-256 of the token in hexadecimal; empty for a subject.
         namespaces, permissions: its scope (``grants.Access``).
         created_at, expires_at, revoked_at: UTC; None: never.

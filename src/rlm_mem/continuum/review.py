@@ -439,8 +439,10 @@ class ReviewQueue:
     # --- deciding ----------------------------------------------------------------------------------------------------
 
     def approve(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Promote to the core (``promote``), confirm that the memories hold (``retain``, ``capture``), release
-        (``quarantine``), or link the two (``replace``, ``contradict``).
+        """Approve a case.
+
+        The change promotes to the core (``promote``), confirms the memories (``retain``, ``capture``), releases the
+        chunk (``quarantine``) or links the two chunks (``replace``, ``contradict``).
 
         Raises:
             InvalidMemory: reviewer or reason is missing, or the memory no longer meets the rule.
@@ -449,8 +451,10 @@ class ReviewQueue:
         return self._decide(case_id, "approved", reviewer, reason)
 
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Leave the memory in its tier (``promote``), move it to mid (``retain``), archive it (``capture``,
-        ``quarantine``), or leave both unlinked (``replace``, ``contradict``).
+        """Reject a case.
+
+        The change leaves the memory in its tier (``promote``), moves it to mid (``retain``), archives it (``capture``,
+        ``quarantine``) or leaves both chunks unlinked (``replace``, ``contradict``).
         """
         return self._decide(case_id, "rejected", reviewer, reason)
 
@@ -557,9 +561,7 @@ class ReviewQueue:
         return {"archived": here} if made.decision == "rejected" else {}
 
     def _tier_move(self, entry: TieredMemory, kind: str, made: Decision) -> tuple[list[Edit], dict[str, Any]]:
-        """The edits and fields of a change that moves a memory as decided; raises InvalidMemory if it no longer meets
-        the rule.
-        """
+        """The edits and fields of a change that moves a memory; raises InvalidMemory if its rule is unmet."""
         if made.decision == "approved" and kind == "promote":
             checks = low_to_ultra(entry.meta)
             if not all_met(checks):

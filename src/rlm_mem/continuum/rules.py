@@ -177,8 +177,7 @@ def low_to_ultra(meta: Frontmatter) -> list[Check]:
 
 
 def prune_action(meta: Frontmatter, now: datetime) -> tuple[str, str] | None:
-    """The action that retention requires (``archive``, ``downgrade``, ``flag_for_review``) with its reason; None to
-    keep.
+    """The action that retention requires (``archive``, ``downgrade``, ``flag_for_review``) and its reason, or None.
 
     The rules of docs/spec/continuum.md, Retention. Ultra-low memories are never touched.
     """

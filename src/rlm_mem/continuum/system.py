@@ -154,9 +154,7 @@ class Continuum:
     # --- checking and mirroring files ---------------------------------------------------------------------------------
 
     def check(self) -> list[InvalidEntry]:
-        """All problems: invalid files and memories, memories without ``created_at``, damaged cases, interrupted
-        changes.
-        """
+        """All problems: invalid files and memories, missing ``created_at``, damaged cases, interrupted changes."""
         problems: list[InvalidEntry] = []
         for entry in self.files.entries(problems):
             if entry.undated:
@@ -247,9 +245,7 @@ class Continuum:
         return [one.id for one in self.store.summaries(orphans) if not one.superseded_by]
 
     def _mirror_file(self, file: str) -> set[str] | None:
-        """Mirror the memories of one file; returns their chunk ids, or None if some are invalid (old mirrors are kept
-        then).
-        """
+        """Mirror the memories of a file; returns their chunk ids, or None (keeping old mirrors) if any is invalid."""
         problems: list[InvalidEntry] = []
         try:
             entries = self.files.in_file(file, problems)

@@ -180,9 +180,7 @@ class Traces:
         return self._load_written(self._changes.apply(build))
 
     def free_interaction(self, at: datetime) -> str:
-        """The file name of an interaction log at ``at`` or the next free second (the names have a resolution of one
-        second).
-        """
+        """The file name of a log at ``at`` or the next free second (names have a resolution of seconds)."""
         while True:
             file = places.interaction_file(at)
             # An archived name is also in use: its mirror still exists, superseded by that of the trace.

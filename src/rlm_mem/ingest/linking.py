@@ -165,9 +165,7 @@ class AutoLinker:
         limit: int,
         alone: tuple[str, str, str] | None = None,
     ) -> dict[str, float]:
-        """Earlier chunks of the conversation with their times, newest first; ``alone``: for a chunk without
-        conversation.
-        """
+        """Earlier chunks of the conversation with their times, newest first; ``alone``: if there is no conversation."""
         found = self.index.list_between(
             since,
             moment,

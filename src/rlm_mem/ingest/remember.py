@@ -47,8 +47,7 @@ class LinkFinder(Protocol):
     replaced: list[str]  # ids of chunks that the text states it replaces
 
     def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
-        """Start a text, given the contents of its chunks; called before the transaction, unless the caller has opened
-        one.
+        """Start a text with the contents of its chunks, before the transaction unless the caller has opened one.
 
         Args:
             index: reads earlier chunks during bulk storage; None: the store does.

@@ -80,9 +80,7 @@ def parse_gauge(text: str, name: str, where: str = "") -> Gauge:
 def _body(
     lines: list[tuple[int, str]], where: str, within: tuple[int, str] | None
 ) -> tuple[tuple[_Line | _Block, ...], list[tuple[int, str]]]:
-    """Parse nodes up to the end of the open block (``within``: its line and kind); returns them and the remaining
-    lines.
-    """
+    """Parse nodes up to the end of the open block (``within``: its line and kind); returns them and further lines."""
     result: list[_Line | _Block] = []
     while lines:
         (number, text), lines = lines[0], lines[1:]

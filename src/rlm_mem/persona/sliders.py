@@ -71,8 +71,8 @@ class Slider:
         return round(100 * (value - self.low) / (self.high - self.low))
 
     def behavior(self, value: int) -> str:
-        """The meaning of a value: that of its level, else of the nearest example (the higher of two), else the first
-        sentence of the description.
+        """The meaning of a value: of its level, the nearest example (the higher of two) or the description's first
+        sentence.
         """
         if self.levels:
             band = min(self.levels, key=lambda one: max(one.low - value, value - one.high, 0))

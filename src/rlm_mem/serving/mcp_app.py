@@ -1,6 +1,4 @@
-"""The ASGI application of MCP, loaded with its first request: its library takes as long to load as the rest of the
-server.
-"""
+"""The ASGI application of MCP, loaded with its first request since its library doubles the start of the server."""
 
 from __future__ import annotations
 
@@ -79,9 +77,7 @@ class McpApp:
 
 
 async def _without_surrogates(receive: Receive) -> Receive:
-    """Wrap ``receive`` to replace lone surrogates, which the library rejects; a body that is too large is passed
-    unchanged.
-    """
+    """Wrap ``receive`` to replace lone surrogates, which the library rejects; too large bodies pass unchanged."""
     from rlm_mem.mcp.messages import mended
 
     parts: list[bytes] = []

@@ -82,9 +82,7 @@ class Running(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _close_waiting(self) -> None:
-        """Close connections that take too long to send a request; the library only closes those that stay idle after an
-        answer.
-        """
+        """Close connections that are slow to send a request; the library only closes those idle after an answer."""
         now, waiting = time.monotonic(), {}
         for connection in self.server_state.connections:
             cycle = getattr(connection, "cycle", None)  # the last request

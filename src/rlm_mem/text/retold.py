@@ -66,7 +66,7 @@ WEIGHTS: dict[str, float] = {
 """
 APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 """Added if the later note is about something else or not in force; if that is uncertain (a guess, a plan, a quotation,
-a short time, a part or another person), which also prevents certainty; and, less, if it is then the nearest note."""
+a short time, a part or another person), which also prevents certainty; and if the uncertain note is the nearest."""
 _BIAS = -4.45
 _OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
 _MOST_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)

@@ -53,8 +53,9 @@ def count_many(texts: Sequence[str]) -> list[int]:
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate the number of tokens without the tables; slightly too high for ordinary text and code, but up to half
-    too low for invented words.
+    """Estimate the number of tokens without the tables.
+
+    The estimate is slightly too high for ordinary text and code, but invented words may have twice as many tokens.
     """
     return _ROUNDED + sum(map(_estimated, _PIECE.findall(text)))
 

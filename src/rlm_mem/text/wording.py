@@ -349,8 +349,9 @@ _NAME = 3
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a sentence quotes somebody: it begins with a quotation that ends early, or cites several words after a
-    colon or verb of saying.
+    """Whether a sentence quotes somebody else.
+
+    It begins with a quotation that ends early, or cites several words after a colon or verb of saying.
     """
     if text[:1] in QUOTES and not QUOTES.isdisjoint(text[1:]):
         return True
