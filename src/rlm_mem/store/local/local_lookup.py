@@ -284,7 +284,7 @@ class LocalSource:
     ) -> list[str]:
         """See `CandidateSource.later_with`."""
         view = self._view
-        snap, most_before = view.snapshot, most + len(view.gone_ordinals)
+        snap, most_before = view.snapshot, most + len(view.masked_ordinals)
         held = []
         for number in self._numbers(list(terms)).values():
             place = snap.term_index(number)
