@@ -1,4 +1,4 @@
-"""AsyncMemory: the methods of Memory for programs with an event loop, without blocking it.
+"""AsyncMemory: the methods of Memory for programs with an event loop, without blocking the loop.
 
 Each method runs the method of :class:`~rlm_mem.memory.Memory` with the same name in a worker thread. Cancelling the
 task that waits for a call ends the call: a recall stops, together with the running program or model call, and a write
@@ -52,16 +52,16 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 _LISTING_BATCH = 100
-"""Number of items of a listing read at a time."""
+"""Number of items that a listing reads at a time."""
 
 
 class _Threads:
-    """Worker threads for one memory, and the calls that run in them.
+    """Worker threads of one memory, and the calls running in them.
 
     Args:
-        count: how many calls run at the same time; further ones wait.
-        context: context of every call; None gives each call a copy of its caller's.
-        of_batch: they are the one thread of a batch.
+        count: maximum number of concurrent calls; further calls wait.
+        context: context variables of every call; None: a copy of the caller's for each call.
+        of_batch: whether this is the single thread of a batch.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class _Threads:
         self._closed = False
 
     async def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
-        """Return the result of the function, called in a worker thread.
+        """Call a function in a worker thread and return its result.
 
-        Cancelling stops the call and raises CancelledError when it has ended; cancelling twice raises it at once.
+        Cancelling stops the call and raises CancelledError after it has ended; cancelling again raises it at once.
         """
         if self._closed and self.of_batch:
             raise StoreClosed("the batch has ended", hint="call the memory itself")
@@ -97,13 +97,13 @@ class _Threads:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             stop.set()
-            await _ended(future)
+            await _wait_until_ended(future)
             raise
         finally:
             self._running.discard(stop)
 
     async def close(self) -> None:
-        """Stop running calls and wait for their end."""
+        """Stop running calls and wait until they have ended."""
         self._closed = True
         for stop in list(self._running):
             stop.set()
@@ -111,20 +111,20 @@ class _Threads:
 
 
 def _reporting(method: Callable[..., R]) -> Callable[..., R]:
-    """Make a method with ``progress`` stop at its next report once its task is cancelled."""
+    """Wrap a method with ``progress`` so that it stops at its next report after its task was cancelled."""
     signature = inspect.signature(method)
     if "progress" not in signature.parameters:
         return method
 
     def call(*args: Any, **keywords: Any) -> R:
         bound = signature.bind(*args, **keywords)
-        wanted, stop = bound.arguments.get("progress"), stop_of_context()
+        progress, stop = bound.arguments.get("progress"), stop_of_context()
 
         def report(done: int, total: int) -> None:
             if stop is not None:
                 stop.check()
-            if wanted is not None:
-                wanted(done, total)
+            if progress is not None:
+                progress(done, total)
 
         bound.arguments["progress"] = report
         return method(*bound.args, **bound.kwargs)
@@ -132,8 +132,8 @@ def _reporting(method: Callable[..., R]) -> Callable[..., R]:
     return call
 
 
-async def _ended(future: Future[Any]) -> None:
-    """Wait until the call has ended, whatever its result."""
+async def _wait_until_ended(future: Future[Any]) -> None:
+    """Wait until the call has ended, even if it failed."""
     loop = asyncio.get_running_loop()
     waiting = asyncio.Event()
 
@@ -146,7 +146,7 @@ async def _ended(future: Future[Any]) -> None:
 
 
 class _OnThreads(Generic[T]):
-    """An object whose methods run in worker threads."""
+    """Base of objects whose methods run in worker threads."""
 
     def __init__(self, wrapped: T, threads: _Threads) -> None:
         self._wrapped = wrapped
@@ -161,7 +161,7 @@ class _OnThreads(Generic[T]):
 
 
 class _Method(Protocol[P, R_co]):
-    """A method that type checkers bind to its object."""
+    """A callable that type checkers bind to an instance like a method."""
 
     @overload
     def __get__(self, instance: None, owner: type) -> Callable[..., R_co]: ...
@@ -170,7 +170,7 @@ class _Method(Protocol[P, R_co]):
 
 
 def _threaded(method: Callable[Concatenate[T, P], R]) -> _Method[P, Coroutine[Any, Any, R]]:
-    """The method, carried out in a worker thread."""
+    """Wrap a method to run in a worker thread."""
     carried_out = _reporting(method)
 
     @wraps(method)
@@ -181,7 +181,7 @@ def _threaded(method: Callable[Concatenate[T, P], R]) -> _Method[P, Coroutine[An
 
 
 def _listing(method: Callable[Concatenate[T, P], Iterator[R]]) -> _Method[P, AsyncIterator[R]]:
-    """The method as an asynchronous iterator; all of its reads happen in one thread."""
+    """Wrap an iterator method as an asynchronous iterator whose reads happen in a single thread."""
 
     @wraps(method)
     async def call(self: _OnThreads[T], *args: P.args, **keywords: P.kwargs) -> AsyncIterator[R]:
@@ -198,16 +198,16 @@ def _listing(method: Callable[Concatenate[T, P], Iterator[R]]) -> _Method[P, Asy
 
 
 def _streamed(method: Callable[Concatenate[T, P], R]) -> _Method[P, RunStream[R]]:
-    """The method as a stream of its steps."""
+    """Wrap a method as a stream of its steps."""
 
     @wraps(method)
     def call(self: _OnThreads[T], *args: P.args, **keywords: P.kwargs) -> RunStream[R]:
-        given = cast("Callable[[LoopStep], None] | None", keywords.pop("on_step", None))
+        callback = cast("Callable[[LoopStep], None] | None", keywords.pop("on_step", None))
 
         def begin(on_step: Callable[[LoopStep], object]) -> Awaitable[R]:
             def forward(step: LoopStep) -> None:
-                if given is not None:
-                    given(step)
+                if callback is not None:
+                    callback(step)
                 on_step(step)
 
             every = cast("Any", {**keywords, "on_step": forward})
@@ -221,7 +221,7 @@ def _streamed(method: Callable[Concatenate[T, P], R]) -> _Method[P, RunStream[R]
 class RunStream(Generic[R]):
     """The steps of a run as they happen: ``async for step in memory.recall_stream(question)``.
 
-    Leaving the loop early, or the ``async with`` around it, ends the run.
+    Leaving the loop early, or leaving the surrounding ``async with``, stops the run.
     """
 
     def __init__(self, begin: Callable[[Callable[[LoopStep], object]], Awaitable[R]]) -> None:
@@ -231,10 +231,10 @@ class RunStream(Generic[R]):
 
     @property
     def result(self) -> R:
-        """The result of the run, once the last step was read.
+        """The result of the run, available after the last step was read.
 
         Raises:
-            SessionBusy: the last step was not read yet, or the run was ended before it.
+            SessionBusy: the last step has not been read yet, or the run was stopped early.
         """
         if self._result is None:
             raise SessionBusy(
@@ -246,14 +246,14 @@ class RunStream(Generic[R]):
         """The steps; a stream can be iterated once.
 
         Raises:
-            SessionBusy: it was iterated before.
+            SessionBusy: the stream was already iterated.
         """
         if self._steps is not None:
             raise SessionBusy(
                 "the stream has been iterated already", hint="call the method again for another run"
             )
         steps = self._follow()
-        self._steps = weakref.ref(steps)  # leaving the loop drops the last reference, which ends the run
+        self._steps = weakref.ref(steps)  # leaving the loop drops the last reference, which stops the run
         return steps
 
     async def __aenter__(self) -> Self:
@@ -282,11 +282,11 @@ class RunStream(Generic[R]):
                 run.cancel()
                 await asyncio.wait([run])
             elif not run.cancelled():
-                run.exception()  # the loop was left early: mark the error as retrieved
+                run.exception()  # mark the error as retrieved, as nobody awaits a stream that was left early
 
 
 class AsyncRecallSession(_OnThreads[RecallSession]):
-    """An open host-driven recall whose calls do not block the loop; an asynchronous context manager.
+    """A host-driven recall whose calls do not block the event loop; an asynchronous context manager.
 
     Its attributes are those of :class:`~rlm_mem.recall.host_session.RecallSession`.
     """
@@ -313,7 +313,7 @@ class AsyncRecallSession(_OnThreads[RecallSession]):
 
     @property
     def opening(self) -> str:
-        """Question, figures of the store and first hits as one message for the agent."""
+        """Question, store statistics and first hits as one message for the agent."""
         return self._wrapped.opening
 
     @property
@@ -333,7 +333,7 @@ class AsyncRecallSession(_OnThreads[RecallSession]):
 
     @property
     def result(self) -> RecallResult | None:
-        """The result once finished, else None."""
+        """The result, or None before the run has finished."""
         return self._wrapped.result
 
     async def __aenter__(self) -> Self:
@@ -346,7 +346,7 @@ class AsyncRecallSession(_OnThreads[RecallSession]):
 
 
 class _Opening(Generic[R]):
-    """An object that is being opened: ``async with`` closes it again, ``await`` leaves that to the caller."""
+    """An object to be opened: ``async with`` closes it again, after ``await`` the caller closes it."""
 
     def __init__(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> None:
         self._begin = begin
@@ -420,11 +420,11 @@ class AsyncMemory(_OnThreads[Memory]):
     Arguments, results and errors are those of :class:`~rlm_mem.memory.Memory`. Callbacks (``on_step``, ``progress``,
     ``functions``, a model that is a function) are called in worker threads. Cancelling the waiting task stops the work:
     a recall or a program at once; long work with ``progress`` at its next report; shorter work completes first. A write
-    is made completely or not at all.
+    is applied completely or not at all.
 
     Args:
-        memory: an open memory; closed with this object.
-        threads: how many calls run at the same time; further ones wait.
+        memory: an open memory, which is closed with this object.
+        threads: maximum number of concurrent calls; further calls wait.
     """
 
     def __init__(self, memory: Memory, *, threads: int = 8) -> None:
@@ -443,27 +443,27 @@ class AsyncMemory(_OnThreads[Memory]):
     __getstate__ = not_copied
 
     async def close(self) -> None:
-        """Stop running calls, write pending changes, and close every file and connection."""
+        """Stop running calls, write pending changes, and close all files and connections."""
         await self._threads.close()
         await asyncio.to_thread(self._wrapped.close)
 
     @property
     def memory(self) -> Memory:
-        """The memory itself, for code without an event loop."""
+        """The synchronous memory, for code without an event loop."""
         return self._wrapped
 
     @property
     def store(self) -> ChunkStore:
-        """The store; its methods block."""
+        """The chunk store, whose methods block."""
         return self._wrapped.store
 
     @property
     def config(self) -> Config:
-        """The settings in force."""
+        """The effective settings."""
         return self._wrapped.config
 
     async def llm(self) -> LLM:
-        """The model that writes the programs; loading it takes a moment."""
+        """The model that writes the programs; it is loaded on first use."""
         return await self._threads.run(lambda: self._wrapped.llm)
 
     @property
@@ -481,7 +481,7 @@ class AsyncMemory(_OnThreads[Memory]):
     recall_session = _opens_session(Memory.recall_session)
 
     async def limits(self, **given: float | None) -> Limits:
-        """The configured limits of a run, with those given changed; None leaves a limit as configured."""
+        """The configured limits of a run with the given fields changed; None leaves a limit as configured."""
         return await self._threads.run(self._wrapped.limits, **given)
 
     receipt = _threaded(Memory.receipt)
@@ -503,7 +503,7 @@ class AsyncMemory(_OnThreads[Memory]):
     async def undo(
         self, chunk_id: str | None = None, *, to_revision: int | None = None, change: str | None = None
     ) -> Chunk | UndoneChange | None:
-        """Undo the last change of anything, or of one chunk, as :meth:`Memory.undo` does."""
+        """Undo the last change in the namespace, or the last change of one chunk (see :meth:`Memory.undo`)."""
         undo = cast("Callable[..., Chunk | UndoneChange | None]", self._wrapped.undo)
         return await self._threads.run(undo, chunk_id, to_revision=to_revision, change=change)
 
@@ -519,13 +519,12 @@ class AsyncMemory(_OnThreads[Memory]):
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[AsyncMemory]:
-        """Group the writes made through the object that the block receives into one commit, all or nothing.
+        """Group writes made through the yielded object into one transaction, applied completely or not at all.
 
-        Writes through any other object wait until the block is left; waiting for one of them inside the block
-        deadlocks.
+        Writes through any other object wait until the block is left; awaiting one of them inside the block deadlocks.
         """
         inner = self
-        if not self._threads.of_batch:  # a batch within a batch stays in its thread
+        if not self._threads.of_batch:  # a nested batch runs in the thread of the outer one
             inner = AsyncMemory(self._wrapped)
             inner._threads = _Threads(1, contextvars.copy_context(), of_batch=True)
         thread = inner._threads

@@ -1,7 +1,6 @@
-"""Arguments of the Python API that belong to no field of a chunk, each kind checked in one place.
+"""Validation of arguments of the Python API that are not fields of a chunk.
 
-A wrong one is an error before anything is done, not one from the middle of the work; ``delete(id, "no")`` deletes
-nothing.
+Wrong arguments are rejected before anything is done: ``delete(id, "no")`` deletes nothing.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ _SINCE = r"(?i)[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}(?:[T ][0-9:.,]*(?:Z|([+-][0-9:]+
 
 
 def check_flag(value: object, what: str) -> bool:
-    """Return ``value`` if it is True or False, nothing that merely counts as one; raises InputError."""
+    """Return ``value`` if it is True or False; raises InputError for any other value, even if truthy."""
     if isinstance(value, bool):
         return value
     raise InputError(f"{what} must be True or False, not {shown(value)}")
 
 
 def check_function(value: _Function, what: str) -> _Function:
-    """Return ``value`` if it is None or can be called; raises InputError."""
+    """Return ``value`` if it is callable or None; raises InputError."""
     if value is None or callable(value):
         return value
     raise InputError(f"{what} must be a function, not {shown(value)}")
 
 
 def check_kind(value: object, kind: type[_Kind], what: str) -> _Kind:
-    """Return ``value`` if it is of this class; raises InputError."""
+    """Return ``value`` if it is an instance of ``kind``; raises InputError."""
     if isinstance(value, kind):
         return value
     raise InputError(f"{what} must be {_NAMES.get(kind, kind.__name__)}, not {shown(value)}")
@@ -49,21 +48,21 @@ _NAMES: dict[type, str] = {str: "text"}
 
 
 def check_mapping(value: object, what: str) -> Mapping[str, Any]:
-    """Return ``value`` if it is a mapping, such as a dictionary; raises InputError."""
+    """Return ``value`` if it is a mapping; raises InputError."""
     if isinstance(value, Mapping):
         return value
     raise InputError(f"{what} must be a mapping, not {shown(value)}")
 
 
 def check_items(value: Iterable[_Kind], what: str) -> Iterable[_Kind]:
-    """Return ``value`` if it can be iterated over and is no single text; raises InputError."""
+    """Return ``value`` if it is iterable but not a single text; raises InputError."""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping):
         return value
     raise InputError(f"{what} must be a list, not {shown(value)}")
 
 
 def check_words(value: object, what: str) -> str:
-    """Return ``value`` if it is text that UTF-8 can encode, as an index stores it; raises InvalidQuery."""
+    """Return ``value`` if it is text that UTF-8 can encode; raises InvalidQuery."""
     if not isinstance(value, str):
         raise InvalidQuery(f"{what} must be text, not {shown(value)}")
     try:
@@ -74,19 +73,19 @@ def check_words(value: object, what: str) -> str:
 
 
 def check_path(value: object, what: str) -> Path:
-    """The path of a file or folder; raises InputError."""
+    """Return ``value`` as the path of a file or folder; raises InputError."""
     if isinstance(value, str | PathLike) and "\0" not in (text := str(value)) and text:
-        with suppress(UnicodeEncodeError):  # half of a surrogate pair is in no name of a file
+        with suppress(UnicodeEncodeError):  # lone surrogates are not allowed in file names
             fsencode(text)
             return Path(value)
     raise InputError(f"{what} must be the path of a file or folder, not {shown(value)}")
 
 
 def check_since(value: object, what: str) -> str | None:
-    """Return ``value``, in UTC, if it is a time or the beginning of one such as ``2026-05``, or None.
+    """Return a time or the beginning of one, such as ``2026-05``, in UTC; None is returned unchanged.
 
     Raises:
-        InvalidQuery: it is none of these.
+        InvalidQuery: the value is not a time.
     """
     if isinstance(value, date):
         value = value.isoformat()
@@ -100,7 +99,7 @@ def check_since(value: object, what: str) -> str | None:
 
 
 def not_copied(self: object) -> NoReturn:
-    """``__getstate__`` of what holds files and connections open, which no copy and no other process can share."""
+    """A ``__getstate__`` for objects with open files or connections, which cannot be copied or pickled."""
     raise InputError(
         f"an open {type(self).__name__} can be neither pickled nor copied",
         hint="open the same brain again where it is needed",

@@ -1,4 +1,4 @@
-"""Settings: defaults < ``brain/config.toml`` < environment (``RLM_MEM_SECTION_NAME``) < arguments.
+"""Settings, in order of precedence: defaults < ``brain/config.toml`` < environment (``RLM_MEM_…``) < arguments.
 
 Each section is a frozen record of plain fields. The range of a field is part of its annotation and is checked for every
 source of the value.
@@ -23,14 +23,14 @@ _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
 
 
 class _Range(FrozenRecord, frozen=True):
-    """The lowest and the highest value of a setting."""
+    """The minimum and maximum of a setting."""
 
     low: float
     high: float
 
 
 class _OneOf:
-    """The values that a setting can have."""
+    """The allowed values of a setting."""
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
@@ -193,7 +193,7 @@ class TrustConfig(FrozenRecord, frozen=True):
     )
 
     def levels(self, namespace: str) -> dict[str, str]:
-        """The level of new chunks in a namespace, by their origin."""
+        """Trust levels of new chunks in a namespace, by origin."""
         found = {
             "person": self.person,
             "agent": self.agent,
@@ -217,7 +217,7 @@ def _check_trust_of_namespaces(config: TrustConfig, where: str) -> None:
 
 
 SecretAction = Literal["redact", "keep", "refuse"]
-"""What happens to a secret: ``[redacted:RULE]`` replaces it, the text is kept, or the call is refused."""
+"""How to handle secrets: replace them by ``[redacted:RULE]``, keep the text, or refuse the call."""
 
 
 class SecretsConfig(FrozenRecord, frozen=True):
@@ -280,10 +280,10 @@ class Config(FrozenRecord, frozen=True):
         environ: Mapping[str, str] | None = None,
         **overrides: Mapping[str, Any],
     ) -> Config:
-        """Read the settings of a brain folder.
+        """Load the settings of a brain folder.
 
         Args:
-            brain: folder that may hold ``config.toml``; None, or the DSN of a database, reads no file.
+            brain: folder that may contain ``config.toml``; None, or the DSN of a database, reads no file.
             environ: environment to read ``RLM_MEM_STORE_NAMESPACE`` and the like from; None means ``os.environ``.
             **overrides: sections as mappings, for example ``recall={"max_iterations": 3}``.
 
@@ -300,18 +300,18 @@ class Config(FrozenRecord, frozen=True):
 
     @classmethod
     def of_file(cls, text: str, where: str) -> Config:
-        """The settings that the ``config.toml`` of a brain makes by itself.
+        """Parse the ``config.toml`` of a brain, without environment or arguments.
 
         Args:
             text: content of the file.
-            where: its name for messages.
+            where: name of the file for error messages.
 
         Raises:
             InvalidConfig: not TOML, an unknown setting, a wrong type or value, or a value that a brain may not set.
         """
         if not text:
             return cls()
-        import tomllib  # takes 5 ms; most brains have no such file
+        import tomllib  # imported late: takes 5 ms, and most brains have no such file
 
         try:
             layer = tomllib.loads(text)
@@ -327,14 +327,14 @@ class Config(FrozenRecord, frozen=True):
 
 
 def parse_setting(setting: str, text: str) -> Any:
-    """Convert a text to the type of a setting; the range is not checked.
+    """Convert a text to the type of a setting, without checking its range.
 
     Args:
         setting: ``section.name``.
-        text: as in the environment: ``true``, ``6``, ``a, b``.
+        text: the value as written in the environment: ``true``, ``6``, ``a, b``.
 
     Raises:
-        InvalidConfig: there is no such setting, it has no single value, or the text is of another type.
+        InvalidConfig: the setting is unknown or has no single value, or the text does not match its type.
     """
     section, _, name = setting.partition(".")
     sections = Config.__struct_fields__
@@ -354,7 +354,7 @@ def parse_setting(setting: str, text: str) -> Any:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark of its encoding
+        return path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except UnicodeDecodeError as error:
@@ -367,8 +367,9 @@ def _read(path: Path) -> str:
 
 
 def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
-    """A brain is cloned and shared: its file may choose a model, but neither run a command nor name a server that
-    memories and keys would be sent to. Only the environment or the caller may do so.
+    """Refuse settings with which a brain's file could run a command or redirect memories and keys to a server.
+
+    Brains are cloned and shared, so only the environment or the caller may set these; the file may choose a model.
     """
     _refuse_higher_limits(layer, where)
     ingest = layer.get("ingest")
@@ -420,7 +421,7 @@ _BRAIN_FILE_LIMITS: dict[str, dict[str, float]] = {
     },
     "recall": {"max_iterations": 100, "max_depth": 10, "max_seconds": 600.0, "max_model_calls": 500},
 }
-"""Upper limits of settings in the file of a brain; the environment and the caller may go beyond them."""
+"""Upper limits of settings in a brain's file; the environment and the caller may exceed them."""
 
 
 def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
@@ -435,7 +436,7 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
                 or (isinstance(value, bool) and most is not False)
                 or not value > most
             ):
-                # Within the limit, or of a wrong type or no number, which is reported later.
+                # Within the limit, or of a wrong type, which is reported later.
                 continue
             shown = "true" if value is True else f"{value:g}"
             at_most = "" if most is False else f" (at most {most:g})"
@@ -448,18 +449,18 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
 def _is_loopback(url: str) -> bool:
     try:
         host = urlsplit(url).hostname
-    except ValueError:  # "http://[": not an address
+    except ValueError:  # not a URL, such as "http://["
         return False
     return host in ("localhost", "127.0.0.1", "::1")
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """``RLM_MEM_RECALL_MAX_ITERATIONS=3`` sets ``recall.max_iterations``; other RLM_MEM_ names are not settings."""
+    """Parse settings from the environment: ``RLM_MEM_RECALL_MAX_ITERATIONS=3`` sets ``recall.max_iterations``."""
     found: dict[str, dict[str, Any]] = {}
-    given = [variable for variable in environ if variable.startswith("RLM_MEM_")]
+    variables = [variable for variable in environ if variable.startswith("RLM_MEM_")]
     for section in Config.__struct_fields__:
         prefix = f"RLM_MEM_{section.upper()}_"
-        if section == "types" or not any(variable.startswith(prefix) for variable in given):
+        if section == "types" or not any(variable.startswith(prefix) for variable in variables):
             continue
         for name, hint in get_type_hints(_section_class(section)).items():
             text = environ.get(prefix + name.upper())
@@ -535,7 +536,7 @@ def _check(value: Any, hint: Any, where: str) -> Any:
 
 
 def user_data_brain(environ: Mapping[str, str] | None = None) -> Path:
-    """The brain folder of the user's data folder (XDG on Linux, the platform's own place elsewhere)."""
+    """The default brain folder of the user (XDG on Linux, the platform's data folder elsewhere)."""
     env = os.environ if environ is None else environ
     if os.name == "nt" and env.get("LOCALAPPDATA"):
         return Path(env["LOCALAPPDATA"]) / "rlm-mem" / "brain"
@@ -545,7 +546,7 @@ def user_data_brain(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def _is_brain(folder: Path) -> bool:
-    """Whether a folder named ``brain`` belongs to this program, judged by its content."""
+    """Whether a folder named ``brain`` was created by this program, judged by its content."""
     return (folder / "config.toml").is_file() or any((folder / name).is_dir() for name in _FOLDERS_OF_BRAIN)
 
 
@@ -555,8 +556,10 @@ def locate(
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Path | str:
-    """The brain that a command uses: the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` with a store upwards
-    from the working folder, else the brain of the user's data folder. A DSN (``postgresql://…``) is returned as it is.
+    """The brain that a command uses.
+
+    It is the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` with a store in the working folder or above it, else
+    the brain of the user's data folder. A DSN (``postgresql://…``) is returned unchanged.
 
     Raises:
         InvalidConfig: the address is of another kind, such as ``mysql://…``.
@@ -569,9 +572,7 @@ def locate(
 
 
 def nearest_brain(path: Path, start: Path, top: Path | None = None) -> Path | None:
-    """The brain at a relative path of a folder, or of the nearest above it (up to ``top``) that has one; None: there is
-    none.
-    """
+    """The nearest brain at a relative path of ``start`` or a folder above it, up to ``top``; None if there is none."""
     for folder in (start, *start.parents):
         if _is_brain(folder / path):
             return folder / path

@@ -1,4 +1,4 @@
-"""Addresses of brains: distinguish a DSN, a folder and a mistake, and show a DSN without its password."""
+"""Parses addresses of brains: distinguishes DSNs, folders and mistakes, and hides passwords of DSNs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*"
 _ACCEPTED = "name a folder, or postgresql://USER@HOST:PORT/DATABASE"
 
-# A scheme has two letters or more: C:/brain is a folder on Windows.
+# A scheme has at least two letters, so that C:/brain is a folder on Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,40})(:|;?//)")
 _KEYWORDS = re.compile(r"(?:host|hostaddr|dbname|user|password|port|service)\s*=")
 _OTHERS = frozenset(
@@ -48,13 +48,13 @@ def scheme_of(place: str) -> str:
 
 
 def checked_place(place: Path | str) -> Path | str:
-    """The place of a brain or a store: a DSN as text, a folder as a path.
+    """Validate the place of a brain or store, and return a DSN as text or a folder as a path.
 
     A DSN names a PostgreSQL database, or has a scheme for which an installed package provides a backend. Any other text
     that looks like an address is refused, since it would otherwise become a folder of that name.
 
     Raises:
-        InvalidConfig: it is empty, or an address that no installed backend serves.
+        InvalidConfig: it is empty, or an address for which no backend is installed.
     """
     if is_dsn(place):
         return str(place).strip()
@@ -73,7 +73,7 @@ def checked_place(place: Path | str) -> Path | str:
 
 
 def _is_name(text: str) -> bool:
-    """Whether the file system can have a file of this name: half of a surrogate pair it cannot."""
+    """Whether a text can be a file name; lone surrogates cannot be encoded."""
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
@@ -82,10 +82,10 @@ def _is_name(text: str) -> bool:
 
 
 def checked_path(target: Path | str) -> Path:
-    """The path of a file or folder to write, which cannot be a database.
+    """Validate the path of a file or folder to write, which cannot be a database.
 
     Raises:
-        InputError: it is empty, or an address.
+        InputError: it is empty or an address.
     """
     text = str(target)
     if not text.strip() or "\0" in text or _is_address(text.strip()):
@@ -103,16 +103,16 @@ def _is_address(text: str) -> bool:
     if found is None:
         return False
     scheme = re.split(r"[+.]", found[1].lower())[0]
-    import difflib  # only needed here, where the text looks like a mistyped address
+    import difflib  # imported late: only needed for a text that may be a mistyped address
 
     if difflib.get_close_matches(scheme, ("postgresql", "postgres"), 1, 0.75):
         return True
-    # A path object drops one of the two slashes: mysql:/server.
+    # Path() collapses the double slash of an address: mysql:/server.
     return found[2] == ":" and (scheme in _OTHERS or text.startswith("/", found.end()))
 
 
 def shown_dsn(dsn: str) -> str:
-    """The DSN as messages may show it: without passwords."""
+    """The DSN without passwords, for messages."""
     scheme, mark, rest = dsn.strip().partition("://")
     if not mark:
         return re.sub(_SECRET, r"\1=***", re.sub(r":[^:@/\s]*@", ":***@", dsn.strip()))

@@ -1,8 +1,8 @@
-"""Every exception that RLM-MEM raises, in one tree ordered by what the caller can do about it.
+"""All exceptions of RLM-MEM, in a tree ordered by what the caller can do about them.
 
 ::
 
-    RlmMemError                        root; ``hint`` may hold the remedy
+    RlmMemError                        base class; ``hint`` may have the remedy
     ├── InputError (ValueError)        fix the input
     │   ├── InvalidChunkId
     │   ├── InvalidChunk               a field, or a whole file, that does not validate
@@ -11,9 +11,9 @@
     │   ├── InvalidQuery
     │   ├── InvalidConfig
     │   └── NamespaceError
-    ├── NotFoundError (LookupError)    the thing named is not there
+    ├── NotFoundError (LookupError)    the requested object does not exist
     ├── AccessDenied                   the token of a client does not permit it (``needed``)
-    ├── ConflictError                  somebody else wrote first: read again, then retry
+    ├── ConflictError                  another writer was first: read again, then retry
     ├── StorageError (OSError)         look at the store
     │   ├── StoreLocked                retry later
     │   ├── StoreReadOnly              fix permissions, or open elsewhere
@@ -21,14 +21,14 @@
     │   ├── StoreClosed                open the store again
     │   ├── ServerAway                 retry when it is back (``namespaces``: those of the other servers)
     │   └── CorruptStore               run `rlm-mem store check`, then `rlm-mem store repair`
-    ├── SandboxError                   a program in the REPL went wrong
-    │   ├── SandboxViolation           the program asks for what the sandbox forbids (``line``)
+    ├── SandboxError                   a program in the REPL failed
+    │   ├── SandboxViolation           the program uses what the sandbox forbids (``line``)
     │   ├── ProgramError (RuntimeError)   the program failed; recoverable (``line``)
     │   ├── SessionComplete (RuntimeError)   execute() after FINAL()
     │   ├── TimeoutError (builtin TimeoutError)   the program ran out of time
     │   ├── SandboxCrashed             the worker died; the session was restored
-    │   ├── SessionBusy                a program runs in this session: no other call can wait for its end
-    │   └── SessionCancelled           the program was ended from outside: cancel(), close(), a client that left
+    │   ├── SessionBusy                a program is running in this session
+    │   └── SessionCancelled           the program was stopped: cancel(), close(), a disconnected client
     ├── BudgetError                    terminal: raise a budget (``stopped_by`` names it)
     │   └── MaxIterationsError
     └── ModelError                     the model behind a recall
@@ -82,11 +82,11 @@ __all__ = [
 
 
 class RlmMemError(Exception):
-    """Root of everything RLM-MEM raises on purpose.
+    """Base class of all errors that the package raises.
 
     Args:
-        message: a clause that names the input and what is wrong with it, in lower case and without a full stop.
-        hint: a clause of the same form with the remedy; the command line shows it below the message.
+        message: a clause that names the input and the problem, in lower case and without a full stop.
+        hint: the remedy, in the same form; the command line shows it below the message.
     """
 
     def __init__(self, message: str = "", *, hint: str | None = None) -> None:
@@ -100,12 +100,12 @@ class RlmMemError(Exception):
 
     @property
     def sentence(self) -> str:
-        """What is wrong and the remedy, as one text."""
+        """The problem and its remedy as one text."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class InputError(RlmMemError, ValueError):
-    """The caller's input is at fault; nothing was changed."""
+    """An argument is invalid; nothing was changed."""
 
 
 class InvalidChunkId(InputError):
@@ -113,7 +113,7 @@ class InvalidChunkId(InputError):
 
 
 class InvalidChunk(InputError):
-    """A chunk, or a file that should hold one, does not validate."""
+    """A chunk, or a file that should contain one, is invalid."""
 
 
 class InvalidLink(InputError):
@@ -125,7 +125,7 @@ class InvalidMemory(InputError):
 
 
 class InvalidQuery(InputError):
-    """A query or filter that cannot be understood."""
+    """A query or filter is invalid."""
 
 
 class InvalidConfig(InputError):
@@ -137,7 +137,7 @@ class NamespaceError(InputError):
 
 
 class NotFoundError(RlmMemError, LookupError):
-    """The chunk, conversation, trajectory or version named is not there."""
+    """The requested chunk, conversation, trajectory or version does not exist."""
 
 
 class AccessDenied(RlmMemError):
@@ -153,7 +153,7 @@ class AccessDenied(RlmMemError):
 
 
 class ConflictError(RlmMemError):
-    """Somebody else changed the chunk since it was read (compare-and-set on the revision)."""
+    """The chunk was changed by another writer since it was read (compare-and-set on the revision)."""
 
 
 class StorageError(RlmMemError, OSError):
@@ -177,7 +177,7 @@ class StoreClosed(StorageError):
 
 
 class ServerAway(StorageError):
-    """One of several servers that hold the store cannot be reached; namespaces on the others can be used.
+    """One of several servers of the store cannot be reached; namespaces on the others can be used.
 
     Args:
         namespaces: name and number of chunks of each namespace that a listing found on the other servers.
@@ -195,11 +195,11 @@ class CorruptStore(StorageError):
 
 
 class SandboxError(RlmMemError):
-    """Root of what can go wrong with a program in the sandbox."""
+    """Base class of errors of programs in the sandbox."""
 
 
 class SandboxViolation(SandboxError):
-    """The program asks for something the sandbox forbids.
+    """The program uses a feature that the sandbox forbids.
 
     Args:
         line: 1-based line of the program, or None when it is not known.
@@ -211,7 +211,7 @@ class SandboxViolation(SandboxError):
 
 
 class ProgramError(SandboxError, RuntimeError):
-    """The program raised; recoverable: the model sees it and corrects itself.
+    """The program raised an exception; recoverable, since the model sees it and can correct the program.
 
     Args:
         line: 1-based line of the program, or None when it is not known.
@@ -227,7 +227,7 @@ class ProgramError(SandboxError, RuntimeError):
 
 
 class SessionComplete(SandboxError, RuntimeError):
-    """execute() was called after FINAL() (also a RuntimeError)."""
+    """``execute()`` was called after ``FINAL()``."""
 
 
 class TimeoutError(SandboxError, builtins.TimeoutError):
@@ -235,22 +235,22 @@ class TimeoutError(SandboxError, builtins.TimeoutError):
 
 
 class SandboxCrashed(SandboxError):
-    """The sandbox worker died. The session is as it was before the program, or empty where the message says so."""
+    """The sandbox worker died. The session has its state before the program, or is empty if the message says so."""
 
 
 class SessionBusy(SandboxError):
-    """A program runs in the session: it takes one at a time, and its host functions cannot call back into it."""
+    """A program is running in the session, which runs one at a time; its host functions cannot call back into it."""
 
 
 class SessionCancelled(SandboxError):
-    """The program was ended from outside; its worker is gone, and the session can be used again."""
+    """The program was stopped from outside; its worker was ended, and the session can be used again."""
 
 
 class BudgetError(RlmMemError):
-    """A budget of the run is used up; terminal.
+    """A budget of the run is exhausted; terminal.
 
     Args:
-        stopped_by: which one: iterations, depth, seconds, model_calls, tokens or usd.
+        stopped_by: the budget: iterations, depth, seconds, model_calls, tokens or usd.
     """
 
     def __init__(self, message: str = "", *, stopped_by: str = "", hint: str | None = None) -> None:
@@ -259,7 +259,7 @@ class BudgetError(RlmMemError):
 
 
 class MaxIterationsError(BudgetError):
-    """More recursive model calls than ``max_iterations``."""
+    """The run needed more turns than ``max_iterations``."""
 
     def __init__(self, message: str = "", *, stopped_by: str = "iterations", hint: str | None = None) -> None:
         super().__init__(message, stopped_by=stopped_by, hint=hint)
@@ -274,11 +274,11 @@ class ModelUnavailable(ModelError):
 
 
 class ModelTimeout(ModelError):
-    """The model took longer than its time-out."""
+    """The model did not answer within its time-out."""
 
 
 class ModelRefused(ModelError):
-    """The provider refused the request itself (too long, not allowed, unknown model)."""
+    """The provider rejected the request (too long, not allowed, unknown model)."""
 
 
 class ModelOverloaded(ModelError):

@@ -1,6 +1,6 @@
-"""Extensions from other packages, found by entry point (docs/extending.md).
+"""Extensions from other packages, found by entry points (docs/extending.md).
 
-Packages are scanned only for a name that is not built in: a scan reads the metadata of every installed package.
+Packages are scanned only for names that are not built in, since a scan reads the metadata of every package.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 BACKENDS = "rlm_mem.backends"
-"""Store backends, by the scheme of their places: ``Class(place, config, read_only=…)``, a ``Backend``."""
+"""Store backends, by URL scheme: ``Class(place, config, read_only=…)``, a ``Backend``."""
 
 GAUGES = "rlm_mem.gauges"
-"""Gauges, by name; the value is the Markdown text of the gauge."""
+"""Gauges, by name; the value is the Markdown text of a gauge."""
 
 IMPORTERS = "rlm_mem.importers"
 """Importers, by the name of their format: a ``rlm_mem.interchange.Format``."""
@@ -27,7 +27,7 @@ PROVIDERS = "rlm_mem.providers"
 
 
 class Extension:
-    """One entry point of another package; nothing of the package is imported before ``load``."""
+    """An entry point of another package, which is imported only by ``load``."""
 
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry
@@ -38,14 +38,14 @@ class Extension:
         return f"{self._entry.group}: {self.name} = {self._entry.value} (package {self.package})"
 
     def load(self, failure: type[RlmMemError]) -> Any:
-        """The object that the entry point names.
+        """Import and return the object of the entry point.
 
         Args:
-            failure: class of the error to raise where it cannot be imported.
+            failure: class of the error to raise if the import fails.
         """
         try:
             return self._entry.load()
-        except (Exception, SystemExit) as error:  # an import runs code of the package: it may raise anything
+        except (Exception, SystemExit) as error:  # importing runs foreign code, which may raise anything
             raise failure(
                 f"the entry point {self} cannot be loaded: {described(error)}",
                 hint=f"update or uninstall {self.package}",
@@ -53,16 +53,16 @@ class Extension:
 
 
 def described(error: BaseException) -> str:
-    """Class and first line of an error that code of another package raised."""
+    """Class and first line of an error raised by code of another package."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]:.200}" if lines else type(error).__name__
 
 
 def extension(group: str, name: str, failure: type[RlmMemError]) -> Extension | None:
-    """The extension of this name; None where no package has one.
+    """The extension with this name, or None.
 
     Raises:
-        failure: several packages have one, so the name is ambiguous.
+        failure: several packages provide the name.
     """
     found = [one for one in extensions(group) if one.name == name]
     if len(found) > 1:
@@ -74,8 +74,8 @@ def extension(group: str, name: str, failure: type[RlmMemError]) -> Extension | 
 
 
 def extensions(group: str) -> Iterator[Extension]:
-    """Every extension of a group, by name; a package found twice on the import path counts once."""
-    from importlib.metadata import entry_points  # takes longer than all of `rlm-mem --help`
+    """Every extension of a group, by name; a package found twice on the import path is listed once."""
+    from importlib.metadata import entry_points  # imported late: slower than all of `rlm-mem --help`
 
     seen: set[tuple[str, str, str]] = set()
     for entry in sorted(

@@ -1,7 +1,6 @@
-"""Memory: the only object that most users need.
+"""The public entry point of the package: the class Memory.
 
-It opens a brain folder and offers remember, recall, reason, search and the maintenance of single chunks. Its methods
-only call the packages below.
+Memory opens a brain for remember, recall, reason, search and maintenance; its methods delegate to other packages.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Memory:
             memory.remember("Dana prefers trains to planes.", conversation_id="trip")
             print(memory.recall("How does Dana like to travel?").content)
 
-    One object serves any number of threads at the same time. A :meth:`batch` belongs to the thread that opened it, a
+    An object can be shared by any number of threads. A :meth:`batch` belongs to the thread that opened it, a
     session of :meth:`recall_session` takes one call at a time, and :meth:`close` must be the last call.
     In a program with an event loop use ``AsyncMemory`` (:mod:`rlm_mem.aio`).
 
@@ -73,7 +72,7 @@ class Memory:
 
     def __init__(self, store: ChunkStore, llm: object = None) -> None:
         self.store = check_kind(store, ChunkStore, "store")  # of a folder: Memory.open
-        self._llm_given = llm
+        self._llm_argument = llm
         self._llm: LLM | None = None
         self._llm_lock = Lock()
         self._own = local()
@@ -91,15 +90,15 @@ class Memory:
         actor: str | None = None,
         confined: bool = False,
     ) -> Memory:
-        """Open the memory of a PostgreSQL database, or of a brain folder, which is made if it is missing.
+        """Open the memory of a PostgreSQL database, or of a brain folder, which is created if missing.
 
         Args:
-            brain: the folder, or a DSN, ``postgresql://…`` (extra ``postgres``); None looks where the command line
+            brain: the folder, or a DSN, ``postgresql://…`` (extra ``postgres``); None searches as the command line
                 does: ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards, else the user's data folder.
-            namespace: path such as ``agent/project/user`` whose chunks are kept apart; None: the configured one.
-            config: settings; None loads ``config.toml`` of the folder, if it is one, and the environment.
-            clock: returns the present time with a time zone; for tests.
-            read_only: never write. ``actor``: who writes, for the audit log.
+            namespace: path such as ``agent/project/user`` that separates chunks; None: the configured one.
+            config: settings; None loads the environment and, for a folder, its ``config.toml``.
+            clock: returns the current time with a time zone; for tests.
+            read_only: refuse to write. ``actor``: the author of changes in the audit log.
             confined: refuse calls that name another namespace.
 
         Raises:
@@ -127,26 +126,26 @@ class Memory:
     __getstate__ = not_copied
 
     def close(self) -> None:
-        """Write pending changes, and close every file and connection."""
+        """Write pending changes and close all files and connections."""
         self.store.close()
-        # The caller closes a model that it passed as an object; one opened here by its name is closed here.
+        # A model passed as an object is closed by its owner; one opened here by name is closed here.
         close = getattr(self._llm, "close", None)
-        if (self._llm_given is None or isinstance(self._llm_given, str)) and callable(close):
+        if (self._llm_argument is None or isinstance(self._llm_argument, str)) and callable(close):
             close()
 
     @property
     def config(self) -> Config:
-        """The settings in force."""
+        """The effective settings."""
         return self.store.config
 
     @property
     def llm(self) -> LLM:
         """The model that writes the programs, resolved when first used."""
-        with self._llm_lock:  # two threads that ask at once share one model
+        with self._llm_lock:  # concurrent threads must share one model
             if self._llm is None:
                 from rlm_mem.models.opening import adapt, get_llm
 
-                given = self._llm_given
+                given = self._llm_argument
                 if given is None or isinstance(given, str):
                     self._llm = get_llm(given, self.config)
                 else:
@@ -194,15 +193,15 @@ class Memory:
 
         The arguments are those of :func:`rlm_mem.ingest.remember.remember`; a single text given as ``tags`` is one tag,
         ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``). ``replaces``
-        names chunks that the text replaces, in the same transaction (:meth:`supersede`); memories that its wording
+        lists chunks that the text replaces, in the same transaction (:meth:`supersede`); memories that its wording
         replaces ("we moved from A to B") are found, and those that it may replace or contradict wait for a reviewer
-        (``updates.find``). ``origin`` and ``trust`` say how it came and how far it is trusted; with ``expires`` (a
-        time) or ``ttl`` (``30d``, seconds) it expires then. ``again`` stores it however often the store has it already.
+        (``updates.find``). ``origin`` and ``trust`` state its source and how far it is trusted; with ``expires`` (a
+        time) or ``ttl`` (``30d``, seconds) it expires then. ``again`` stores it even if the store already has copies.
 
         Raises:
             InvalidChunk: there is nothing to remember, or an argument is wrong; nothing was changed.
-            NotFoundError, ConflictError: a chunk to replace is not there, or was replaced already.
-            StorageError: it could not be written; nothing was changed.
+            NotFoundError, ConflictError: a chunk to replace does not exist, or was already replaced.
+            StorageError: the write failed; nothing was changed.
         """
         from rlm_mem.ingest.remember import remember
 
@@ -222,9 +221,10 @@ class Memory:
         """Store many texts as if one after the other, in transactions of at most ``batch`` texts and about a second.
 
         An item is a text or a mapping of ``text`` and arguments of :meth:`remember`. A finished transaction is durable;
-        ``progress`` is then called with the numbers of texts stored and read so far. ``refused`` is called with number
-        (from 0) and error of each text that cannot be stored, which is left out; without it the error is raised: the
-        texts before it are stored, within :meth:`batch` none. Others can write in between. Raises as :meth:`remember`.
+        ``progress`` is then called with the numbers of texts stored and read so far. ``refused`` is called with the
+        number (from 0) and error of each text that cannot be stored, which is skipped; without it the error is raised
+        after the texts before it were stored (within a :meth:`batch`, none are). Others can write in between. Raises as
+        :meth:`remember`.
         """
         from rlm_mem.ingest.filling import remember_many as fill
 
@@ -235,20 +235,20 @@ class Memory:
     def sync_folder(
         self, path: str | Path, *, progress: Progress | None = None, **options: Unpack[FolderOptions]
     ) -> FolderReport:
-        """Remember the text files below a folder, and on each call bring the memory in line with them.
+        """Remember the text files below a folder; each further call updates the memory to their present state.
 
         Changed files supersede their former chunks, removed files are archived, renamed ones keep their chunks.
         ``options`` (patterns, tags, dry_run, …) are those of ``interchange.sync_folder``; ``undo(change=…)`` undoes it.
 
         Raises:
-            NotFoundError: there is no such folder. StorageError: the memory cannot be written.
+            NotFoundError: the folder does not exist. StorageError: the memory cannot be written.
         """
         from rlm_mem.interchange.folders import sync_folder
 
         return sync_folder(self.store, path, progress=progress, **options)
 
     def _finder(self) -> Finder:
-        """The finder of replaced and contradicted memories; each thread has its own."""
+        """The finder of replaced and contradicted memories, one per thread."""
         from rlm_mem.proposals.finding import Finder
 
         found: Finder | None = getattr(self._own, "finder", None)
@@ -270,20 +270,20 @@ class Memory:
         max_tokens: int | None = None,
         as_of: str | date | datetime | None = None,
     ) -> RecallResult:
-        """Answer a question by a program that the model writes.
+        """Answer a question by running programs that the model writes.
 
         Args:
-            result: the form of the answer: a msgspec Struct, a dataclass, a pydantic model, or a JSON Schema as a dict.
+            result: type of the answer: a msgspec Struct, a dataclass, a pydantic model, or a JSON Schema as a dict.
                 ``value`` of the result is then of this type.
-            limits: budgets of this recall; None: the configured ones.
+            limits: limits of this recall; None: the configured ones.
             engine: ``monty`` or ``cpython``; None: the configured one.
             functions: further read-only functions for the program, by name.
-            on_step: called after each turn. ``on_text``: called with the text of the model as it arrives.
-            max_tokens: for all excerpts in ``sources`` together; ``limits`` bounds what the run itself may spend.
-            as_of: answer from what held at this time (a day or a time), not from what holds now.
+            on_step: called after each turn. ``on_text``: called with each piece of text that the model streams.
+            max_tokens: of all excerpts in ``sources`` together; ``limits`` bounds the cost of the run itself.
+            as_of: answer from the memories that were in force on this day or at this time.
 
         Returns:
-            The result; ``content`` is None when nothing was concluded or the memory does not hold the answer.
+            The result; ``content`` is None if nothing was concluded or the memory does not contain the answer.
 
         Raises:
             InvalidQuery: the question is empty. ModelError: the model failed.
@@ -311,7 +311,7 @@ class Memory:
         return operation.reason(question, limits=limits, on_step=on_step)
 
     def limits(self, **given: float | None) -> Limits:
-        """The configured limits of a run with those given changed; None leaves a limit as configured.
+        """The configured limits of a run with the given fields changed; None leaves a limit as configured.
 
         Args:
             given: fields of ``Limits``.
@@ -325,9 +325,9 @@ class Memory:
         engine: str | None = None, functions: Mapping[str, Callable[..., Any]] | None = None,
         keep: bool = False, result: Any = None,
     ) -> RecallSession:  # fmt: skip
-        """Open a recall in which the caller is the model: no key is needed (see ``RecallSession``).
+        """Open a recall in which the caller acts as the model, so that no key is needed (see ``RecallSession``).
 
-        With ``keep`` its variables stay for further questions (``ask``); ``result`` is as for :meth:`recall`.
+        With ``keep`` its variables persist for further questions (``ask``); ``result`` is as for :meth:`recall`.
         """
         from rlm_mem.recall.host_session import recall_session
 
@@ -345,16 +345,16 @@ class Memory:
         key: str | Path | None = None,
         password: str | None = None,
     ) -> Receipt:
-        """Make a receipt of an answer, which anybody can verify later (docs/spec/receipt.md).
+        """Create a receipt of an answer, which anyone can verify later (docs/spec/receipt.md).
 
         Args:
-            run: a result of recall or reason, or the id of a recorded run; ``"last"`` names the newest.
-            bundle: also make the bundle for verifying the receipt without this memory (``Receipt.bundle``).
-            key: the file of an Ed25519 private key to sign with (extra ``sign``); ``password`` where it has one.
+            run: a result of recall or reason, or the id of a recorded run; ``"last"``: the newest run.
+            bundle: also create the bundle for verifying the receipt without this memory (``Receipt.bundle``).
+            key: file of an Ed25519 private key to sign with (extra ``sign``); ``password``: its password, if any.
 
         Raises:
             NotFoundError: there is no such run.
-            InputError: the run has no answer, the key cannot be used, or a bundle is asked for too late.
+            InputError: the run has no answer, the key cannot be used, or it is too late to create a bundle.
         """
         from rlm_mem.receipts import make_receipt
 
@@ -367,12 +367,12 @@ class Memory:
         bundle: Bundle | bytes | str | Path | None = None,
         key: str | Path | None = None,
     ) -> Verification:
-        """Verify a receipt: what still holds, what has changed since, and what was altered.
+        """Verify a receipt: whether it was altered, and whether its answer still holds.
 
         Args:
             receipt: the receipt, the content of its file, or the path.
-            bundle: the bundle written with it, to replay its programs on; None: on this memory.
-            key: the public key that must have signed it: a line ``ssh-ed25519 …``, or a file.
+            bundle: the bundle of the receipt, on which its programs are replayed; None: replay on this memory.
+            key: the expected public key of the signature: a line ``ssh-ed25519 …``, or a file.
 
         Raises:
             InputError: a file cannot be read, or the key is not valid.
@@ -393,15 +393,15 @@ class Memory:
         max_tokens: int | None = None,
         neighbours: int = 0,
     ) -> list[Hit]:
-        """Rank memories against words, deterministically and without a model.
+        """Rank memories for a query, deterministically and without a model.
 
         Args:
-            limit: number of hits, at most.
+            limit: maximum number of hits.
             filters: tags, type, conversation, period, speaker.
             by: ``chunk``, ``segment`` (the sentence or turn) or ``conversation``.
             as_of: rank by what was in force at that time.
             explain: return the parts of each score.
-            max_tokens: for all snippets and neighbours together: the best hits that fit, the last one cut.
+            max_tokens: of all snippets and neighbours together; the last hit that fits is cut.
             neighbours: turns or sentences on each side returned with each hit (`Hit.neighbours`), 0 to 10.
         """
         found = searching.search(
@@ -411,36 +411,36 @@ class Memory:
         return found if max_tokens is None else searching.hits_within(found, max_tokens)
 
     def context(self, message: str = "", *, max_tokens: int = 800) -> MemoryContext:
-        """Memories as text for a prompt: those that fit a message, the newest preferences, then the newest of all.
+        """Memories as text for a prompt: those relevant to a message, the newest preferences, then the newest of all.
 
         Args:
-            max_tokens: of the text, at most (o200k). What does not fit, or is out of date, is left out.
+            max_tokens: maximum size of the text (o200k). Superseded memories are omitted.
         """
         return searching.memory_context(self.store, message, max_tokens=max_tokens)
 
     # --- single memories -------------------------------------------------------------------------------
 
     def get(self, chunk_id: str, *, as_of: str | date | datetime | None = None) -> Chunk | None:
-        """The chunk, or None; counted as a read.
+        """Return a chunk, or None if it does not exist; counted as a read.
 
         Args:
-            as_of: the state that it had at this time; None where it did not hold then (see ``ChunkStore.held_at``).
+            as_of: return its state at this time, or None if it was not in force (see ``ChunkStore.held_at``).
         """
         return (self.store if as_of is None else self.store.held_at(as_of)).get_chunk(chunk_id)
 
     def supersede(
         self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
     ) -> Chunk:
-        """Record that one chunk replaces another from the time of the newer one on; ``undo`` reverts it.
+        """Record that one chunk replaces another, from the time of the newer one; ``undo`` reverts it.
 
-        Search, recall and programs then rank the newer one first; ``as_of`` an earlier time they return the older one.
+        Search, recall and programs then rank the newer one first; with an earlier ``as_of`` they return the older one.
 
         Returns:
-            The older chunk, which names its successor (``metadata.superseded_by``).
+            The older chunk, with the id of its successor in ``metadata.superseded_by``.
 
         Raises:
-            NotFoundError: one of the two is not there.
-            ConflictError: another chunk replaced the older one already.
+            NotFoundError: one of the chunks does not exist.
+            ConflictError: another chunk already replaced the older one.
             InvalidLink: they are the same chunk, or the older one replaces the newer one.
         """
         return self.store.supersede(old_id, new_id, reason, confidence=confidence)
@@ -458,7 +458,7 @@ class Memory:
         expected_revision: int | None = None,
         secrets: SecretAction | None = None,
     ) -> Chunk | None:
-        """Change a chunk (see ``ChunkStore.update_chunk``) and keep the former version; None if there is no chunk."""
+        """Change a chunk and keep its former version (see ``ChunkStore.update_chunk``); None if it does not exist."""
         return self.store.update_chunk(
             chunk_id, content, metadata, links, tags, confidence=confidence, chunk_type=chunk_type,
             expected_revision=expected_revision, secrets=secrets,
@@ -473,17 +473,17 @@ class Memory:
         return self.store.release(chunk_id, trust)
 
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
-        """Move a chunk to the archive, or remove it for good."""
+        """Move a chunk to the archive, or delete it permanently; returns whether it existed."""
         return self.store.delete_chunk(chunk_id, permanent)
 
     def erase(
         self, *, person: str | None = None, source: str | None = None, namespace: str | None = None,
         dry_run: bool = True, progress: Progress | None = None,
     ) -> ErasureReport:  # fmt: skip
-        """Erase a person or a source in every namespace, or a namespace; by default only report it (``erasing.erase``).
+        """Erase a person or source in every namespace, or one namespace; by default only report it (``erasing.erase``).
 
         Raises:
-            InputError: not exactly one is named, or the name cannot be erased. ConflictError: within a batch.
+            InputError: not exactly one of them is given, or it cannot be erased. ConflictError: within a batch.
         """
         from rlm_mem.store.core.erasing import erase
 
@@ -492,17 +492,17 @@ class Memory:
         )
 
     def verify_erasure(self, report: ErasureReport) -> list[str]:
-        """The places where anything that a report lists as erased is still found in the bytes of a file or row."""
+        """Files and rows whose bytes still contain anything that the report lists as erased."""
         from rlm_mem.store.core.erasing import verify_erasure
 
         return verify_erasure(self.store, report)
 
     def restore(self, chunk_id: str) -> Chunk | None:
-        """Bring a chunk back from the archive."""
+        """Restore a chunk from the archive."""
         return self.store.restore_chunk(chunk_id)
 
     def history(self, chunk_id: str) -> list[Version]:
-        """Every kept version of a chunk, the present one last."""
+        """Every kept version of a chunk, the current one last."""
         return self.store.history(chunk_id)
 
     @overload
@@ -512,26 +512,26 @@ class Memory:
     def undo(
         self, chunk_id: str | None = None, *, to_revision: int | None = None, change: str | None = None
     ) -> Chunk | UndoneChange | None:
-        """Undo the last change of anything in the namespace, or of one chunk.
+        """Undo the last change in the namespace, or the last change of one chunk.
 
         Args:
-            chunk_id: restore its former version or that of ``to_revision``; if new, take back what it replaced.
-            change: undo the change of this id, which may be an undo, instead of the last one.
+            chunk_id: restore its former version or that of ``to_revision``; if new, undo its replacements.
+            change: undo the change with this id, which may itself be an undo.
 
         Returns:
-            The chunk, or what was undone: chunks, tiered memories, personas and reviews alike. None where there is
+            The chunk, or the undone change of chunks, tiered memories, personas or reviews. None if there is
             nothing to undo.
 
         Raises:
-            ConflictError: something was changed since, or its former state is not kept any more.
-            NotFoundError: there is no such change.
+            ConflictError: something was changed since, or the former state is no longer stored.
+            NotFoundError: no change has this id.
         """
         if chunk_id is not None:
             return self.store.undo(chunk_id, to_revision=to_revision)
         return self.continuum.undo_change(change)
 
     def recorded_changes(self, limit: int | None = 20) -> list[RecordedChange]:
-        """The last ``limit`` changes of the namespace (None: all), newest first: what ``undo`` can undo by id."""
+        """The last ``limit`` changes of the namespace (None: all), newest first, which ``undo`` can undo by id."""
         most = None if limit is None else page(limit, "limit")
         return list(islice(self.continuum.recorded_changes(), most))
 
@@ -547,13 +547,13 @@ class Memory:
         return self.store.add_link(source_id, target_id, link_type, strength, reasoning)
 
     def unlink(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
-        """Remove links from one chunk to another; returns how many."""
+        """Remove links from one chunk to another; returns their number."""
         return self.store.remove_link(source_id, target_id, link_type)
 
     def links(
         self, chunk_id: str, link_type: str | None = None, direction: str = "both", limit: int | None = None
     ) -> list[LinkedChunk]:
-        """Chunks linked with a chunk, strongest first; ``limit``: at most so many, None: all."""
+        """Chunks linked with a chunk, strongest first; ``limit`` None returns all."""
         return self.store.linked(chunk_id, link_type, direction, limit)
 
     def list_chunks(
@@ -574,7 +574,7 @@ class Memory:
         origin: Sequence[str] | str | None = None,
         trust: str | None = None,
     ) -> list[str]:
-        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); ``as_of``: only chunks that held then."""
+        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); ``as_of``: only chunks then in force."""
         return (self.store if as_of is None else self.store.held_at(as_of)).list_chunks(
             conversation_id, start_date, end_date, tags, chunk_type, any_tags=any_tags, namespace=namespace,
             archived=archived, limit=limit, offset=offset, newest_first=newest_first, origin=origin, trust=trust,
@@ -590,21 +590,21 @@ class Memory:
 
     @contextmanager
     def batch(self) -> Iterator[Memory]:
-        """Group writes into one transaction: all or nothing."""
+        """Group writes into one transaction, which is applied completely or not at all."""
         finds = self.config.updates.find != "off" and not self.store.backend.read_only
         with self._finder().transaction() if finds else self.store.batch():
             yield self
 
     def stats(self) -> Stats:
-        """Figures of this namespace; ``ChunkStore.get_stats`` has them as a dictionary."""
+        """Statistics of this namespace; ``ChunkStore.get_stats`` returns them as a dictionary."""
         return results.Stats.of(self.store.get_stats())
 
     def check(self, progress: Progress | None = None) -> list[Finding]:
-        """Every integrity check over files, links and index, and of the tiered memories."""
+        """Run every integrity check of files, links, index and tiered memories."""
         return [*storage.check(self.store, progress=progress), *self.continuum.findings()]
 
     def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
-        """Repair what can be repaired without deleting content; by default only report what would be done."""
+        """Repair defects without deleting content; by default only report what would be done."""
         return [
             *storage.repair(self.store, dry_run=dry_run, progress=progress),
             *self.continuum.repairs(dry_run=dry_run),
@@ -615,22 +615,22 @@ class Memory:
         return self.store.rebuild_index(progress)
 
     def sync(self, full: bool = False) -> SyncReport:
-        """Read files that were changed by hand or by git."""
+        """Read files that were changed by hand or by version control."""
         return self.store.sync(full)
 
     def checkpoint(self) -> Checkpoint:
-        """Write access counts into the files, and the JSON views."""
+        """Write access counts into the files, and update the JSON views."""
         written = self.store.checkpoint()
         return results.Checkpoint(written["access_counts_folded"], tuple(written["views"]))
 
     def persona(self, session: str = "default", *, mode: str = "BASE", keep: bool = False) -> Persona:
-        """Mode and sliders of a session; ``keep`` reads and writes its state in the brain."""
+        """The persona of a session, with its mode and sliders; ``keep`` stores its state in the brain."""
         from rlm_mem.persona import Persona
 
         return Persona(self.store.backend.files(self.store.namespace), session, mode=mode, keep=keep)
 
     def hud(self, persona: Persona | None = None) -> Hud:
-        """The figures of LIVEHUD for a persona; None: the kept default session."""
+        """Figures of LIVEHUD for a persona; None: the stored default session."""
         figures = self.hud_figures(persona)
         return results.Hud(**{**figures, "sliders": tuple(figures["sliders"])})
 
@@ -654,10 +654,10 @@ class Memory:
         until: str | date | None = None,
         limit: int | None = 50,
     ) -> list[TrajectoryInfo]:
-        """Recorded recalls, newest first.
+        """Recorded runs, newest first.
 
         Args:
-            operation: only ``recall``, ``reason`` or ``session``.
+            operation: only runs of ``recall``, ``reason`` or ``session``.
             since, until: ``YYYY-MM-DD`` or a longer time; a date alone includes its day. ``limit``: None: all.
         """
         from rlm_mem.recall.trajectory import list_trajectories
@@ -672,7 +672,7 @@ class Memory:
         since: str | date | None = None,
         until: str | date | None = None,
     ) -> Iterator[ExportedRun]:
-        """Recorded runs as plain data for training, newest first; keys and passwords in them are hidden.
+        """Recorded runs as plain data for training, newest first, with secrets redacted.
 
         Args:
             fields: of :data:`rlm_mem.recall.trajectory_export.FIELDS`; None: all.
@@ -683,7 +683,7 @@ class Memory:
         return export_trajectories(self.store, fields=fields, operation=operation, since=since, until=until)
 
     def costs(self, *, since: str | date | None = None, until: str | date | None = None) -> list[CostLine]:
-        """What recalls cost, by day, model and operation, the oldest day first."""
+        """Costs of recalls by day, model and operation, oldest day first."""
         from rlm_mem.recall.costing import costs
 
         return costs(self.store, since=since, until=until)
@@ -695,5 +695,5 @@ class Memory:
         chunk_id: str | None = None,
         limit: int | None = None,
     ) -> Iterator[Event]:
-        """The audit log of this namespace, the oldest first; ``limit`` keeps the newest ones."""
+        """The audit log of this namespace, oldest first; ``limit`` selects the newest events."""
         return (results.Event.of(line) for line in self.store.events(since, op, chunk_id, limit))

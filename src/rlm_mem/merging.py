@@ -1,4 +1,4 @@
-"""The marks that git leaves in a file where a merge could not choose between two versions."""
+"""Detects the conflict markers that git writes into a file it could not merge."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _MARK_IN_BYTES = re.compile(_MARK.pattern.encode(), re.MULTILINE)
 
 
 def in_conflict(text: str | bytes) -> bool:
-    """Whether a text has a line that begins like one of these marks."""
+    """Whether a line of the text begins with a conflict marker."""
     return (_MARK if isinstance(text, str) else _MARK_IN_BYTES).search(text) is not None  # type: ignore[arg-type]
 
 
 def is_unmerged(data: bytes) -> bool:
-    """Whether a file has both versions between their marks, outside of fenced code, which may tell of a merge."""
+    """Whether a file contains a complete conflict outside of fenced code, which may only quote one."""
     fence, seen = b"", 0
     for line in data.splitlines() if in_conflict(data) else ():
         begin = line.lstrip()[:3]
@@ -31,5 +31,5 @@ def is_unmerged(data: bytes) -> bool:
 
 
 def without_marks(text: str) -> str:
-    """The text with a space before each such line: a memory may quote a merge conflict."""
+    """Indent conflict markers by a space, so that a memory can quote a merge conflict."""
     return _MARK.sub(" ", text)

@@ -1,6 +1,6 @@
-"""Settings of the package's own processes: the command, its hooks and servers, and its workers.
+"""Process-wide settings for the package's own processes: the command, hooks, servers and workers.
 
-Importing the package into another program changes nothing.
+Importing the package into another program changes none of them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ for its own calculations."""
 _UTF8 = "PYTHONUTF8"
 _ASCII = ("ascii", "us-ascii", "ansi_x3.4-1968")
 
-_ours: list[str] = []
-"""Environment variables that ``prepare`` set."""
+_set_variables: list[str] = []
+"""Environment variables set by ``prepare``."""
 
 
 def speak_utf8() -> None:
-    """Start this program anew with UTF-8 where the locale has ASCII alone and Python's UTF-8 mode is off.
+    """Restart this process in UTF-8 mode if the locale's encoding is ASCII and UTF-8 mode was not set.
 
-    Arguments and names of files with other letters would else be half surrogate pairs, which no memory has.
+    Otherwise non-ASCII arguments and file names would be decoded to lone surrogates, which cannot be stored.
     """
     fixed = sys.flags.ignore_environment or os.environ.get(_UTF8) == "1"
     if sys.getfilesystemencoding().lower() in _ASCII and not fixed:
@@ -38,18 +38,18 @@ def speak_utf8() -> None:
 
 
 def prepare() -> None:
-    """Set up this process, before numpy is loaded. A variable that the user has set stays."""
+    """Set up this process before numpy is loaded; variables that the user has set are kept."""
     if _ONE_THREAD not in os.environ:
         os.environ[_ONE_THREAD] = "1"
-        _ours.append(_ONE_THREAD)
+        _set_variables.append(_ONE_THREAD)
     gc.set_threshold(GARBAGE_THRESHOLD)
 
 
 def leave(code: int) -> NoReturn:
-    """End this process with an exit code, and leave its memory to the system: freeing that of numpy takes 10 ms.
+    """Exit the process with a code without freeing memory, which takes 10 ms for numpy.
 
-    What is registered with `atexit` is called, and what was printed goes out. Where numpy is not loaded, another thread
-    runs or the output cannot be written, the interpreter ends the process as ever.
+    Functions registered with `atexit` are called and output is flushed. If numpy is not loaded, another thread runs or
+    the output cannot be written, the interpreter exits normally.
     """
     if "numpy" in sys.modules and sys.modules["threading"].active_count() == 1:
         atexit._run_exitfuncs()
@@ -63,5 +63,5 @@ def leave(code: int) -> NoReturn:
 
 
 def environment_of_programs() -> dict[str, str]:
-    """The environment for the user's programs, such as an editor: without the variables that ``prepare`` set."""
-    return {name: value for name, value in os.environ.items() if name not in _ours}
+    """The environment for programs of the user, such as an editor: without variables set by ``prepare``."""
+    return {name: value for name, value in os.environ.items() if name not in _set_variables}

@@ -1,8 +1,8 @@
-"""Records that cost little to define: msgspec structs which the functions of `dataclasses` accept as well.
+"""Base classes for records that are cheap to define: msgspec structs that work with `dataclasses` functions.
 
-Defining a data class compiles up to six functions, half a millisecond each time a process starts; a struct takes a
-fortieth of that, and `dataclasses` is not loaded. Records are for classes that every opening of a store and every
-search load.
+Defining a data class compiles up to six functions, which takes half a millisecond at each start of a process; a struct
+takes a fortieth of that and does not load `dataclasses`. Records are for classes that every opening of a store and
+every search load.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _dataclass_fields(kind: type[Struct]) -> dict[str, dataclasses.Field[Any]]:
 
 
 class _DataclassFields:
-    """Makes `dataclasses.fields`, `replace` and `asdict` work on a record; computed at the first call."""
+    """Descriptor that makes `dataclasses.fields`, `replace` and `asdict` work on a record; computed on first access."""
 
     def __get__(self, instance: object, kind: type[Struct]) -> dict[str, dataclasses.Field[Any]]:
         return _dataclass_fields(kind)
@@ -52,8 +52,8 @@ class _AsDataclass:
 
 
 class MutableRecord(Struct, _AsDataclass):
-    """Base of records whose fields can be set."""
+    """Base class of mutable records."""
 
 
 class FrozenRecord(Struct, _AsDataclass, frozen=True):
-    """Base of frozen records."""
+    """Base class of frozen records."""

@@ -314,7 +314,7 @@ def test_page_and_drawing_of_a_graph_group_it_once_and_keep_no_erased_text(
     site.memory.store.create_chunk("A thing by itself.")
     calls = []
     monkeypatch.setattr(communities, "partition", lambda weights: calls.append(1) or partition(weights))
-    communities._parted.cache_clear()
+    communities._cached_partition.cache_clear()
     for path in ("/graph", "/graph/data"):
         assert "Zubeida" in site.client.get(path).text
     assert len(calls) == 1

@@ -1,5 +1,4 @@
-"""Who may do what on a server: permissions, tokens with scopes, and memories confined to a client's namespace.
+"""Access control of a server: permissions, tokens with scopes, and memories confined to a namespace.
 
-`grants` defines what a client may do, `tokens` keeps the tokens of a brain, `oauth` reads those of an authorization
-server.
+`grants` defines permissions, `tokens` stores the tokens of a brain, `oauth` verifies those of an authorization server.
 """

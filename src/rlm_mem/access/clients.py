@@ -1,4 +1,4 @@
-"""The client of an ASGI request, as identified by the guard of the server."""
+"""Stores the client of an ASGI request, as identified by the guard of the server."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NEEDED = "rlm_mem.needed"
 
 
 def set_client(scope: MutableMapping[str, Any], client: Caller) -> None:
-    """Record who sent a request; only the guard calls this."""
+    """Set the client of a request; only called by the guard."""
     scope[_KEY] = client
 
 
 def client_of(scope: Mapping[str, Any]) -> Caller:
-    """Who sent a request; without a guard, a caller that may do nothing."""
+    """The client of a request; without a guard, a client without permissions."""
     found = scope.get(_KEY)
     return found if isinstance(found, Caller) else Caller()

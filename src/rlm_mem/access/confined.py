@@ -1,4 +1,4 @@
-"""Memories for the clients of a server, on its open store: confined to one namespace, or reading two as one."""
+"""Views of a server's open memory for its clients: confined to one namespace, or joining two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _View(Memory):
-    """A memory that shares files, connections and model with the one that a server has opened."""
+    """A memory that shares files, connections and model with the open memory of a server."""
 
     def __init__(self, whole: Memory, store: ChunkStore) -> None:
         super().__init__(store)
@@ -25,16 +25,16 @@ class _View(Memory):
         return self._whole.llm
 
     def close(self) -> None:
-        """Do nothing: the whole memory is closed by its server."""
+        """Do nothing, since the server closes the memory."""
 
 
 class ConfinedMemory(_View):
-    """The memory of one client.
+    """The memory of one client, confined to a namespace.
 
     Args:
-        whole: the open memory; it stays open when this one is closed.
-        namespace: the only one that it can name.
-        actor: who writes, for the audit log.
+        whole: the open memory, which is not closed with this one.
+        namespace: the only namespace it can access.
+        actor: the author of changes in the audit log.
     """
 
     def __init__(self, whole: Memory, namespace: str, actor: str) -> None:
@@ -42,11 +42,11 @@ class ConfinedMemory(_View):
 
 
 class JoinedMemory(_View):
-    """A project's memory for reading: joined with the namespace that all projects share.
+    """A read-only view of a project's memory joined with the namespace shared by all projects.
 
     Args:
-        whole: the open memory, whose namespace is the project's; it stays open when this one is closed.
-        shared: the other namespace.
+        whole: the open memory with the project's namespace, which is not closed with this one.
+        shared: the shared namespace.
     """
 
     def __init__(self, whole: Memory, shared: str) -> None:
@@ -55,10 +55,10 @@ class JoinedMemory(_View):
 
 
 class WholeMemory(_View):
-    """A memory that may name every namespace of the store, for operations that concern all of them.
+    """A view with access to every namespace of the store, for operations on all of them.
 
     Args:
-        confined: the open memory of a client that reaches every namespace; it stays open when this one is closed.
+        confined: the open memory of a client with access to every namespace, which is not closed with this one.
     """
 
     def __init__(self, confined: Memory) -> None:

@@ -1,4 +1,4 @@
-"""What a client of a server may do: permissions and namespaces."""
+"""Permissions and namespaces of a client of a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlm_mem.errors import AccessDenied, InputError, NamespaceError
 
 Permission = Literal["read", "write", "review", "admin", "metrics"]
 
-#: What each permission includes; everything else is refused.
+#: The permissions that each permission includes.
 PERMISSIONS: Mapping[Permission, frozenset[Permission]] = {
     "read": frozenset({"read"}),
     "write": frozenset({"read", "write"}),
@@ -25,14 +25,14 @@ _MOST_PATTERNS = 100
 
 @dataclass(frozen=True)
 class Access:
-    """What a client may do.
+    """The access of a client.
 
     Attributes:
         name: for the audit log, metrics and limits.
-        namespaces: names; ``team/*`` stands for all below ``team``, ``*`` for all.
-        permissions: those granted, and those that they include.
-        rate: sustained requests a second; None: the server's limit.
-        owner: whether it is the person who runs the server, by the token made at its start or on stdin and stdout.
+        namespaces: names or patterns; ``team/*`` is all below ``team``, ``*`` is all.
+        permissions: granted permissions, and those that they include.
+        rate: sustained requests per second; None: the server's limit.
+        owner: whether it is the owner of the server, by the server's own token or over stdin and stdout.
     """
 
     name: str
@@ -43,15 +43,15 @@ class Access:
 
     @property
     def actor(self) -> str:
-        """Who writes, for the audit log."""
+        """The actor for the audit log."""
         return self.name if self.owner else f"token:{self.name}"
 
     def permits(self, needed: Permission) -> bool:
-        """Whether an operation that needs this permission is allowed."""
+        """Whether a permission is granted."""
         return needed in self.permissions
 
     def check(self, needed: Permission) -> None:
-        """Raise an error unless the permission is granted.
+        """Raise an error unless a permission is granted.
 
         Raises:
             AccessDenied: the token lacks the permission.
@@ -68,7 +68,7 @@ class Access:
         return any(_covers(pattern, namespace) for pattern in self.namespaces)
 
     def includes(self, namespaces: Iterable[str], permissions: Iterable[Permission] = ()) -> bool:
-        """Whether all of these patterns and permissions are within its own."""
+        """Whether all of these patterns and permissions are within this access."""
         return self.permissions.issuperset(permissions) and all(map(self.covers, namespaces))
 
 
@@ -80,21 +80,21 @@ _VERBS: Mapping[Permission, str] = {
     "metrics": "read the metrics",
 }
 
-#: The person who runs the server.
+#: Access of the owner of the server.
 OWNER = Access("server", ("*",), PERMISSIONS["admin"], owner=True)
-#: A client that has not identified itself.
+#: Access of an unauthenticated client.
 NOBODY = Access("nobody")
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A client of a server.
+    """The client of a request.
 
     Attributes:
-        access: what it may do.
-        namespace: the one that it asks for; None: its default.
+        access: its permissions and namespaces.
+        namespace: the requested namespace; None: the default.
         browser: whether the request came with the cookie of a login.
-        choose: keeps the namespace that its next requests ask for; None where it names one with each request.
+        choose: sets the namespace of further requests; None if each request names its own.
     """
 
     access: Access = NOBODY
@@ -103,23 +103,23 @@ class Caller:
     choose: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     def namespace_of(self, default: str, served: Sequence[str] = ("*",)) -> str:
-        """The namespace that its requests concern.
+        """The namespace of its requests.
 
         Args:
-            default: of the server; used where it is allowed, else the first that the token names.
-            served: patterns of the namespaces that the server offers at all.
+            default: namespace of the server; used if it is permitted, else the first of the token.
+            served: patterns of the namespaces that the server offers.
 
         Raises:
-            NamespaceError: the client does not reach it. InputError: the client has to name one.
+            NamespaceError: it is not permitted. InputError: the client must name one.
         """
         allowed = self.access.covers
         server = Access("", tuple(served)).covers
         if self.namespace is not None:
-            wanted = check_namespace(self.namespace)
-            if allowed(wanted) and server(wanted):
-                return wanted
+            requested = check_namespace(self.namespace)
+            if allowed(requested) and server(requested):
+                return requested
             raise NamespaceError(
-                f"the token {self.access.name!r:.80} does not reach the namespace {wanted!r}",
+                f"the token {self.access.name!r:.80} does not reach the namespace {requested!r}",
                 hint="name a namespace of the token, or none",
             )
         for name in (default, *self.access.namespaces):
@@ -136,10 +136,10 @@ class Caller:
 
 
 def check_permissions(names: Iterable[str]) -> tuple[Permission, ...]:
-    """The permissions of these names, in their order.
+    """Validate names of permissions, and return them in order.
 
     Raises:
-        InputError: one is not known, or there is none.
+        InputError: a name is unknown, or there is none.
     """
     found: list[Permission] = []
     for name in names:
@@ -155,10 +155,10 @@ def check_permissions(names: Iterable[str]) -> tuple[Permission, ...]:
 
 
 def check_patterns(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Namespaces and patterns such as ``team/*``, in their order.
+    """Validate namespaces and patterns such as ``team/*``, and return them in order.
 
     Raises:
-        NamespaceError: one is neither. InputError: there are too many.
+        NamespaceError: one is malformed. InputError: there are too many.
     """
     found = tuple(dict.fromkeys(patterns))
     if len(found) > _MOST_PATTERNS:

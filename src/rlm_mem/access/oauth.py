@@ -1,7 +1,7 @@
 """Tokens of an OAuth 2.1 authorization server: this server is the protected resource (RFC 9068, RFC 8707).
 
-A token is accepted when the authorization server has signed it for this very server (``aud``), and it has not expired.
-The token states what it permits: scopes ``rlm-mem:read``, ``rlm-mem:write``, …, and the claim ``rlm_mem_namespaces``.
+A token is accepted if the authorization server has signed it for this server (``aud``) and it has not expired.
+It contains its permissions: scopes ``rlm-mem:read``, ``rlm-mem:write``, …, and the claim ``rlm_mem_namespaces``.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from rlm_mem.errors import InputError, InvalidConfig, StorageError
 NAMESPACES_CLAIM = "rlm_mem_namespaces"
 _SCOPE = "rlm-mem:"
 
-#: Signatures with a secret key are refused: whoever can verify one could also make one.
+#: Symmetric algorithms are refused, since whoever can verify such a signature could also make one.
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _TYPES = {"jwt", "at+jwt", "application/at+jwt"}
 _SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@|:-]{0,63}\Z")
 _MOST_BYTES = 1_000_000
 _MOST_KNOWN = 2000
 _KNOWN_SECONDS = 60.0
-"""Seconds for which a verified token is not verified again; a withdrawn key is refused after that."""
+"""Seconds for which a verification is cached; a withdrawn key is refused after that."""
 _KEYS_SECONDS = 600.0
 _RETRY_SECONDS = 5.0
-"""Least seconds between two requests for the keys when one is not known: anybody can send a token that names one."""
+"""Minimum seconds between requests for unknown keys, since anybody can send tokens that name one."""
 _LEEWAY = 30.0
 
 _log = logging.getLogger(__name__)
 
 
 class ResourceServer:
-    """Reads the tokens that an authorization server issues for this server.
+    """Verifies the tokens that an authorization server issues for this server.
 
     Args:
-        issuer: its address, as the tokens name it in ``iss``.
-        resource: the identifier of this server, which ``aud`` has to name.
+        issuer: its address, as in the claim ``iss``.
+        resource: the identifier of this server, as in the claim ``aud``.
         clock: seconds since 1970.
         transport: HTTP transport to the authorization server; None: the network.
 
@@ -63,7 +63,7 @@ class ResourceServer:
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._transport = transport
-        self.issuer = _checked(issuer, "--oauth-issuer")
+        self.issuer = _check_address(issuer, "--oauth-issuer")
         self.resource = resource
         self._clock = clock
         self._keys: Mapping[str | None, jwt.PyJWK] = {}
@@ -73,12 +73,12 @@ class ResourceServer:
         self._known: OrderedDict[str, tuple[Access, float, float]] = OrderedDict()
 
     async def access_of(self, token: str) -> Access | None:
-        """What a token permits; None for one that is not valid here.
+        """The access granted by a token; None if it is not valid for this server.
 
         Raises:
-            StorageError: the authorization server cannot be asked for its keys.
+            StorageError: the keys of the authorization server cannot be fetched.
         """
-        mark = _mark(token)
+        mark = _token_hash(token)
         known = self._known.get(mark)
         now = self._clock()
         if known is not None and now < min(known[1], known[2]):
@@ -103,7 +103,7 @@ class ResourceServer:
             )
             access = _access(claims)
         except (jwt.PyJWTError, InputError, ValueError, TypeError, RecursionError) as error:
-            # Log the class alone: messages may quote the token.
+            # Only the class is logged, since messages may quote the token.
             _log.info("a token of %s is refused: %s", self.issuer, type(error).__name__)
             return None
         self._known[mark] = (access, float(claims["exp"]), now + _KNOWN_SECONDS)
@@ -112,15 +112,15 @@ class ResourceServer:
         return access
 
     def is_current(self, token: str) -> bool:
-        """Whether a token that was valid has not expired since."""
-        known = self._known.get(_mark(token))
+        """Whether a formerly valid token has not expired."""
+        known = self._known.get(_token_hash(token))
         return known is not None and self._clock() < known[1]
 
     async def _key(self, name: object) -> jwt.PyJWK | None:
-        wanted = name if isinstance(name, str) else None
+        key_id = name if isinstance(name, str) else None
         async with self._fetching:
             now = self._clock()
-            stale = now - self._keys_at > _KEYS_SECONDS or self._find(wanted) is None
+            stale = now - self._keys_at > _KEYS_SECONDS or self._find(key_id) is None
             if stale and now - self._tried_at > _RETRY_SECONDS:
                 self._tried_at = now
                 try:
@@ -132,7 +132,7 @@ class ResourceServer:
                 raise StorageError(
                     f"the keys of {self.issuer} cannot be read", hint="check --oauth-issuer and the network"
                 )
-            return self._find(wanted)
+            return self._find(key_id)
 
     def _find(self, name: str | None) -> jwt.PyJWK | None:
         if name is None and len(self._keys) == 1:
@@ -150,7 +150,7 @@ class ResourceServer:
                     found = _object(answer)
                     if found.get("issuer") != self.issuer:
                         raise ValueError("the metadata are of another issuer")
-                    address = _checked(str(found.get("jwks_uri")), "jwks_uri")
+                    address = _check_address(str(found.get("jwks_uri")), "jwks_uri")
                     break
             if address is None:
                 raise ValueError("there are no metadata")
@@ -179,7 +179,7 @@ def _object(answer: httpx2.Response) -> dict[str, Any]:
     raise ValueError("the answer is not an object")
 
 
-def _checked(address: str, what: str) -> str:
+def _check_address(address: str, what: str) -> str:
     parts = urlsplit(address)
     local = parts.hostname in ("127.0.0.1", "localhost", "::1")
     safe = parts.scheme == "https" or (parts.scheme == "http" and local)
@@ -189,8 +189,8 @@ def _checked(address: str, what: str) -> str:
 
 
 def _access(claims: Mapping[str, Any]) -> Access:
-    given = claims.get("scope", claims.get("scp", ""))
-    names = given.split() if isinstance(given, str) else [str(one) for one in given]
+    scope_claim = claims.get("scope", claims.get("scp", ""))
+    names = scope_claim.split() if isinstance(scope_claim, str) else [str(one) for one in scope_claim]
     included = frozenset[Permission]().union(
         *(PERMISSIONS[one] for one in PERMISSIONS if f"{_SCOPE}{one}" in names)
     )
@@ -198,9 +198,9 @@ def _access(claims: Mapping[str, Any]) -> Access:
     patterns = check_patterns(namespaces.split() if isinstance(namespaces, str) else list(namespaces))
     subject = str(claims["sub"])
     if not _SUBJECT.match(subject):
-        subject = _mark(subject)[:32]
+        subject = _token_hash(subject)[:32]
     return Access(OAUTH + subject, patterns, included)
 
 
-def _mark(text: str) -> str:
+def _token_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

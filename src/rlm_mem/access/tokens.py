@@ -1,7 +1,7 @@
-"""The named tokens of a brain: made, listed, expired and revoked, in a file with their hashes only.
+"""Named tokens of a brain, stored in a file with their hashes only.
 
-A token has 256 random bits, so that its SHA-256 hash can be neither guessed nor looked up in a table: a salt or a slow
-hash, which passwords need, would add nothing here.
+A token has 256 random bits, so its SHA-256 hash cannot be guessed or looked up; the salt or slow hash that passwords
+need would add nothing.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from rlm_mem.errors import (
 )
 from rlm_mem.store.core.files import Signature, signature, write_atomic
 
-#: Prefix of every token, so that scanners for secrets find leaked ones.
+#: Prefix of every token, so that secret scanners find leaked ones.
 PREFIX = "rlm_mem_token_"
 
-#: Prefix of the names of subjects of an authorization server; no token has such a name.
+#: Prefix for names of subjects of an authorization server; names of tokens cannot have it.
 OAUTH = "oauth:"
 
 _FORMAT = 1
@@ -52,16 +52,16 @@ _MOST = 10_000
 
 
 class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A token as it is kept, or a subject of an authorization server whose tokens are revoked here.
+    """A stored token, or a subject of an authorization server whose tokens are revoked here.
 
     Attributes:
-        id: identifies it in lists; part of the token, and no secret.
-        name: for the audit log; of several tokens of one name, only one is in force. Of a subject ``oauth:SUB``.
-        digest: SHA-256 of the token, hexadecimal; empty for a subject.
-        namespaces, permissions: what it may do (``grants.Access``).
+        id: identifier in lists; part of the token, but not secret.
+        name: for the audit log; no two active tokens have the same name. For a subject ``oauth:SUB``.
+        digest: SHA-256 of the token in hexadecimal; empty for a subject.
+        namespaces, permissions: its scope (``grants.Access``).
         created_at, expires_at, revoked_at: UTC; None: never.
-        created_by, revoked_by: who.
-        rate: requests a second; None: as the server's.
+        created_by, revoked_by: the persons who did so.
+        rate: requests per second; None: the server's limit.
     """
 
     id: str
@@ -77,14 +77,14 @@ class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     rate: float | None = None
 
     def state(self, now: str) -> str:
-        """``active``, ``expired`` or ``revoked`` at a time."""
+        """The state at a time: ``active``, ``expired`` or ``revoked``."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
 
     @property
     def access(self) -> Access:
-        """What it permits."""
+        """The access that it grants."""
         included = frozenset[Permission]().union(*(PERMISSIONS[one] for one in self.permissions))
         return Access(self.name, self.namespaces, included, self.rate)
 
@@ -95,11 +95,11 @@ class _Contents(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def token_path(brain: Path | str, given: Path | None = None) -> Path:
-    """The file with the tokens of a brain.
+    """The path of the token file of a brain.
 
     Args:
         brain: the folder, or a DSN.
-        given: named by the user.
+        given: path given by the user.
 
     Raises:
         InvalidConfig: the brain is a database, and no file is named.
@@ -115,13 +115,13 @@ def token_path(brain: Path | str, given: Path | None = None) -> Path:
 
 
 class TokenFile:
-    """The tokens of a server, kept in one JSON file that several processes may use; safe for threads.
+    """The tokens of a server in a JSON file that several processes can use; thread-safe.
 
-    Each use checks whether the file has changed, so a revoked token is refused from the next request on.
+    Each use checks whether the file has changed, so a revoked token is refused with the next request.
 
     Args:
-        path: the file; if it is missing, there are no tokens.
-        clock: returns the present time with a time zone.
+        path: the file; a missing file means no tokens.
+        clock: returns the current time with a time zone.
     """
 
     def __init__(self, path: Path, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -142,21 +142,21 @@ class TokenFile:
         rate: float | None = None,
         by: str = "",
     ) -> tuple[TokenRecord, str]:
-        """Make a token, which is returned here and stored nowhere.
+        """Create a token, which is only returned, not stored.
 
         Args:
             name: letters, digits, ``.``, ``_``, ``@``, ``-``; at most 64.
-            namespaces: names, or patterns such as ``team/*``; none for a token that reads metrics alone.
+            namespaces: names, or patterns such as ``team/*``; empty for a token that only reads metrics.
             permissions: of read, write, review, admin, metrics.
-            lasts: how long (``90d``), or until when (a time); None: until it is revoked.
-            rate: sustained requests a second; None: the server's limit.
-            by: who makes it.
+            lasts: validity as a duration (``90d``) or end time; None: until it is revoked.
+            rate: sustained requests per second; None: the server's limit.
+            by: the person who creates it.
 
         Returns:
             The record, and the token.
 
         Raises:
-            InputError: an argument is wrong. ConflictError: a token of this name is in force.
+            InputError: an argument is invalid. ConflictError: an active token has this name.
             StorageError: the file cannot be used.
         """
         if not _NAME.match(name):
@@ -196,23 +196,23 @@ class TokenFile:
         return record, token
 
     def revoke(self, name: str, *, by: str = "", within: Access | None = None) -> TokenRecord:
-        """Revoke a token by name or id; of several of one name, the one in force.
+        """Revoke a token by name or id; of several with the name, the active one.
 
         ``oauth:SUB`` revokes every token that an authorization server issues to that subject, later ones included,
         until it is readmitted.
 
         Args:
-            by: who revokes it.
-            within: access of whoever revokes it; tokens that reach further are treated as missing.
+            by: the person who revokes it.
+            within: access of the revoker; tokens with further access are treated as missing.
 
         Raises:
-            NotFoundError: there is none, or it was revoked already. StorageError: the file cannot be used.
+            NotFoundError: there is none, or it is already revoked. StorageError: the file cannot be used.
         """
         now = format_time(self._clock())
         with self._changing() as tokens:
             everywhere = within is None or within.includes(("*",), ("admin",))
             if _SUBJECT.match(name) and everywhere and all(one.name != name for one in tokens):
-                # Listing it requires access to every namespace: those that the tokens name are not known here.
+                # Revoking a subject requires access to every namespace, since those of its tokens are not known here.
                 subject = TokenRecord(
                     secrets.token_hex(6), name, "", ("*",), (), now, by, revoked_at=now, revoked_by=by
                 )
@@ -229,7 +229,7 @@ class TokenFile:
                 raise NotFoundError(
                     f"there is no token {name!r:.80} to revoke", hint="rlm-mem token list shows all"
                 )
-            # Expired tokens of the name come first in the file; the latest one is in force.
+            # Expired tokens of the name come first in the file; the last one is active.
             place = found[-1]
             revoked: TokenRecord = msgspec.structs.replace(tokens[place], revoked_at=now, revoked_by=by)
             tokens[place] = revoked
@@ -257,24 +257,24 @@ class TokenFile:
         return found
 
     def refuses(self, name: str) -> bool:
-        """Whether the tokens of this subject, ``oauth:SUB``, are revoked here."""
+        """Whether tokens of this subject (``oauth:SUB``) are revoked here."""
         self._current()
         return name in self._subjects
 
     def records(self) -> list[TokenRecord]:
-        """Every token, expired and revoked ones included, in the order in which they were made."""
+        """All tokens in order of creation, including expired and revoked ones."""
         return list(self._current().values())
 
     def state_of(self, record: TokenRecord) -> str:
-        """``active``, ``expired`` or ``revoked`` at present."""
+        """The present state: ``active``, ``expired`` or ``revoked``."""
         return record.state(format_time(self._clock()))
 
     def in_force(self) -> bool:
-        """Whether a token can be used at present."""
+        """Whether any token is active."""
         return any(self.state_of(one) == "active" for one in self.records())
 
     def find(self, token: str) -> TokenRecord | None:
-        """The record of a token in force; None for any other text."""
+        """The record of an active token; None for other texts."""
         parts = _TOKEN.match(token)
         record = self.get(parts[1]) if parts else None
         if record is None or not hmac.compare_digest(record.digest, _digest(token)):
@@ -282,7 +282,7 @@ class TokenFile:
         return record
 
     def get(self, identity: str) -> TokenRecord | None:
-        """The record of a token in force, by its id."""
+        """The record of an active token, by id."""
         record = self._current().get(identity)
         return record if record is not None and self.state_of(record) == "active" else None
 
@@ -329,7 +329,7 @@ class TokenFile:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[list[TokenRecord]]:
-        """The tokens, under the lock between processes; written when the block ends without an error."""
+        """The tokens, under a lock between processes; they are written if the block ends without an error."""
         with _locked(self.path.with_name(f".{self.path.name}.lock")):
             tokens = self._read()
             yield tokens
@@ -343,10 +343,10 @@ def _is_time(lasts: str | None) -> bool:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = held.enter_context(path.open("ab"))
+            file = stack.enter_context(path.open("ab"))
         except OSError as error:
             raise StorageError(f"{path} cannot be made: {error.strerror}") from None
         _lock(file)
@@ -356,7 +356,7 @@ def _locked(path: Path) -> Iterator[None]:
 def _lock(file: IO[bytes]) -> None:
     try:
         import fcntl
-    except ImportError:  # a system without it: of two changes at the same moment, one may be lost
+    except ImportError:  # without file locks, one of two simultaneous changes may be lost
         return
     fcntl.flock(file.fileno(), fcntl.LOCK_EX)
 

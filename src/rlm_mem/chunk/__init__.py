@@ -1,4 +1,4 @@
-"""The chunk: its types, its validation and its JSON; one shape is written, every older shape is read.
+"""The chunk: its types, validation and JSON encoding. One format is written, every older format is read.
 
 The format is docs/spec/chunk-format.md. Times are strings ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` (UTC) everywhere.
 """
@@ -49,9 +49,9 @@ from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.record import MutableRecord
 
-# The last garbage collection of the interpreter may free the types of msgspec's structs in an order in which msgspec
-# 0.22 reads freed memory (StructInfo_clear) and the process crashes after all its work is done. Frozen objects are not
-# collected; their memory is released with the process.
+# At interpreter exit, garbage collection may free the types of msgspec structs in an order in which msgspec 0.22 reads
+# freed memory (StructInfo_clear) and crashes the process. Frozen objects are not collected; their memory is released
+# with the process.
 atexit.register(gc.freeze)
 
 __all__ = [
@@ -101,12 +101,12 @@ DEFAULT_NAMESPACE = "default"
 
 
 class ChunkMetadata(MutableRecord):
-    """Times, origin and confidence of a chunk (docs/spec/chunk-format.md, Metadata).
+    """Metadata of a chunk: times, origin and confidence (docs/spec/chunk-format.md, Metadata).
 
     ``confidence`` is in 0-1; ``access_count`` counts reads. ``occurred_at`` is when the thing was said or
-    happened, where that is not ``created_at``. ``extra`` holds every key that the schema does not name.
-    ``origin`` says how the chunk came (person, agent, tool, import, web) and ``trust`` how far it is trusted
-    (quarantined, untrusted, ordinary, trusted); left empty, they follow from ``source``. From ``expires_at`` on no
+    happened, if that is not ``created_at``. ``extra`` has every key that is not in the schema.
+    ``origin`` is its source (person, agent, tool, import, web) and ``trust`` how far it is trusted
+    (quarantined, untrusted, ordinary, trusted); if empty, they follow from ``source``. From ``expires_at`` on, no
     read returns the chunk.
     """
 
@@ -138,7 +138,7 @@ class ChunkMetadata(MutableRecord):
 
     @property
     def at(self) -> str:
-        """The time that search and timeline use: ``occurred_at``, else ``created_at``."""
+        """The time used by search and timeline: ``occurred_at``, else ``created_at``."""
         return self.occurred_at or self.created_at
 
 
@@ -154,10 +154,10 @@ class ChunkLinks(MutableRecord):
 
 
 class Chunk(MutableRecord):
-    """One memory; ``tokens`` counts o200k tokens of ``content``.
+    """One stored text with its metadata; ``tokens`` counts o200k tokens of ``content``.
 
-    ``revision`` rises by one with every change. ``extra`` holds top-level keys that the schema does not name;
-    they are written back at the top level.
+    ``revision`` is incremented with every change. ``extra`` has top-level keys that are not in the schema; they are
+    written back at the top level.
     """
 
     id: str
@@ -178,9 +178,9 @@ class Chunk(MutableRecord):
         return [link.target_id for link in self.links if link.type == SUPERSEDES]
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field as a plain dict (schema 2.0); files leave out some that are null (``encode_chunk``).
+        """All fields as a dictionary (schema 2.0); files omit some that are null (``encode_chunk``).
 
-        ``namespace``, ``origin``, ``trust`` and ``expires_at`` are there only where they differ from their defaults.
+        ``namespace``, ``origin``, ``trust`` and ``expires_at`` are included only if they differ from their defaults.
         """
         links: list[dict[str, Any]] = []
         for link in self.links:
@@ -235,7 +235,7 @@ class Chunk(MutableRecord):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Chunk:
-        """Read any documented shape of a chunk; raises InvalidChunk naming the field at fault."""
+        """Parse any documented format of a chunk; raises InvalidChunk naming the invalid field."""
         try:
             chunk_id = check_chunk_id(data.get("id"))
         except InvalidChunkId as error:
@@ -269,12 +269,12 @@ class Chunk(MutableRecord):
 # --- JSON ------------------------------------------------------------------------------------------
 
 
-# Metadata fields that a file has only if they have a value; every version reads a missing field as null.
-_NULL_LEFT_OUT = ("occurred_at", "valid_from", "valid_to", "superseded_by")
+# Metadata fields that files omit if they are null; every version reads a missing field as null.
+_OMITTED_IF_NULL = ("occurred_at", "valid_from", "valid_to", "superseded_by")
 
 
 def encode_chunk(chunk: Chunk) -> bytes:
-    """The contents of a chunk file: JSON in UTF-8, indent 2, final newline, without optional fields that are null.
+    """Encode a chunk as the contents of its file: JSON in UTF-8, indent 2, final newline, without null optional fields.
 
     Raises:
         InvalidChunk: the revision is larger than a file may have.
@@ -284,7 +284,7 @@ def encode_chunk(chunk: Chunk) -> bytes:
         raise InvalidChunk(message, hint="remember its text as a new chunk")
     document = chunk.to_dict()
     metadata = document["metadata"]
-    for name in _NULL_LEFT_OUT:
+    for name in _OMITTED_IF_NULL:
         if metadata[name] is None:
             del metadata[name]
     for link in document["links"]:
@@ -294,9 +294,9 @@ def encode_chunk(chunk: Chunk) -> bytes:
 
 
 def decode_chunk(data: bytes) -> Chunk:
-    """Read one chunk file of any documented shape; raises InvalidChunk with the reason."""
+    """Parse a chunk file of any documented format; raises InvalidChunk with the reason."""
     try:
-        raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # as editors on Windows write it
+        raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # some editors write a byte order mark
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if in_conflict(data):
             raise InvalidChunk(MERGE_CONFLICT) from None
@@ -313,31 +313,31 @@ _TOP = frozenset(
 )
 _METADATA = frozenset(ChunkMetadata.__struct_fields__)
 _LINK = frozenset(ChunkLinks.__struct_fields__)
-# Fields that files of former versions do not have, with their possible values (an empty tuple: a time).
-_LATER: Mapping[str, tuple[str, ...]] = {"origin": ORIGINS, "trust": TRUST_LEVELS, "expires_at": ()}
-# Older names and places (docs/spec/chunk-format.md, Older shapes).
+# Fields that files of former versions lack, with their allowed values (an empty tuple: a time).
+_LATER_FIELDS: Mapping[str, tuple[str, ...]] = {"origin": ORIGINS, "trust": TRUST_LEVELS, "expires_at": ()}
+# Older names and positions (docs/spec/chunk-format.md, Older shapes).
 _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 _MOVED_UP = ("type", "tags", "token_count")
 
 
 NEWER_VERSION = "written by a newer version of this program"
-"""Beginning of the error message for a chunk of a later major version."""
+"""Start of the error message for a chunk of a later major version."""
 
 
-def _schema(given: object) -> str:
-    """The schema to write the chunk back with: a later minor version, which only adds fields, is kept.
+def _schema(version: object) -> str:
+    """The schema version to write the chunk back with; a later minor version, which only adds fields, is kept.
 
     Raises:
-        InvalidChunk: a later major version, in which the fields may mean something else.
+        InvalidChunk: a later major version, in which fields may have another meaning.
     """
-    if given == SCHEMA_VERSION or not isinstance(given, str):
+    if version == SCHEMA_VERSION or not isinstance(version, str):
         return SCHEMA_VERSION
-    major, _, minor = given.partition(".")
+    major, _, minor = version.partition(".")
     known, _, _ = SCHEMA_VERSION.partition(".")
     if major.isascii() and major.isdigit() and (len(major) > 3 or int(major) > int(known)):
-        raise InvalidChunk(f"{NEWER_VERSION} (schema {given:.20})", hint="upgrade rlm-mem")
+        raise InvalidChunk(f"{NEWER_VERSION} (schema {version:.20})", hint="upgrade rlm-mem")
     later = major == known and minor.isascii() and minor.isdigit()
-    return given if later else SCHEMA_VERSION
+    return version if later else SCHEMA_VERSION
 
 
 def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str, Any]]:
@@ -358,8 +358,8 @@ def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str,
         extra = {**extra, **stored_extra}
     elif stored_extra is not None:
         raise InvalidChunk(f"metadata.extra must be an object, not {type(stored_extra).__name__}")
-    if not known.keys().isdisjoint(_LATER):
-        _set_aside(known, extra)
+    if not known.keys().isdisjoint(_LATER_FIELDS):
+        _move_conflicting_fields(known, extra)
     provenance = known.pop("provenance", None) or {}
     if not isinstance(provenance, Mapping):
         raise InvalidChunk(f"metadata.provenance must be an object, not {type(provenance).__name__}")
@@ -397,9 +397,9 @@ def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str,
     )
 
 
-def _set_aside(known: dict[str, Any], extra: dict[str, Any]) -> None:
-    """Move values to the extra fields where an older file uses the name of a later field for something else."""
-    for name, values in _LATER.items():
+def _move_conflicting_fields(known: dict[str, Any], extra: dict[str, Any]) -> None:
+    """Move values to the extra fields if an older file uses the name of a later field for something else."""
+    for name, values in _LATER_FIELDS.items():
         if name not in known:
             continue
         try:
@@ -422,11 +422,11 @@ def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
 
 
 def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
-    """Read links in any documented shape; raises InvalidLink or InvalidChunk.
+    """Parse links in any documented format; raises InvalidLink or InvalidChunk.
 
-    A list of objects, a dict of type to ids, or outgoing and incoming lists (incoming links come from the index
-    and are dropped here). A target that is not a chunk id, such as a conversation id below ``context_of``, cannot
-    be a link between chunks: it is dropped too, since the conversation itself is in the metadata.
+    The formats are a list of objects, a dict of type to ids, or outgoing and incoming lists (incoming links come from
+    the index and are dropped). A target that is not a chunk id, such as a conversation id below ``context_of``, cannot
+    be a link between chunks and is dropped too, since the conversation is in the metadata.
     """
     if raw is None:
         return []
@@ -460,7 +460,7 @@ def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
         check_chunk_id(target),
         check_text(raw.get("type"), "link type", max_length=64),
         check_strength(raw.get("strength", 0.5)),
-        # Most links have the creation time of their chunk, which was checked already.
+        # Most links have the creation time of their chunk, which is already validated.
         when if when == created_at else check_time(when, "link created_at"),
         reasoning,
         {}
@@ -469,7 +469,7 @@ def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
     )
 
 
-# --- single fields, each checked in one place: ids, namespaces, text, tags, times, hashes --------------------------
+# --- validation of single fields: ids, namespaces, text, tags, times, hashes ---------------------------------------
 
 MAX_TAG_LENGTH = 200
 MAX_TAGS = 1000
@@ -484,31 +484,31 @@ _PLAIN_WORDS = bytes(
 
 
 def is_chunk_id(value: object) -> bool:
-    """Whether ``value`` is a chunk id that this system accepts."""
+    """Whether ``value`` is a valid chunk id."""
     return isinstance(value, str) and _CHUNK_ID.match(value) is not None
 
 
 def check_chunk_id(value: object) -> str:
-    """Return ``value`` if it is an acceptable chunk id; raises InvalidChunkId (this prevents path traversal)."""
+    """Return ``value`` if it is a valid chunk id; raises InvalidChunkId (this prevents path traversal)."""
     if isinstance(value, str) and _CHUNK_ID.match(value):
         return value
     raise InvalidChunkId(f"{shown(value)} is not a chunk id: it must look like chunk-2026-02-10-a1b2c3d4")
 
 
 def check_chunk_ids(value: Iterable[str] | str) -> list[str]:
-    """Several chunk ids, or a single one, each checked; raises InvalidChunkId."""
+    """Validate one chunk id or several, and return them as a list; raises InvalidChunkId."""
     if not isinstance(value, Iterable):
         raise InvalidChunkId(f"chunk ids must be a list, not {shown(value)}")
     return [check_chunk_id(one) for one in ([value] if isinstance(value, str) else value)]
 
 
 def new_change_id(now: datetime | None = None) -> str:
-    """A fresh id of a transaction; ids sort by time."""
+    """A new transaction id; ids sort by time."""
     return f"{now or datetime.now(UTC):%Y%m%d%H%M%S%f}-{time.time_ns():016x}"
 
 
 def new_chunk_id(now: datetime) -> str:
-    """A fresh id ``chunk-YYYY-MM-DD-{8 hex}``; the store checks that it is unused."""
+    """A new id ``chunk-YYYY-MM-DD-{8 hex}``; the store ensures that it is unused."""
     return f"chunk-{now.isoformat()[:10]}-{os.urandom(4).hex()}"
 
 
@@ -552,14 +552,14 @@ def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
         raise InvalidChunk(f"{what} must be non-empty text, not {shown(value)}")
     if len(value) > max_length:
         raise InvalidChunk(f"{what} is {len(value)} characters long: at most {max_length}")
-    # isprintable() decides the usual case in one call; it is false for some spaces and marks too.
+    # isprintable() decides the usual case in one call; it is also false for some spaces and marks.
     if not value.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
         raise InvalidChunk(f"{what} {shown(value)} contains control characters or lone surrogates")
     return value
 
 
 def check_tags(value: object) -> list[str]:
-    """Return the tags, stripped, in NFC, in order, without repeats; a single text is one tag. Raises InvalidChunk."""
+    """Return the tags, stripped, in NFC, without duplicates; a single text is one tag. Raises InvalidChunk."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -592,7 +592,7 @@ def check_strength(value: object) -> float:
 
 
 def parse_time(value: object, what: str = "time") -> datetime:
-    """Read an ISO 8601 time or date; one without an offset is UTC. Raises InvalidChunk."""
+    """Parse an ISO 8601 time or date; without an offset it is UTC. Raises InvalidChunk."""
     if isinstance(value, datetime):
         moment = value
     elif isinstance(value, date):
@@ -615,9 +615,9 @@ def parse_time(value: object, what: str = "time") -> datetime:
 
 
 def from_epoch(seconds: float) -> datetime:
-    """The moment (UTC) of a time in epoch seconds, limited to the years 1 to 9999.
+    """Convert epoch seconds to a UTC time, limited to the years 1 to 9999.
 
-    Seconds are kept as floats, which round the last moment of the year 9999 to the year 10000.
+    The limit matters because floats round the last moment of the year 9999 to the year 10000.
     """
     try:
         return datetime.fromtimestamp(seconds, UTC)
@@ -626,15 +626,15 @@ def from_epoch(seconds: float) -> datetime:
 
 
 def format_time(moment: datetime) -> str:
-    """Write a time in its canonical form: UTC, microseconds, ``Z``."""
+    """Format a time canonically: UTC, microseconds, ``Z``."""
     utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     return utc.isoformat(timespec="microseconds")[:-6] + "Z"  # without its "+00:00"
 
 
 def check_time(value: object, what: str = "time") -> str:
-    """Return any accepted time in its canonical form; raises InvalidChunk."""
+    """Return any accepted time in canonical form; raises InvalidChunk."""
     if type(value) is str and len(value) == 27 and value[26] == "Z" and value[4:20:3] == "--T::.":
-        # Canonical already: validate the date, skip the reformatting (this runs six times per read).
+        # Already canonical: validate the date but skip formatting (this runs six times per read).
         try:
             datetime.fromisoformat(value)
         except ValueError:
@@ -647,11 +647,11 @@ _PIECE = re.compile(r"[\x00-\x7f]*[^\x00-\x7f]{0,256}")
 
 
 def normalise_unicode(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
-    """``text`` in a Unicode normal form, in linear time.
+    """Convert ``text`` to a Unicode normal form, in linear time.
 
-    ``unicodedata.normalize`` sorts each run of combining marks by insertion: 100 KB of marks in the worst order block
-    the interpreter for half a minute. A piece ends before an ASCII character, which never composes with the character
-    before it, or after 256 other characters.
+    ``unicodedata.normalize`` sorts each run of combining marks by insertion, so 100 KB of marks in the worst order
+    block the interpreter for half a minute. Texts are therefore normalised in pieces, which end before an ASCII
+    character, since that never composes with the character before it, or after 256 other characters.
     """
     if text.isascii():
         return text
@@ -659,17 +659,17 @@ def normalise_unicode(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
 
 
 def content_hash(content: str) -> str:
-    """SHA-256 of the exact text, hexadecimal."""
-    from hashlib import sha256  # OpenSSL: reading chunks does not need it
+    """SHA-256 of the exact text, in hexadecimal."""
+    from hashlib import sha256  # imported late: loads OpenSSL, which reading chunks does not need
 
     return sha256(content.encode("utf-8")).hexdigest()
 
 
 def normalised_hash(content: str) -> str:
-    """SHA-256 of the text without case, space and punctuation: equal for near-verbatim repeats."""
+    """SHA-256 of the text without case, space and punctuation, equal for near-verbatim repetitions."""
     from hashlib import sha256
 
-    if content.isascii():  # the same, ten times as fast
+    if content.isascii():  # same result, ten times as fast
         return sha256(b" ".join(content.encode().translate(_PLAIN_WORDS).split())).hexdigest()
     folded = _NOT_WORD.sub(" ", normalise_unicode("NFKC", content).casefold()).strip()
     return sha256(folded.encode("utf-8")).hexdigest()
@@ -679,10 +679,10 @@ def normalised_hash(content: str) -> str:
 
 
 def expiry(expires: str | date | None, ttl: Ttl | None, now: datetime) -> str | None:
-    """The time from which no read returns a new chunk, as stored; None if neither argument is given.
+    """The stored expiry time of a new chunk, from ``expires`` or ``ttl``; None if neither is given.
 
     Raises:
-        InvalidChunk: both are given, one cannot be understood, or the time has passed already.
+        InvalidChunk: both are given, one is malformed, or the time has already passed.
     """
     if expires is None and ttl is None:
         return None

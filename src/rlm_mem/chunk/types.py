@@ -1,6 +1,6 @@
-"""The values that fields of a chunk may have: types, and origin, trust and time to live.
+"""Allowed values of chunk fields: types, origin, trust and time to live.
 
-Types of chunks and links are built in or registered by a store. What origin and trust mean is in
+Types of chunks and links are built in or registered by a store. Origin and trust are defined in
 docs/spec/chunk-format.md, Origin and trust.
 """
 
@@ -18,32 +18,32 @@ _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}\Z")
 
 
 def check_type_name(name: object) -> str:
-    """Return ``name`` if it can name a chunk or link type; raises InvalidChunk."""
+    """Return ``name`` if it is a valid name of a chunk or link type; raises InvalidChunk."""
     if isinstance(name, str) and _TYPE_NAME.match(name):
         return name
     raise InvalidChunk(f"type name {shown(name)} must be lower-case letters, digits, _ and -")
 
 
 MAX_LINKS = 10_000
-"""Of one chunk, outgoing: reading a chunk reads its links."""
+"""Maximum outgoing links of a chunk, since reading a chunk reads its links."""
 
 
 def check_number_of_links(number: int) -> None:
-    """Refuse more links than one chunk may have; raises InvalidLink."""
+    """Raise InvalidLink if this is more than a chunk's maximum number of links."""
     if number > MAX_LINKS:
         raise InvalidLink(f"{number:,} links are too many for one chunk: at most {MAX_LINKS:,}")
 
 
 def shown(value: object) -> str:
-    """A short repr for error messages."""
+    """A short representation of a value for error messages."""
     if isinstance(value, int) and value.bit_length() > 200:
-        return f"a number of {value.bit_length():,} bits"  # Python refuses to write out very long ones
+        return f"a number of {value.bit_length():,} bits"  # Python refuses to format very long integers
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def amount(count: int, noun: str) -> str:
-    """``1 chunk``, ``2 days``, ``1,204 entries``."""
+    """A count with its noun: ``1 chunk``, ``2 days``, ``1,204 entries``."""
     if count == 1:
         return f"1 {noun}"
     changes = noun.endswith("y") and noun[-2:-1] not in "aeou"
@@ -51,18 +51,18 @@ def amount(count: int, noun: str) -> str:
 
 
 MAX_COUNT = 1_000_000_000
-"""Largest ``revision``, ``tokens`` and ``access_count``: every index can store it, and sums of such values."""
+"""Maximum ``revision``, ``tokens`` and ``access_count``; every index can store it and sums of such values."""
 
 
 def check_count(value: object, what: str) -> int:
-    """Return ``value`` if it is a whole number from 0 to ``MAX_COUNT``; raises InvalidChunk."""
+    """Return ``value`` if it is an integer from 0 to ``MAX_COUNT``; raises InvalidChunk."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
         return value
     raise InvalidChunk(f"{what} must be a whole number from 0 to {MAX_COUNT:,}, not {shown(value)}")
 
 
 def check_reasoning(value: object) -> str | None:
-    """Return the reasoning of a link if it can be stored; raises InvalidLink."""
+    """Return the reasoning of a link if it is storable text; raises InvalidLink."""
     if value is not None and not isinstance(value, str):
         raise InvalidLink(f"link reasoning must be text, not {type(value).__name__}")
     if value is None or value.isascii():
@@ -75,7 +75,7 @@ def check_reasoning(value: object) -> str | None:
 
 
 def check_plain(value: Any, where: str, depth: int = 0) -> None:
-    """Check that a value is finite, shallow JSON, so that it is read back as written; raises InvalidChunk."""
+    """Raise InvalidChunk unless a value is finite, shallow JSON, which is read back as written."""
     if depth > 32:
         raise InvalidChunk(f"{where} is nested more than 32 levels deep")
     if value is None or isinstance(value, bool | int):
@@ -107,7 +107,7 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
 
 
 def as_list(value: Iterable[str] | str) -> list[str]:
-    """A list of texts; a single text becomes a list of one, never of its characters."""
+    """Convert texts to a list; a single text becomes a list of one, never of its characters."""
     return [value] if isinstance(value, str) else list(value)
 
 
@@ -115,17 +115,17 @@ CHUNK_TYPES = ["preference", "fact", "pattern", "decision", "note"]
 """The built-in chunk types; more are registered per store."""
 
 AUTO_LINK_TYPES = ["context_of", "follows", "related_to"]
-"""Types of links that the AutoLinker makes besides ``SIMILAR_TO`` (docs/spec/links.md, Types)."""
+"""Link types of the AutoLinker besides ``SIMILAR_TO`` (docs/spec/links.md, Types)."""
 
 MANUAL_LINK_TYPES = ["supports", "contradicts"]
-"""Types of links that a person or a model makes; ALL_LINK_TYPES has more."""
+"""Link types made by a person or model; ALL_LINK_TYPES has more."""
 
 SIMILAR_TO = "similar_to"
-"""Equal after normalising case, space and punctuation."""
+"""The texts are equal after normalising case, space and punctuation."""
 
 
 SUPERSEDES = "supersedes"
-"""The source replaces the target, which is out of date."""
+"""The source replaces the target."""
 
 
 class LinkType(FrozenRecord, frozen=True):
@@ -137,7 +137,7 @@ class LinkType(FrozenRecord, frozen=True):
         incoming: a phrase about the target of the link in which "it" is the source.
         stance: whether the source is evidence ``for`` the target or ``against`` it; None: neither, as for links
             made by rules.
-        weight: share of a chunk's weight that REASON passes on along the link, 0-1; None: as for registered types.
+        weight: share of a chunk's weight that REASON passes along the link, 0-1; None: as for registered types.
     """
 
     name: str
@@ -159,27 +159,27 @@ LINK_TYPES = (
     LinkType(SUPERSEDES, "replaces it", "was replaced by it", weight=0.5),
     LinkType("derived_from", "was made from it", "is what it was made from"),
 )
-"""Every built-in link type (docs/spec/links.md, Types); add a type by adding a row."""
+"""Built-in link types (docs/spec/links.md, Types); add a type by adding a row."""
 
 ALL_LINK_TYPES = [kind.name for kind in LINK_TYPES]
 """Names of the built-in link types."""
 
 STATED_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance]
-"""Types with which a person or a model states that one chunk supports or contradicts another."""
+"""Link types that state that one chunk supports or contradicts another."""
 
 AGAINST_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance == "against"]
 """Types whose source is evidence against their target."""
 
 
 def strength_word(strength: float) -> str:
-    """`weak`, `fair` or `strong` of a strength from 0 to 1."""
+    """A strength from 0 to 1 as `weak`, `fair` or `strong`."""
     if strength < 1 / 3:
         return "weak"
     return "fair" if strength < 2 / 3 else "strong"
 
 
 class ChunkTypeSpec(FrozenRecord, frozen=True):
-    """A custom chunk type; its fields live in ``metadata.extra``."""
+    """A custom chunk type, whose fields are stored in ``metadata.extra``."""
 
     name: str
     description: str = ""
@@ -188,10 +188,10 @@ class ChunkTypeSpec(FrozenRecord, frozen=True):
 
 
 class TypeRegistry:
-    """The chunk and link types that one store accepts on writing: the built-in ones and registered ones.
+    """The chunk and link types that a store accepts: built-in and registered ones.
 
     Attributes:
-        plain: the chunk types that need no fields of their own.
+        plain: chunk types without required fields.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class TypeRegistry:
         required_fields: Sequence[str] | str = (),
         optional_fields: Sequence[str] | str = (),
     ) -> None:
-        """Accept chunks of a new type; ``required_fields`` must then be present in their metadata."""
+        """Accept chunks of a new type, whose metadata must have the ``required_fields``."""
         check_type_name(name)
         self.chunk_types[name] = ChunkTypeSpec(
             name, description, tuple(as_list(required_fields)), tuple(as_list(optional_fields))
@@ -227,7 +227,7 @@ class TypeRegistry:
         self.link_types[name] = description
 
     def check_chunk(self, chunk_type: str, extra: Mapping[str, Any]) -> str:
-        """Return ``chunk_type`` if it may be written with these extra fields; raises InvalidChunk."""
+        """Return ``chunk_type`` if a chunk of this type with these extra fields is valid; raises InvalidChunk."""
         spec = self.chunk_types.get(chunk_type) if isinstance(chunk_type, str) else None
         if spec is None:
             known = ", ".join(self.chunk_types)
@@ -243,7 +243,7 @@ class TypeRegistry:
         return chunk_type
 
     def check_link(self, link_type: str) -> str:
-        """Return ``link_type`` if it may be written; raises InvalidLink."""
+        """Return ``link_type`` if it is built in or registered; raises InvalidLink."""
         if not isinstance(link_type, str) or link_type not in self.link_types:
             known = ", ".join(self.link_types)
             raise InvalidLink(
@@ -253,16 +253,16 @@ class TypeRegistry:
         return link_type
 
 
-# --- origin, trust, and how long a chunk is kept -----------------------------------------------------------------
+# --- origin, trust, and time to live -----------------------------------------------------------------------------
 
 Origin = Literal["person", "agent", "tool", "import", "web"]
 TrustLevel = Literal["quarantined", "untrusted", "ordinary", "trusted"]
 
 ORIGINS: tuple[Origin, ...] = ("person", "agent", "tool", "import", "web")
-"""How a chunk came: written by a person or an agent, returned by a tool, read from a web page or imported."""
+"""Origins of chunks: written by a person or an agent, returned by a tool, imported, or read from a web page."""
 
 TRUST_LEVELS: tuple[TrustLevel, ...] = ("quarantined", "untrusted", "ordinary", "trusted")
-"""How far a chunk is trusted, the lowest first."""
+"""Trust levels, lowest first."""
 _SHOWN_LEVELS = TRUST_LEVELS[1:]
 
 DEFAULT_TRUST: dict[str, TrustLevel] = {
@@ -272,7 +272,7 @@ DEFAULT_TRUST: dict[str, TrustLevel] = {
     "import": "untrusted",
     "web": "untrusted",
 }
-"""The trust of a chunk that names none, by its origin; for new chunks, ``[trust]`` in the settings decides."""
+"""Trust of stored chunks without a trust level, by origin; for new chunks, the settings ``[trust]`` apply."""
 
 
 class _Origins(dict[str, Origin]):
@@ -290,26 +290,26 @@ ORIGIN_OF_SOURCE: Mapping[str, Origin] = _Origins(
         "web": "web",
     }
 )
-"""The origin of a chunk that names none, by its ``source``; ``agent`` for a source that is not in the table."""
+"""Origin of stored chunks without an origin, by ``source``; ``agent`` for sources not in the table."""
 
 Ttl = int | float | str | timedelta
-"""How long a chunk is kept: seconds, a ``timedelta``, or a number with s, m, h, d or w, such as ``30d``."""
+"""Time to live: seconds, a ``timedelta``, or a number with s, m, h, d or w, such as ``30d``."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def rank(level: str) -> int:
-    """The place of a level of trust, 0 for the lowest."""
+    """The rank of a trust level, 0 for the lowest."""
     return TRUST_LEVELS.index(level)
 
 
 def lower(one: str, other: str) -> str:
-    """The lower of two levels of trust."""
+    """The lower of two trust levels."""
     return min(one, other, key=rank)
 
 
 def at_least(level: str) -> tuple[str, ...]:
-    """This level of trust and those above it."""
+    """A trust level and all higher ones."""
     return TRUST_LEVELS[rank(level) :]
 
 
@@ -322,7 +322,7 @@ def check_origin(value: object) -> Origin:
 
 
 def check_trust(value: object) -> TrustLevel:
-    """Return ``value`` if it is a level of trust; raises InvalidChunk."""
+    """Return ``value`` if it is a trust level; raises InvalidChunk."""
     for one in TRUST_LEVELS:
         if value == one:
             return one
@@ -330,27 +330,27 @@ def check_trust(value: object) -> TrustLevel:
 
 
 def is_untrusted(level: str) -> bool:
-    """Whether text of this level is marked as untrusted, is never an instruction and is never promoted to a tier."""
+    """Whether text of this trust level is marked as untrusted, never an instruction and never promoted to a tier."""
     return rank(level) <= rank("untrusted")
 
 
 def hidden(trust: str, expires_at: str | None, now: str) -> bool:
-    """Whether no read returns a chunk because it is in quarantine or has expired (times as stored)."""
+    """Whether a chunk is hidden from all reads, because it is in quarantine or has expired (times as stored)."""
     return trust == "quarantined" or (expires_at is not None and expires_at <= now)
 
 
 def outside(origin: str, level: str) -> dict[str, str]:
-    """The mark of untrusted text in results for programs and agents: ``{"untrusted": origin}``; else an empty dict."""
+    """The mark of untrusted text in results for programs and agents, ``{"untrusted": origin}``, or an empty dict."""
     return {"untrusted": origin} if is_untrusted(level) else {}
 
 
 def untrusted_mark(row: Mapping[str, Any]) -> str:
-    """What a listing shows behind a row that :func:`outside` has marked; else nothing."""
+    """The suffix that listings show for a row marked by :func:`outside`; empty for other rows."""
     return f" (untrusted: {row['untrusted']})" if row.get("untrusted") else ""
 
 
 def duration(ttl: object) -> timedelta:
-    """How long a chunk is kept; raises InvalidChunk."""
+    """Convert a time to live to a ``timedelta``; raises InvalidChunk."""
     if isinstance(ttl, timedelta):
         return ttl
     if isinstance(ttl, str):
@@ -363,15 +363,15 @@ def duration(ttl: object) -> timedelta:
 
 
 def words_of(value: object, known: Sequence[str], what: str) -> tuple[str, ...]:
-    """One of the known words or several; raises InvalidChunk."""
-    given = (value,) if isinstance(value, str) else value
-    if not isinstance(given, list | tuple | set | frozenset) or any(one not in known for one in given):
+    """Validate one or several words against the known ones; raises InvalidChunk."""
+    words = (value,) if isinstance(value, str) else value
+    if not isinstance(words, list | tuple | set | frozenset) or any(one not in known for one in words):
         raise InvalidChunk(f"{what} must be one of {', '.join(known)}, not {shown(value)}")
-    return tuple(sorted(set(given)))
+    return tuple(sorted(set(words)))
 
 
 def wanted_origins(value: Any) -> tuple[str, ...]:
-    """One origin or several, none for all; raises InvalidQuery."""
+    """Parse a filter by origin: one or several, empty for all; raises InvalidQuery."""
     if value is None:
         return ()
     try:
@@ -381,7 +381,7 @@ def wanted_origins(value: Any) -> tuple[str, ...]:
 
 
 def wanted_trust(value: Any) -> tuple[str, ...]:
-    """The levels of trust from the named one up; raises InvalidQuery."""
+    """Parse a filter by minimum trust: the named level and all higher ones; raises InvalidQuery."""
     if value not in _SHOWN_LEVELS:
         hidden_one = ": what is in quarantine is in the review queue alone" if value == "quarantined" else ""
         raise InvalidQuery(f"trust must be one of {', '.join(_SHOWN_LEVELS)}, not {shown(value)}{hidden_one}")

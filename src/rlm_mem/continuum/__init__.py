@@ -1,4 +1,4 @@
-"""The Continuum Memory System: memories that change tier by their recorded uses.
+"""The Continuum Memory System: memories that move between tiers according to their recorded uses.
 
 Plain files are the source of truth: ``workspace/state``, ``memory/short_term``, ``memory/long_term`` and ``system`` in
 the brain folder. Each memory is mirrored as a chunk, so search and RECALL find it. User interfaces are in ``cli``,

@@ -1,4 +1,4 @@
-"""The results of queries of tiered memories, as plain data; not with the queries, so that describing them is cheap."""
+"""Result types of queries of tiered memories, in a module of their own so that importing them is cheap."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class MemoryHit:
-    """One memory that answers a query.
+    """One memory found by a query.
 
     Attributes:
-        parts: what the score is the product of: ``relevance``, ``tier_weight``, ``reliability``; and beside them
+        parts: the factors of the score, ``relevance``, ``tier_weight`` and ``reliability``, and also
             ``confidence``, ``success_rate`` and ``coverage`` of the goal's words.
     """
 
@@ -32,17 +32,17 @@ class MemoryHit:
 
     @property
     def key(self) -> str:
-        """The memory's name: its file, and the entry behind ``#``."""
+        """The memory's identifier: the file, with ``#`` and the entry if there is one."""
         return self.file if self.entry is None else f"{self.file}#{self.entry}"
 
 
 @dataclass(frozen=True)
 class Hint:
-    """One piece of advice.
+    """A warning or success pattern for a goal.
 
     Attributes:
         kind: ``risk`` or ``success``.
-        evidence: keys of the memories it rests on, with their figures.
+        evidence: keys of the supporting memories, with their figures.
     """
 
     kind: Literal["risk", "success"]

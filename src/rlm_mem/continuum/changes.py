@@ -1,4 +1,4 @@
-"""Changes of tiered memories: each one transaction of files, mirrors, journal and change record, which can be undone.
+"""Changes of tiered memories: each is one transaction of files, mirrors, journal and change record, and can be undone.
 
 Changes between tiers keep their record (``archive/transitions``), all others for a while (``archive/undo``). Earlier
 versions wrote a change to ``archive/pending`` before they carried it out; a change found there is finished.
@@ -76,10 +76,10 @@ class Changes:
         self._mirror = mirror
         self._stored = memories.stored
 
-    # --- making ------------------------------------------------------------------------------------------------------
+    # --- building ----------------------------------------------------------------------------------------------------
 
     def draft(self, op: str, entry: str, reason: str, edits: list[Edit], **more: Any) -> Change:
-        """A change with its id and time."""
+        """A change that is not applied yet, with its id, time and actor."""
         now = self._store.clock()
         return Change(
             id=new_change_id(now), at=stamp(now), op=op, reason=reason,
@@ -132,7 +132,7 @@ class Changes:
 
     @contextmanager
     def locked(self, *, undoable: bool = False) -> Iterator[WriteTransaction]:
-        """One transaction, after finishing what an earlier one left; ``undoable``: changes of files are recorded."""
+        """Finish interrupted changes, then open a transaction; ``undoable``: changes of files are recorded for undo."""
         if self._store.backend.read_only:
             raise StoreReadOnly(f"the memory {self._store.backend.location} was opened read-only")
         if self._store.backend.in_transaction:
@@ -148,7 +148,7 @@ class Changes:
             yield transaction
 
     def apply(self, build: Callable[[], _Built], *, undoes: str | None = None) -> _Built:
-        """Build a change on the present files and carry it out; ``build`` returns None where there is nothing to do."""
+        """Build a change inside a transaction and apply it; ``build`` returns None if there is nothing to do."""
         with self.locked(undoable=True) as transaction:
             change = build()
             if change is None:
@@ -161,13 +161,13 @@ class Changes:
         return change
 
     def recover(self) -> int:
-        """Finish changes that an earlier version began and did not finish; returns their number."""
+        """Finish the changes that an earlier version left pending; returns their number."""
         if not self._unfinished():
             return 0
         with self._store.batch():
             records = self._unfinished()
             for record in records:
-                change = self._record(record)
+                change = self._load_record(record)
                 self._perform(change, repeated=True)
                 self._log(change)
                 if change.keep:
@@ -181,7 +181,7 @@ class Changes:
         return [name for name in self._stored.names(_PENDING) if name.endswith(".json")]
 
     def _validate(self, change: Change) -> None:
-        """Refuse a change that would leave an invalid memory."""
+        """Raise InvalidMemory if a change would write an invalid memory."""
         for edit in change.edits:
             if edit.after is not None and not edit.file.startswith("archive/"):
                 if not _is_memory(edit.file):
@@ -194,9 +194,9 @@ class Changes:
             self._read_back(edit)
         for edit in [edit for edit in change.edits if edit.after is None]:
             self._edit(edit, repeated)
-        self._mirrored(change)
+        self._update_mirrors(change)
 
-    def _present(self, edit: Edit) -> bytes | None:
+    def _current_content(self, edit: Edit) -> bytes | None:
         """The present content of the file or block that an edit changes."""
         if edit.block is None:
             return self._stored.read(edit.file)
@@ -204,13 +204,13 @@ class Changes:
         return None if block is None else block.encode("utf-8")
 
     def _edit(self, edit: Edit, repeated: bool) -> None:
-        present, after = self._present(edit), edit.data(edit.after)
+        present, after = self._current_content(edit), edit.data(edit.after)
         if present == after:
             return
         if present != edit.data(edit.before) and present is not None:
             if not repeated:
                 raise ConflictError(f"{edit.file} was changed meanwhile", hint="repeat the command")
-            self._set_aside(edit, present)
+            self._archive_conflict(edit, present)
         if edit.block is not None:
             text = self._files.read(edit.file)
             changed = _with_block(text, edit, lambda whole: self._blocks(edit.file, whole))
@@ -220,19 +220,19 @@ class Changes:
         else:
             self._stored.write(edit.file, after)
 
-    def _set_aside(self, edit: Edit, present: bytes) -> None:
-        """Archive what a person wrote between a crash and its repair."""
+    def _archive_conflict(self, edit: Edit, present: bytes) -> None:
+        """Archive an edit made by hand after the interrupted change, before the change overwrites it."""
         name = edit.file.replace("/", "_")
         place = f"archive/conflicts/{secrets.token_hex(4)}-{name}"
         _logger.warning("%s was edited while a change was pending; the edit is kept as %s", edit.file, place)
         self._stored.write(place, present)
 
     def _read_back(self, edit: Edit) -> None:
-        if self._present(edit) != edit.data(edit.after):
+        if self._current_content(edit) != edit.data(edit.after):
             raise StorageError(f"{edit.file} does not have the content that was written")
 
-    def _mirrored(self, change: Change) -> None:
-        kept = set(change.superseded)
+    def _update_mirrors(self, change: Change) -> None:
+        superseded_ids = set(change.superseded)
         for edit in change.edits:
             if not _is_memory(edit.file) or edit.file.startswith(places.STATE):
                 continue
@@ -241,21 +241,21 @@ class Changes:
                 self._mirror.put(entry, change.derived.get(entry.chunk_id, ()))
             else:
                 chunk_id = places.mirror_id(self._store.namespace, edit.file, edit.block)
-                if chunk_id not in kept:
+                if chunk_id not in superseded_ids:
                     self._store.delete_chunk(chunk_id)
         for chunk_id, by in change.superseded.items():
-            # A memory that was merged into another: search ranks its mirror below its successor.
-            self._mark(chunk_id, {"superseded_by": by, "valid_to": change.at})
+            # A merged memory keeps its mirror, which search ranks below the mirror of its successor.
+            self._set_metadata(chunk_id, {"superseded_by": by, "valid_to": change.at})
         for chunk_id in change.retired:
             self._store.delete_chunk(chunk_id)
         for chunk_id, fields in change.marks.items():
-            self._mark(chunk_id, fields)
+            self._set_metadata(chunk_id, fields)
         for chunk_id in change.archived:
             self._store.delete_chunk(chunk_id)
         for chunk_id in change.restored:
             self._store.restore_chunk(chunk_id)
 
-    def _mark(self, chunk_id: str, fields: dict[str, Any]) -> None:
+    def _set_metadata(self, chunk_id: str, fields: dict[str, Any]) -> None:
         """Set fields of a chunk's metadata (None removes one)."""
         if self._store.exists(chunk_id):
             self._store.update_chunk(chunk_id, metadata=fields)
@@ -268,7 +268,8 @@ class Changes:
             "entry": change.entry, "from": change.tier_from, "to": change.tier_to, "reason": change.reason,
             **({"details": change.details} if change.details else {}),
         }  # fmt: skip
-        tail = self._stored.read_from(JOURNAL, -_TAIL)  # if the line was written before, it is among the last
+        # A line that was written before an interruption is near the end.
+        tail = self._stored.read_from(JOURNAL, -_TAIL)
         if f'"id":"{change.id}"'.encode() in tail:
             return
         start = (
@@ -277,11 +278,11 @@ class Changes:
         self._stored.append(JOURNAL, start + msgspec.json.encode(line) + b"\n")
 
     def journal_signature(self) -> Signature | None:
-        """A value that changes with every step, for watchers."""
+        """A value that changes with every entry of the journal, for watchers."""
         return self._stored.signature(JOURNAL)
 
     def journal(self, *, entry: str | None = None, op: str | None = None) -> Iterator[dict[str, Any]]:
-        """Every step of this namespace with its reason, oldest first."""
+        """Every change of this namespace in the journal, with its reason, oldest first."""
         for line in (self._stored.read(JOURNAL) or b"").splitlines():
             try:
                 step = msgspec.json.decode(line)
@@ -296,24 +297,24 @@ class Changes:
     # --- undoing -----------------------------------------------------------------------------------------------------
 
     def transition(self, transition_id: str) -> Change:
-        """The record of a transition; raises NotFoundError."""
+        """The change record of a transition; raises NotFoundError."""
         name = f"{TRANSITIONS}/{check_words(transition_id, 'transition_id')[:200]}.json"
         if not transition_id.replace("-", "").isalnum() or not self._stored.exists(name):
             raise NotFoundError(
                 f"there is no transition {transition_id!r:.60}", hint="rlm-mem tier log lists them"
             )
-        return self._record(name)
+        return self._load_record(name)
 
     def transitions(self) -> list[str]:
         """Ids of the transitions that can be undone, oldest first."""
         return [_id(name) for name in self._stored.names(TRANSITIONS) if name.endswith(".json")]
 
     def waiting(self) -> list[str]:
-        """Names of changes that were begun but not finished."""
+        """Ids of changes that were begun but not finished."""
         return [_id(name) for name in self._unfinished()]
 
     def forget(self, transition_id: str) -> None:
-        """Remove the record of a transition, which then cannot be undone any more."""
+        """Delete the record of a transition, which then cannot be undone."""
         self._stored.remove(f"{TRANSITIONS}/{transition_id}.json")
 
     def undo(self, transition_id: str, reason: str) -> Change:
@@ -323,35 +324,35 @@ class Changes:
             NotFoundError: there is no such transition. ConflictError: its result was changed or moved since.
         """
 
-        return self._undone(self.transition(transition_id), reason)
+        return self._undo(self.transition(transition_id), reason)
 
     def undo_recorded(self, change: str, reason: str) -> Change:
-        """Undo a change by its record, of tiered memories or of other files.
+        """Undo a change of tiered memories or other files from its change record.
 
         Raises:
-            ConflictError: its result was changed since, or there is no record.
+            ConflictError: its result was changed since, or its record was deleted.
         """
-        former = self._recorded(change)
+        former = self._find_record(change)
         if former is None:
             raise ConflictError(
                 f"the record of the change {change} is no longer kept, so it cannot be undone"
             )
-        return self._undone(former, reason)
+        return self._undo(former, reason)
 
-    def _recorded(self, change: str) -> Change | None:
+    def _find_record(self, change: str) -> Change | None:
         for folder in (TRANSITIONS, UNDO):
             name = f"{folder}/{change}.json"
             if change.replace("-", "").isalnum() and self._stored.exists(name):
-                return self._record(name)
+                return self._load_record(name)
         return None
 
-    def _undone(self, former: Change, reason: str) -> Change:
-        # Files determine the mirrors, but only the record has which mirror replaces which.
-        again = self._recorded(str(former.details.get("undoes"))) if former.op == "undo" else None
+    def _undo(self, former: Change, reason: str) -> Change:
+        # Mirrors are derived from files, but only the record contains which mirror supersedes which.
+        redone = self._find_record(str(former.details.get("undoes"))) if former.op == "undo" else None
 
         def build() -> Change:
             for edit in former.edits:
-                if self._present(edit) != edit.data(edit.after):
+                if self._current_content(edit) != edit.data(edit.after):
                     raise ConflictError(
                         f"{edit.file}{'#' + edit.block if edit.block else ''} was changed since this change",
                         hint="undo the later changes first",
@@ -361,14 +362,14 @@ class Changes:
                 tier_from=former.tier_to, tier_to=former.tier_from, keep=former.keep, marks=former.unmarks,
                 unmarks=former.marks, archived=former.restored, restored=former.archived,
                 details={"undoes": former.id},
-                **({} if again is None else {
-                    "derived": again.derived, "superseded": again.superseded, "retired": again.retired,
+                **({} if redone is None else {
+                    "derived": redone.derived, "superseded": redone.superseded, "retired": redone.retired,
                 }),
             )  # fmt: skip
 
         return self.apply(build, undoes=former.id)
 
-    def _record(self, name: str) -> Change:
+    def _load_record(self, name: str) -> Change:
         try:
             return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
@@ -379,7 +380,7 @@ class Changes:
     # --- blocks ------------------------------------------------------------------------------------------------------
 
     def _blocks(self, file: str, text: str) -> dict[str, str]:
-        """The blocks of a file by id, in order; invalid ones get an internal name."""
+        """The blocks of a file by id, in order; invalid blocks get a placeholder id."""
         found: dict[str, str] = {}
         for number, block in enumerate(split_blocks(text)[1]):
             try:
@@ -395,18 +396,18 @@ class Changes:
 
 
 def _is_memory(file: str) -> bool:
-    """Whether a file has tiered memories, which are validated and mirrored."""
+    """Whether a file contains tiered memories, which are validated and mirrored."""
     return file.startswith(_TIERED) and not file.startswith("system/review/")
 
 
 def archive_name(file: str, block: str | None = None) -> str:
-    """The place of a memory in the archive, if the name is free."""
+    """The path of a memory in the archive; it may already be in use."""
     base, _, suffix = file.rpartition(".")
     return f"archive/{base}.{suffix}" if block is None else f"archive/{base}/{block}.{suffix}"
 
 
 def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[str, str]]) -> str | None:
-    """A file's text with one block added, changed or removed; None: only the preamble of a new file is left."""
+    """Apply one edit to a file's text; None if only the preamble of a new file would remain."""
     whole = text if text is not None else _PREAMBLES.get(edit.file, f"# {PurePosixPath(edit.file).stem}\n\n")
     present = blocks(whole)
     name = edit.block or ""

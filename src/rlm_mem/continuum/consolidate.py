@@ -1,6 +1,6 @@
-"""MemoryConsolidationAgent: analyse, find candidates, validate, promote (docs/spec/continuum.md, Promotion).
+"""Consolidation of tiered memories: find candidates, check the rules, promote (docs/spec/continuum.md, Promotion).
 
-Rules alone decide. A model, if one is given, writes a generalisation of each promoted memory, which is stored with its
+Only rules decide. A model, if given, writes a generalisation of each promoted memory, which is stored with its
 sources. A run ends at a fixed point: running it again, also after it was killed, changes nothing more.
 """
 
@@ -49,7 +49,7 @@ class MemoryConsolidationAgent:
     """Promotes memories whose recorded uses meet the rules.
 
     Args:
-        continuum: the memories.
+        continuum: the tiered memories.
         llm: writes generalisations; None: no generalisations.
     """
 
@@ -60,7 +60,7 @@ class MemoryConsolidationAgent:
         self._changes = continuum.changes
 
     def run(self, *, dry_run: bool = False, progress: Progress | None = None) -> ConsolidationReport:
-        """Consolidate; safe to repeat, and to kill at any point.
+        """Promote every memory that meets its rule; safe to repeat, and to kill at any point.
 
         Args:
             dry_run: only report what would be done.
@@ -71,7 +71,7 @@ class MemoryConsolidationAgent:
         if not dry_run:
             self._continuum.sync()
         total = len(self._files.names())
-        stages = (self._logs, self._traces, self._chunks, self._learnings)
+        stages = (self._promote_logs, self._traces, self._promote_chunks, self._queue_learnings)
         for number, stage in enumerate(stages, 1):
             stage(report)
             if progress is not None:
@@ -79,11 +79,11 @@ class MemoryConsolidationAgent:
         return report
 
     def analyse(self) -> list[PromotionCandidate]:
-        """Every memory below the core with its rule, ready or not, best first; nothing is changed."""
+        """Check every memory below the core against its promotion rule, and return them nearest to promotion first."""
         found: list[PromotionCandidate] = []
         problems: list[InvalidEntry] = []
         entries = list(self._files.entries(problems, ("interaction", "session")))
-        groups = _grouped(entries)
+        groups = _group_logs(entries)
         for group in groups.values():
             found += [_candidate(entry, "mid", "promote", checks) for entry, checks in _checked_logs(group)]
         for entry in self._files.entries(problems, ("trace", "pattern")):
@@ -94,13 +94,13 @@ class MemoryConsolidationAgent:
 
     # --- high to mid -------------------------------------------------------------------------------------------------
 
-    def _logs(self, report: ConsolidationReport) -> None:
+    def _promote_logs(self, report: ConsolidationReport) -> None:
         logs = list(self._files.entries(report.problems, ("interaction", "session")))
         report.considered += len(logs)
-        groups = _grouped(logs)
-        known = self._extendable() if groups else {}
+        groups = _group_logs(logs)
+        trace_by_group = self._extendable() if groups else {}
         for group, entries in groups.items():
-            trace = known.get(group)
+            trace = trace_by_group.get(group)
             checked = _checked_logs(entries, trace)
             ready = [entry for entry, checks in checked if all_met(checks)]
             failed = [entry for entry in entries if entry.meta.usage_count and not entry.meta.successes]
@@ -125,7 +125,7 @@ class MemoryConsolidationAgent:
                 )
 
     def _extendable(self) -> dict[_Group, TieredMemory]:
-        """The memory that logs may extend, by group: of traces and what became of them, the highest and latest."""
+        """The memory that new logs of each group extend: its trace, or the stable memory promoted from it."""
         made = [
             entry
             for entry in self._files.entries([], ("trace", "learning", "library"))
@@ -138,7 +138,7 @@ class MemoryConsolidationAgent:
     def _consolidate_logs(
         self, keys: Sequence[str], trace_key: str | None, report: ConsolidationReport
     ) -> None:
-        """Write or extend the trace of a group of logs, then archive the logs: one change."""
+        """Write or extend the trace of a group of logs, and archive the logs, in one change."""
 
         def build() -> Change | None:
             logs = [entry for key in keys if (entry := self._files.get(key)) is not None]
@@ -148,7 +148,7 @@ class MemoryConsolidationAgent:
             trace = self._files.get(trace_key) if trace_key else None
             reason = _log_reason(logs)
             if trace is not None:
-                edits, key, mirror = [self._extended(trace, logs, now)], trace.key, trace.chunk_id
+                edits, key, mirror = [self._extension(trace, logs, now)], trace.key, trace.chunk_id
             else:
                 key, text = self._new_trace(logs, now, reason, report)
                 edits = [self._changes.added(key, text)]
@@ -178,16 +178,16 @@ class MemoryConsolidationAgent:
             if (parts := places.trace_parts(trace.file))
         }
         signature = str(fields.get("goal_signature") or "")
-        if any(taken == name and other != signature for (taken, _), other in others.items()):
+        if any(existing_name == name and other != signature for (existing_name, _), other in others.items()):
             name = f"{name}_{hashlib.sha256(signature.encode()).hexdigest()[:6]}"
-        version = 1 + max((number for taken, number in others if taken == name), default=0)
+        version = 1 + max((number for existing_name, number in others if existing_name == name), default=0)
         while self._files.exists(places.trace_file(name, version)):  # a file that does not validate
             version += 1
         body = self._with_generalisation(write_run(run), [log.key for log in logs], report)
         fields["version"] = version
         return places.trace_file(name, version), new_text(fields, body)
 
-    def _extended(self, trace: TieredMemory, logs: Sequence[TieredMemory], now: str) -> Edit:
+    def _extension(self, trace: TieredMemory, logs: Sequence[TieredMemory], now: str) -> Edit:
         """The edit that adds the uses of further logs to a trace; its steps stay as they are."""
         fields = merged_fields([trace, *logs])
         log = (
@@ -285,7 +285,7 @@ class MemoryConsolidationAgent:
 
     # --- chunks ------------------------------------------------------------------------------------------------------
 
-    def _chunks(self, report: ConsolidationReport) -> None:
+    def _promote_chunks(self, report: ConsolidationReport) -> None:
         store = self._continuum.store
         for chunk in list(store.iter_chunks(tags=[MARK])):
             if chunk.metadata.extra.get("promoted_to"):
@@ -348,14 +348,14 @@ class MemoryConsolidationAgent:
 
     # --- low to ultra-low --------------------------------------------------------------------------------------------
 
-    def _learnings(self, report: ConsolidationReport) -> None:
+    def _queue_learnings(self, report: ConsolidationReport) -> None:
         review = self._continuum.review
         for entry in list(self._files.entries(report.problems, ("learning",))):
             report.considered += 1
             checks = low_to_ultra(entry.meta)
             if not all_met(checks):
                 report.held.append({"key": entry.key, "reason": unmet(checks)})
-            elif review.wanted("promote", entry):
+            elif review.should_open("promote", entry):
                 why = "; ".join(f"{check.rule} {check.detail}" for check in checks)
                 report.queued.append({"key": entry.key, "to": "ultra-low", "reason": why})
                 if not report.dry_run:
@@ -389,8 +389,8 @@ def _group_of(entry: TieredMemory) -> _Group:
     return entry.meta.goal_signature or places.slug(run.goal), run.tools
 
 
-def _grouped(entries: Sequence[TieredMemory]) -> dict[_Group, list[TieredMemory]]:
-    """Logs by group: the same goal reached with the same tools."""
+def _group_logs(entries: Sequence[TieredMemory]) -> dict[_Group, list[TieredMemory]]:
+    """Group logs by goal and tools."""
     groups: dict[_Group, list[TieredMemory]] = {}
     for entry in entries:
         groups.setdefault(_group_of(entry), []).append(entry)
@@ -430,9 +430,9 @@ MAX_EVIDENCE = 50
 
 
 def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
-    """The front matter of a memory made of several; values that cannot be added are taken from the first success.
+    """Front matter of a memory merged from several; fields that cannot be added up come from the first success.
 
-    Confidence starts from that of the best one; each further log with an outcome counts like a use.
+    Confidence starts from that of the best memory; each further log with an outcome counts as one use.
     """
     main = next((entry for entry in entries if entry.meta.successes), entries[0])
     metas = [entry.meta for entry in entries]
@@ -442,12 +442,14 @@ def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
     home = next((key for meta in metas for key in meta.contexts), "")
     validated = 0
     for meta in metas:
-        for key, (count, well) in meta.contexts.items():
-            known = contexts.setdefault(key, [0, 0])
-            known[0] += count
-            known[1] += well
-            # A log that went well elsewhere is a test on new data, like a use elsewhere.
-            validated += well if key != home and meta is not metas[0] and not meta.validation_count else 0
+        for key, (count, good_there) in meta.contexts.items():
+            totals = contexts.setdefault(key, [0, 0])
+            totals[0] += count
+            totals[1] += good_there
+            # A success in another context validates the memory, as a use there would.
+            validated += (
+                good_there if key != home and meta is not metas[0] and not meta.validation_count else 0
+            )
     validated += sum(meta.validation_count for meta in metas)
     while len(contexts) > MAX_CONTEXTS:
         del contexts[min(list(contexts)[1:], key=lambda key: contexts[key][0])]
@@ -456,7 +458,7 @@ def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
         (one for meta in metas for one in meta.failures), key=lambda one: str(one.get("at", ""))
     )
     used = [meta.last_used or meta.created_at for meta in metas if meta.usage_count]
-    projects = {key.partition("@")[0] for key, (_, well) in contexts.items() if well} - {""}
+    projects = {key.partition("@")[0] for key, (_, good_there) in contexts.items() if good_there} - {""}
     return {
         **main.raw,
         "id": None,
@@ -500,7 +502,7 @@ def _confidence(entries: Sequence[TieredMemory]) -> float:
 
 
 def joined_run(entries: Sequence[TieredMemory]) -> ExecutionRecord:
-    """The latest run that went well, with the conditions of all, and a line of evidence for each."""
+    """The latest successful run, with the conditions of all successful runs and one line of evidence for each log."""
     runs = [read_run(entry.body) for entry in entries]
     good = [run for entry, run in zip(entries, runs, strict=True) if entry.meta.successes] or runs
     main = good[-1]
@@ -513,21 +515,21 @@ def joined_run(entries: Sequence[TieredMemory]) -> ExecutionRecord:
     return ExecutionRecord(
         goal=main.goal,
         steps=main.steps,
-        preconditions=_union(run.preconditions for run in good),
-        postconditions=_union(run.postconditions for run in good),
-        indicators=_union(run.indicators for run in good),
+        preconditions=_unique_items(run.preconditions for run in good),
+        postconditions=_unique_items(run.postconditions for run in good),
+        indicators=_unique_items(run.indicators for run in good),
         evidence=(*main.evidence, *evidence)[-MAX_EVIDENCE:],
         notes="\n\n".join(notes[-5:]),
         sections=main.sections,
     )
 
 
-def _union(lists: Any) -> tuple[str, ...]:
+def _unique_items(lists: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item for items in lists for item in items))
 
 
 def with_evidence(body: str, lines: Sequence[str]) -> str:
-    """A body with further lines of evidence; the oldest lines are dropped, everything else stays as it was."""
+    """Add lines of evidence to a body, dropping the oldest beyond the limit; other sections are unchanged."""
     present = body.rstrip().splitlines()
     heading = next((at for at, line in enumerate(present) if line.strip().lower() == "## evidence"), None)
     if heading is None:

@@ -1,6 +1,6 @@
 """List, read and write the files of a brain's tiered memories.
 
-The store decides where they are: in the brain folder, or in rows of a database (``store.brain_files``).
+They are stored in the brain folder or in rows of a database, depending on the store (``store.brain_files``).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _logger = logging.getLogger("rlm_mem.continuum")
 
 @dataclass(frozen=True)
 class TieredMemory:
-    """One tiered memory as it is in its file.
+    """One tiered memory as stored in its file.
 
     Attributes:
         file: path relative to the namespace's folder, with forward slashes.
-        block: id within a file with many memories, else None.
+        block: id within a file of several memories, else None.
         text: its text in the file: the block, or the whole file.
         raw: every field, unknown ones included.
         chunk_id: the chunk that mirrors it.
-        undated: it has no ``created_at``; the time of the file is used instead.
+        undated: whether ``created_at`` is missing and the time of the file is used instead.
     """
 
     file: str
@@ -54,19 +54,19 @@ class TieredMemory:
 
     @property
     def key(self) -> str:
-        """Its name for people and programs: the file, and the block after ``#``."""
+        """The memory's identifier: the file, with ``#`` and the block if there is one."""
         return self.file if self.block is None else f"{self.file}#{self.block}"
 
     @property
     def title(self) -> str:
-        """The first heading, else the first line."""
+        """The first line of the body, without heading marks."""
         for line in self.body.splitlines():
             if line.strip("#- \t\r"):
                 return line.strip("# \t\r")
         return self.block or self.file.rpartition("/")[2]
 
     def changed(self, changes: dict[str, Any], body: str | None = None) -> str:
-        """Its text with some fields changed (None removes one) and, if given, another body."""
+        """The memory's text with some fields changed (None removes a field) and, optionally, another body."""
         header = edited(self.header, changes, self.key)
         end = "\r\n" if "\r\n" in self.header else "\n"
         if self.block is None:
@@ -77,7 +77,7 @@ class TieredMemory:
 
 @dataclass(frozen=True)
 class InvalidEntry:
-    """A file, or a memory in it, that breaks a rule; it is left as it is.
+    """An invalid file or memory; it is not changed.
 
     ``code`` is one of ``store.core.findings.CODES``.
     """
@@ -88,7 +88,7 @@ class InvalidEntry:
 
 
 def new_text(fields: dict[str, Any], body: str) -> str:
-    """The text of a new memory; empty fields are left out."""
+    """The text of a new memory; empty fields are omitted."""
     return f"---\n{render(fields, FIELD_ORDER)}---\n{guarded(body)}"
 
 
@@ -107,28 +107,28 @@ class MemoryFiles:
     # --- raw files ---------------------------------------------------------------------------------------------------
 
     def exists(self, file: str) -> bool:
-        """Whether there is such a file; names that begin with ``archive/`` are in the archive."""
-        return self.stored.exists(_checked(file))
+        """Whether a file exists; names that begin with ``archive/`` are in the archive."""
+        return self.stored.exists(_checked_path(file))
 
     def read(self, file: str) -> str | None:
-        """The text of a file with its own line ends, None where there is none; raises InvalidMemory if not UTF-8."""
-        data = self.stored.read(_checked(file))
+        """The text of a file, line ends unchanged; None if it is missing. Raises InvalidMemory if it is not UTF-8."""
+        data = self.stored.read(_checked_path(file))
         return None if data is None else _text(data, file)
 
     def write(self, file: str, text: str) -> None:
         """Write a whole file atomically."""
-        self.stored.write(_checked(file), text.encode("utf-8"))
+        self.stored.write(_checked_path(file), text.encode("utf-8"))
 
     def remove(self, file: str) -> None:
-        """Remove a file; no error where it is missing."""
-        self.stored.remove(_checked(file))
+        """Remove a file if it exists."""
+        self.stored.remove(_checked_path(file))
 
     def names(self) -> list[str]:
-        """Every file that may have memories, in order; other files are ignored."""
+        """Names of all files that may contain memories, sorted."""
         return sorted(self.signatures())
 
     def signatures(self) -> dict[str, Signature]:
-        """Signatures of every file that may have memories, which change with the file."""
+        """Signatures of all files that may contain memories; a signature changes with its file."""
         found = {}
         for single in places.SINGLES:
             signature = self.stored.signature(single)
@@ -145,27 +145,27 @@ class MemoryFiles:
     def entries(
         self, problems: list[InvalidEntry] | None = None, kinds: tuple[str, ...] = ()
     ) -> Iterator[TieredMemory]:
-        """Every memory that validates.
+        """Every valid memory.
 
         Args:
             problems: list to which invalid entries are added; None: they are logged.
-            kinds: only these.
+            kinds: kinds of memories to return; empty: all.
         """
-        wanted = []
+        selected = []
         for file in self.names():
             try:
                 if not kinds or places.kind_of(file) in kinds:
-                    wanted.append(file)
+                    selected.append(file)
             except InvalidMemory as error:
-                _note(problems, file, error)
-        for file, data in self.stored.contents(wanted):
+                _report_problem(problems, file, error)
+        for file, data in self.stored.contents(selected):
             try:
                 yield from self._in_text(file, _text(data, file), problems)
             except InvalidMemory as error:
-                _note(problems, file, error)
+                _report_problem(problems, file, error)
 
     def in_file(self, file: str, problems: list[InvalidEntry] | None = None) -> list[TieredMemory]:
-        """The memories of one file, if it exists; raises InvalidMemory for an invalid file of a single memory."""
+        """The memories of one file, if it exists; raises InvalidMemory if a file of a single memory is invalid."""
         text = self.read(file)
         return [] if text is None else self._in_text(file, text, problems)
 
@@ -180,7 +180,7 @@ class MemoryFiles:
                     raise InvalidMemory(f"{file}: id: {entry.block!r} is used twice in this file")
                 found.append(entry)
             except InvalidMemory as error:
-                _note(problems, file, error)
+                _report_problem(problems, file, error)
         return found
 
     def get(self, key: str) -> TieredMemory | None:
@@ -191,7 +191,7 @@ class MemoryFiles:
     def parse(self, file: str, block: str | None, text: str) -> TieredMemory:
         """A memory from its text: the whole file, or (``block`` not None) one block; raises InvalidMemory."""
         kind = places.kind_of(file)
-        if in_conflict(text):  # also in the body, which would contain both versions
+        if in_conflict(text):  # a conflict in the body would store both versions
             raise InvalidMemory(f"{file}: {MERGE_CONFLICT}")
         if file.endswith(".json"):
             raw, header, body = self._json(file, text)
@@ -241,8 +241,8 @@ def _text(data: bytes, file: str) -> str:
         raise InvalidMemory(f"{file}: byte {error.start} is not UTF-8") from None
 
 
-def _checked(file: str) -> str:
-    """The name; raises InvalidMemory for a path outside the folder."""
+def _checked_path(file: str) -> str:
+    """The file name, validated; raises InvalidMemory for a path outside the folder."""
     try:
         return checked_name(file)
     except InputError:
@@ -251,7 +251,7 @@ def _checked(file: str) -> str:
         ) from None
 
 
-def _note(problems: list[InvalidEntry] | None, file: str, error: InvalidMemory) -> None:
+def _report_problem(problems: list[InvalidEntry] | None, file: str, error: InvalidMemory) -> None:
     if problems is None:
         _logger.warning("%s", error)
     else:

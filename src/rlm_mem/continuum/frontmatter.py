@@ -1,7 +1,7 @@
-"""Front matter as text: find it in a file, read it, edit it without changing anything else, and write it.
+"""Find, parse, edit and write YAML front matter without changing other text.
 
-A memory begins with a line ``---``, then YAML, then ``---`` again, then its body. Files with many memories
-have one such block after another.
+A memory begins with a line ``---``, YAML, and another ``---``, followed by its body. Files of several memories contain
+one such block after another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPENS = re.compile(
 
 @dataclass(frozen=True)
 class MemoryBlock:
-    """One memory of a file with many: its whole text, its YAML and its body."""
+    """One memory in a file of several: its full text, its YAML and its body."""
 
     text: str
     header: str
@@ -37,10 +37,10 @@ class MemoryBlock:
 
 
 def split_one(text: str) -> tuple[str, str, str] | None:
-    """``(before, YAML, body)`` of a file that holds one memory; None where there is no front matter.
+    """Split a file of one memory into ``(before, YAML, body)``; None if it has no front matter.
 
-    ``before`` is the opening fence with any byte order mark; ``body`` begins with the closing fence. With the YAML
-    between them they make the file again.
+    ``before`` is the opening fence with any byte order mark; ``body`` begins with the closing fence. Concatenated, the
+    three parts are the file.
     """
     lines = text.splitlines(keepends=True)
     if not lines or not _FENCE.match(lines[0].removeprefix("\ufeff")):
@@ -52,7 +52,7 @@ def split_one(text: str) -> tuple[str, str, str] | None:
 
 
 def split_blocks(text: str) -> tuple[str, list[MemoryBlock]]:
-    """The text before the first memory, and the memories; joined, they are the whole text."""
+    """Split a file into the text before the first memory and its memories; concatenated, they are the whole text."""
     lines = text.splitlines(keepends=True)
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
     starts: list[tuple[int, int]] = []
@@ -78,9 +78,7 @@ def split_blocks(text: str) -> tuple[str, list[MemoryBlock]]:
 
 
 def guarded(body: str) -> str:
-    """A body without lines that look like a fence, or a mark of a merge conflict: these get a space before them, which
-    Markdown ignores.
-    """
+    """Indent lines of a body that look like a fence or a merge conflict marker by a space, which Markdown ignores."""
     lines = without_marks(body).splitlines(keepends=True)
     return "".join(" " + line if _FENCE.match(line) else line for line in lines)
 
@@ -89,7 +87,7 @@ def guarded(body: str) -> str:
 
 
 def parse_yaml(header: str, where: str) -> dict[str, Any]:
-    """The fields of front matter as plain data; raises InvalidMemory naming the file."""
+    """Parse front matter into plain data; raises InvalidMemory naming the file."""
     if len(header) > _MAX_CHARS:
         raise InvalidMemory(f"{where}: the front matter is longer than {_MAX_CHARS:,} characters")
     quick = yaml.quick_fields(header)
@@ -123,7 +121,7 @@ def _load(reader: YAML, header: str, where: str) -> Any:
 
 
 def render(data: Mapping[str, Any], order: Iterable[str] = ()) -> str:
-    """New front matter, one field a line; empty fields are left out."""
+    """Write new front matter, one field per line; empty fields are omitted."""
     first = [name for name in order if name in data]
     names = [*first, *(name for name in data if name not in first)]
     return "".join(
@@ -147,13 +145,13 @@ def _scalar(value: Any) -> str:
 
 
 def _escape(char: str) -> str:
-    # JSON has no such escape: lines with it are read by the YAML library.
+    # JSON has no \U escape; the YAML library reads lines that contain it.
     code = ord(char)
     return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
 
 
 def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
-    """The front matter with some fields changed (None removes one); order, comments and the rest stay as they are.
+    """Front matter with some fields changed (None removes a field); order, comments and other fields are preserved.
 
     Raises:
         InvalidMemory: the front matter is not valid YAML.
@@ -182,7 +180,7 @@ def _differs(former: Any, value: Any) -> bool:
 
 
 def _flow(value: Any, *, top: bool = False) -> Any:
-    """Values in the one-line form that ``render`` writes."""
+    """Convert a value to the one-line form that ``render`` writes."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 

@@ -1,4 +1,4 @@
-"""Mirror every tiered memory as a chunk, so that search, RECALL and programs find it without a second index."""
+"""Mirrors every tiered memory as a chunk, so that search, RECALL and programs find it without a second index."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def chunk_fields(entry: TieredMemory) -> dict[str, Any]:
 
 
 class Mirror:
-    """Writes mirrors; every call is idempotent.
+    """Creates and updates mirrors; every call is idempotent.
 
     Args:
-        store: the chunk store; the caller holds its lock.
+        store: the chunk store, locked by the caller.
     """
 
     def __init__(self, store: ChunkStore) -> None:
@@ -115,12 +115,12 @@ class Mirror:
         )
 
     def ids(self) -> list[str]:
-        """Ids of all active mirrors, from the index alone."""
+        """Ids of all active mirrors, read from the index only."""
         tags = [f"{TIER_TAG}{name}" for name in TIERS]
         return [one for one in self._store.list_chunks(any_tags=tags) if one.startswith(places.MIRROR)]
 
     def file_of(self, chunk_id: str) -> str | None:
-        """The file of the memory that a chunk mirrors."""
+        """The file of the memory that a chunk mirrors, or None."""
         chunk = self._store.get_chunk(chunk_id, track=False)
         file = chunk.metadata.provenance.get("file") if chunk is not None else None
         return file if isinstance(file, str) else None

@@ -42,7 +42,7 @@ _TIERS = {
 
 
 def kind_of(file: str) -> str:
-    """state, interaction, session, trace, pattern, learning, library or profile.
+    """The kind of memory in a file: state, interaction, session, trace, pattern, learning, library or profile.
 
     Raises:
         InvalidMemory: the name matches no pattern of docs/spec/continuum.md, Files.
@@ -64,43 +64,43 @@ def kind_of(file: str) -> str:
 
 
 def is_multi(file: str) -> bool:
-    """Whether a file has many memories, one block each."""
+    """Whether a file contains several memories, one block each."""
     return kind_of(file) in _MULTI
 
 
 def tiers_of(kind: str) -> tuple[str, ...]:
-    """The tiers that memories of a kind may have."""
+    """The tiers that are valid for a kind of memory."""
     return _TIERS[kind]
 
 
 def interaction_file(at: datetime) -> str:
-    """The short-term log of one interaction."""
+    """File name of the short-term log of one interaction."""
     return f"{SHORT_TERM}/{at:%Y-%m-%d_%H-%M-%S}_agent_interaction.md"
 
 
 def session_file(at: datetime) -> str:
-    """The short-term log of a day's sessions."""
+    """File name of the short-term log of a day's sessions."""
     return f"{SHORT_TERM}/{at:%Y-%m-%d}_execution_session.md"
 
 
 def trace_file(name: str, version: int) -> str:
-    """A long-term execution trace."""
+    """File name of a long-term execution trace."""
     return f"{LONG_TERM}/execution_trace_{name}_v{version}.md"
 
 
 def trace_parts(file: str) -> tuple[str, int] | None:
-    """Name and version of an execution trace; None for any other file."""
+    """Name and version of an execution trace; None for other files."""
     match = _NAMES["trace"].fullmatch(file)
     return (match[1], int(match[2])) if match else None
 
 
 def pattern_file(name: str) -> str:
-    """A long-term pattern."""
+    """File name of a long-term pattern."""
     return f"{LONG_TERM}/pattern_{name}.md"
 
 
 def slug(text: str) -> str:
-    """A name for files from the first six words of a text; text without Latin letters gets a name from its hash."""
+    """A file name from the first six words of a text, or from its hash if it has no Latin letters."""
     found = re.findall(r"[a-z0-9]+", text.lower())[:6]
     name = "_".join(found)[:60].strip("_")
     return name if re.search(r"[a-z]", name) else f"m{hashlib.sha256(text.encode()).hexdigest()[:10]}"
@@ -111,7 +111,7 @@ MIRROR = "chunk-memory-"
 
 
 def mirror_id(namespace: str, file: str, block: str | None) -> str:
-    """Id of the chunk that mirrors a memory: computed from its place, so nothing is mirrored twice."""
+    """Id of the chunk that mirrors a memory; derived from its place, so that no memory has two mirrors."""
     digest = hashlib.sha256(
         "\0".join((namespace, file, block or "")).encode("utf-8", "surrogatepass")
     ).hexdigest()

@@ -1,4 +1,4 @@
-"""Retention: old or failed memories are demoted or archived, after a report.
+"""Retention: demote or archive old or failed memories, after a report.
 
 Only ``delete_archived`` deletes, and only from the archive. Ultra-low memories are never touched.
 """
@@ -30,7 +30,7 @@ class Pruner:
         self._changes = continuum.changes
 
     def plan(self) -> PruneReport:
-        """The steps that the rules require now; nothing is changed."""
+        """The steps that the rules require now, without carrying them out."""
         report = PruneReport(dry_run=True)
         now = self._continuum.store.clock()
         for entry in self._files.entries(report.problems):
@@ -39,14 +39,14 @@ class Pruner:
             if due is None:
                 continue
             action, reason = due
-            if action == "flag_for_review" and not self._continuum.review.wanted("retain", entry):
+            if action == "flag_for_review" and not self._continuum.review.should_open("retain", entry):
                 continue
             report.steps.append(PruneStep(entry.key, action, reason, entry.meta.tier))
         report.steps += self._merged_mirrors(now)
         return report
 
     def run(self, *, dry_run: bool = True, progress: Progress | None = None) -> PruneReport:
-        """Report the steps of retention, and with ``dry_run=False`` carry them out; safe to repeat and to kill."""
+        """Report the steps of retention; with ``dry_run=False`` carry them out. Safe to repeat and to kill."""
         check_function(progress, "progress")
         if not check_flag(dry_run, "dry_run"):
             self._continuum.sync()
@@ -60,7 +60,7 @@ class Pruner:
         return report
 
     def _merged_mirrors(self, now: datetime) -> list[PruneStep]:
-        """Mirrors of memories that were merged into others: kept for 30 days, then archived."""
+        """Steps that archive mirrors of merged memories 30 days after the merge."""
         store = self._continuum.store
         ids = store.list_chunks(any_tags=[f"{TIER_TAG}{name}" for name in TIERS])
         limit = stamp(now - timedelta(days=TEMPORARY_DAYS))
@@ -73,7 +73,7 @@ class Pruner:
             and parse_time(one.valid_to) < parse_time(limit)
         ]
 
-    # --- carrying out ------------------------------------------------------------------------------------------------
+    # --- execution ---------------------------------------------------------------------------------------------------
 
     def _carry_out(self, step: PruneStep) -> None:
         if step.action == "flag_for_review":
@@ -83,13 +83,13 @@ class Pruner:
                 lambda: self._changes.draft("retire", step.key, step.reason, [], retired=[step.key])
             )
         else:
-            self._changes.apply(lambda: self._moved(step))
+            self._changes.apply(lambda: self._demotion(step))
 
-    def _moved(self, step: PruneStep) -> Change | None:
+    def _demotion(self, step: PruneStep) -> Change | None:
         entry = self._files.get(step.key)
         due = prune_action(entry.meta, self._continuum.store.clock()) if entry is not None else None
         if entry is None or due is None or due[0] != step.action:
-            return None  # used or moved since the plan
+            return None  # the memory was used or moved since the plan was made
         return self._archive(entry, due[1]) if step.action == "archive" else self._downgrade(entry, due[1])
 
     def _archive(self, entry: TieredMemory, reason: str) -> Change:
@@ -103,7 +103,7 @@ class Pruner:
         )
 
     def _downgrade(self, entry: TieredMemory, reason: str) -> Change:
-        """Mid to high, temporary, with a fresh 30-day clock; the text stays."""
+        """Move a memory from mid to high with temporary retention; its 30 days begin now and its text is unchanged."""
         clock = self._continuum.store.clock()
         fields: dict[str, Any] = {
             **entry.raw,
@@ -121,7 +121,7 @@ class Pruner:
     # --- the archive -------------------------------------------------------------------------------------------------
 
     def archived(self) -> list[str]:
-        """Memories in the archive, as paths in name order."""
+        """Sorted paths of the memories in the archive."""
         return sorted(
             name
             for folder in ("memory", "system", "workspace")
@@ -151,7 +151,7 @@ class Pruner:
         """
         check_flag(dry_run, "dry_run")
         archived_by: dict[str, tuple[str, datetime]] = {}
-        for transition_id in self._changes.transitions():  # the last time that a name was archived counts
+        for transition_id in self._changes.transitions():  # oldest first: the last archiving counts
             former = self._changes.transition(transition_id)
             for edit in former.edits:
                 if edit.file.startswith("archive/") and edit.after is not None:

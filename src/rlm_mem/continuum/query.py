@@ -1,4 +1,4 @@
-"""Queries of tiered memories: by tier, by goal over all tiers, hints for a goal, and functions for programs.
+"""Queries of tiered memories: by tier, by goal across tiers, hints for a goal, and functions for programs.
 
 Matching uses the lexical ranking of search over the mirrors, so a reworded goal finds its trace.
 """
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     name: tier.weight for name, tier in TIERS.items() if tier.weight is not None
 }
-"""high 0.1, mid 0.6, low 0.3; ultra-low is the preamble (docs/spec/decisions.md, 31)."""
+"""Query weights by tier; ultra-low has none, since it is always included (docs/spec/decisions.md, 31)."""
 
 _CANDIDATES = 40
-_MIN_PER_TIER = 5  # memories of each tier to consider, however many of other tiers match
+_MIN_PER_TIER = 5  # below this, a tier gets a search of its own
 _CACHE_SIZE = 20_000
 _MIN_COVERAGE = 1 / 3
 """A memory matches a goal when it has at least this share of the goal's content words."""
@@ -43,7 +43,7 @@ _MIN_COVERAGE = 1 / 3
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Hits, best first, and the core that is always included."""
+    """Hits, best first, and the ultra-low memories that are always included."""
 
     hits: list[MemoryHit] = field(default_factory=list)
     core: list[MemoryHit] = field(default_factory=list)
@@ -85,7 +85,7 @@ class QueryMemoryTool:
             hits = self._ranked(goal, {"low": 1.0}, tags=tags)
         else:
             found = self._store.get_many(self._store.list_chunks(tags=tags), track=False).values()
-            hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in found if _current(chunk)]
+            hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in found if _is_current(chunk)]
             hits.sort(key=lambda hit: (-(hit.success_rate or 0.0), -hit.confidence, hit.key))
         return hits[: page(limit, "limit")]
 
@@ -104,17 +104,17 @@ class QueryMemoryTool:
         """Search across tiers with priority weights.
 
         Args:
-            goal: what is to be done, in any words.
+            goal: the task, in free text.
             tier_weights: weight by tier, normalised to a sum of 1; None: high .1, mid .6, low .3. A weight for
                 ultra-low ranks the core with the rest.
             min_confidence: 0-1. ``task_type``: only memories of this type.
-            include_core: also return the ultra-low memories, whatever the goal.
+            include_core: also return all ultra-low memories.
 
         Raises:
             InvalidQuery: no goal, an unknown tier, a weight that is negative, or weights that are all zero.
         """
         check_flag(include_core, "include_core")
-        weights = _normalised(DEFAULT_WEIGHTS if tier_weights is None else tier_weights)
+        weights = _normalise_weights(DEFAULT_WEIGHTS if tier_weights is None else tier_weights)
         if not isinstance(goal, str) or not goal.strip():
             raise InvalidQuery("a query needs a goal")
         tags = [f"task:{task_type}"] if task_type else []
@@ -125,7 +125,7 @@ class QueryMemoryTool:
         """The ultra-low memories: identity, profiles, the approved library."""
         ids = self._store.list_chunks(tags=[f"{TIER_TAG}ultra-low"])
         chunks = self._store.get_many(ids, track=False).values()
-        return [_hit(chunk, 1.0, {"relevance": 1.0}) for chunk in chunks if _current(chunk)]
+        return [_hit(chunk, 1.0, {"relevance": 1.0}) for chunk in chunks if _is_current(chunk)]
 
     def memories(self, tier: str | None = None, limit: int = 100) -> list[MemoryHit]:
         """Memories of one tier, or of all, the most reliable first; raises InvalidQuery for an unknown tier."""
@@ -137,7 +137,7 @@ class QueryMemoryTool:
         known = [one for one in self._store.summaries(newest) if not one.superseded_by]
         best = sorted(known, key=lambda one: -one.confidence)[: max(limit, 1) * 2]
         chunks = self._store.get_many([one.id for one in best], track=False).values()
-        hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in chunks if _current(chunk)]
+        hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in chunks if _is_current(chunk)]
         return sorted(hits, key=lambda hit: (-hit.parts["reliability"], hit.key))[:limit]
 
     # --- ranking -----------------------------------------------------------------------------------------------------
@@ -145,43 +145,45 @@ class QueryMemoryTool:
     def _ranked(
         self, goal: str, weights: Mapping[str, float], tags: list[str] | None = None
     ) -> list[MemoryHit]:
-        """Hits by relevance in search (1 for the best of all tiers) × weight of the tier × reliability."""
-        found = self._found(goal, [name for name, weight in weights.items() if weight > 0], tags or [])
-        chunks = self._chunks(list(found))
+        """Hits ranked by search relevance (1 for the best of all tiers) × tier weight × reliability."""
+        scores = self._search_scores(
+            goal, [name for name, weight in weights.items() if weight > 0], tags or []
+        )
+        chunks = self._chunks(list(scores))
         terms = set(get_analyser(self._store.config.search.language).terms(goal))
-        best = max(found.values(), default=0.0)
+        best = max(scores.values(), default=0.0)
         hits = []
         for chunk in chunks:
             coverage = self._coverage(terms, chunk)
-            if not _current(chunk) or coverage < _MIN_COVERAGE:
+            if not _is_current(chunk) or coverage < _MIN_COVERAGE:
                 continue
-            relevance = max(0.0, found[chunk.id] / best) if best > 0 else coverage
+            relevance = max(0.0, scores[chunk.id] / best) if best > 0 else coverage
             weight = weights[tier_of(chunk.tags) or "high"]
             hits.append(
                 _hit(chunk, weight, {"relevance": round(relevance, 4), "coverage": round(coverage, 4)})
             )
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))
 
-    def _found(self, goal: str, tiers: list[str], tags: list[str]) -> dict[str, float]:
-        """Search scores by chunk: one search over all tiers, and another for each tier with too few results."""
+    def _search_scores(self, goal: str, tiers: list[str], tags: list[str]) -> dict[str, float]:
+        """Search scores by chunk id, from one search over all tiers and one more for each tier with too few results."""
 
         def search(names: list[str]) -> dict[str, float]:
-            wanted = Filters(
+            criteria = Filters(
                 tags_all=tuple(sorted(tags)), tags_any=tuple(f"{TIER_TAG}{name}" for name in names)
             )
-            return dict(searching.ranked_ids(self._store, goal, limit=_CANDIDATES, filters=wanted))
+            return dict(searching.ranked_ids(self._store, goal, limit=_CANDIDATES, filters=criteria))
 
-        found = search(tiers)
-        if len(found) < _CANDIDATES or len(tiers) == 1:
-            return found
-        reached = Counter(tier_of(one.tags) for one in self._store.summaries(list(found)))
+        scores = search(tiers)
+        if len(scores) < _CANDIDATES or len(tiers) == 1:
+            return scores
+        reached = Counter(tier_of(one.tags) for one in self._store.summaries(list(scores)))
         for tier in tiers:
             if reached[tier] < _MIN_PER_TIER:
-                found |= search([tier])
-        return found
+                scores |= search([tier])
+        return scores
 
     def _chunks(self, ids: list[str]) -> list[Chunk]:
-        """Mirrors of these ids; each is read again only if its revision in the index has changed."""
+        """Mirrors with these ids, read again only if their revision has changed."""
         revisions = {one.id: one.revision for one in self._store.summaries(ids)}
         stale = [one for one, revision in revisions.items() if self._read.get(one, (0, None))[0] != revision]
         if len(self._read) + len(stale) > _CACHE_SIZE:
@@ -192,23 +194,26 @@ class QueryMemoryTool:
         return [self._read[one][1] for one in ids if one in revisions and one in self._read]
 
     def _coverage(self, terms: set[str], chunk: Chunk) -> float:
-        """Share of the goal's content words that the memory's title or goal has."""
+        """Share of the goal's content words that occur in the memory's title or goal."""
         if not terms:
             return 1.0
         extra = chunk.metadata.extra
         words = f"{extra.get('goal_signature') or ''}\0{extra.get('title') or ''}"
-        own = self._terms.get(words)
-        if own is None:
+        memory_terms = self._terms.get(words)
+        if memory_terms is None:
             signature, _, title = words.partition("\0")
-            own = {*signature.split("_"), *get_analyser(self._store.config.search.language).terms(title)}
+            memory_terms = {
+                *signature.split("_"),
+                *get_analyser(self._store.config.search.language).terms(title),
+            }
             if len(self._terms) > _CACHE_SIZE:
                 self._terms.clear()
-            self._terms[words] = own
-        return len(terms & own) / len(terms)
+            self._terms[words] = memory_terms
+        return len(terms & memory_terms) / len(terms)
 
 
-def _current(chunk: Chunk) -> bool:
-    """Whether a chunk mirrors a memory in force; a library card only refers to one."""
+def _is_current(chunk: Chunk) -> bool:
+    """Whether a chunk mirrors a memory that is neither superseded nor just a card of the library."""
     extra = chunk.metadata.extra
     return (
         chunk.metadata.source == SOURCE and not chunk.metadata.superseded_by and not extra.get("component_of")
@@ -245,7 +250,7 @@ def _hit(chunk: Chunk, weight: float, parts: dict[str, float]) -> MemoryHit:
     )
 
 
-def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
+def _normalise_weights(weights: Mapping[str, float]) -> dict[str, float]:
     for name, weight in check_mapping(weights, "tier_weights").items():
         if name not in TIERS:
             raise InvalidQuery(f"there is no tier {name!r:.40}: use {', '.join(TIERS)}")
@@ -262,7 +267,7 @@ _MOST_HOURS = 1_000_000
 
 
 def program_functions(store: ChunkStore) -> dict[str, Callable[..., Any]]:
-    """The functions ``search_traces(goal, limit=10)`` and ``memories(tier=None, limit=20)``, by name."""
+    """The functions ``search_traces`` and ``memories`` for programs, by name."""
     queries = QueryMemoryTool(store)
 
     def search_traces(goal: str, limit: int = 10) -> list[dict[str, Any]]:
@@ -270,23 +275,25 @@ def program_functions(store: ChunkStore) -> dict[str, Callable[..., Any]]:
         if not isinstance(goal, str) or not goal.strip():
             return []
         weights = {"high": 0.1, "mid": 0.6, "low": 0.3, "ultra-low": 0.3}
-        result = queries.query(goal[:2_000], tier_weights=weights, include_core=False, limit=_bounded(limit))
-        return [_shown(hit) for hit in result.hits]
+        result = queries.query(
+            goal[:2_000], tier_weights=weights, include_core=False, limit=_clamp_limit(limit)
+        )
+        return [_as_record(hit) for hit in result.hits]
 
     def memories(tier: str | None = None, limit: int = 20) -> list[dict[str, Any]]:
         """Memories of a tier (high, mid, low, ultra-low), the most reliable first."""
-        return [_shown(hit) for hit in queries.memories(tier, _bounded(limit))]
+        return [_as_record(hit) for hit in queries.memories(tier, _clamp_limit(limit))]
 
     return {"search_traces": search_traces, "memories": memories}
 
 
-def _bounded(limit: Any) -> int:
+def _clamp_limit(limit: Any) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int | float) or limit != limit:
         raise InvalidQuery(f"limit must be a number from 1 to {_MAX_LIMIT}")
     return int(max(1, min(_MAX_LIMIT, limit)))
 
 
-def _shown(hit: MemoryHit) -> dict[str, Any]:
+def _as_record(hit: MemoryHit) -> dict[str, Any]:
     return {
         "chunk_id": hit.chunk_id,
         "id": hit.chunk_id,
@@ -307,7 +314,7 @@ _RISKY, _PROVEN, _USES = 0.85, 0.9, 3
 
 
 def hints(queries: QueryMemoryTool, files: MemoryFiles, goal: str, *, limit: int = 5) -> list[Hint]:
-    """Risk warnings first, then success patterns, from the memories that match a goal."""
+    """Warnings and success patterns from the memories that match a goal, warnings first."""
     result = queries.query(
         goal, tier_weights={"high": 0.2, "mid": 0.5, "low": 0.3}, include_core=False, limit=limit
     )
@@ -356,5 +363,5 @@ def _risks(entry: TieredMemory) -> list[Hint]:
 def _success(entry: TieredMemory) -> Hint:
     run = read_run(entry.body)
     order = " → ".join(run.tools) if run.steps else entry.title
-    shown = f"; success shows as: {'; '.join(run.indicators[:2])}" if run.indicators else ""
-    return Hint("success", f"{order}{shown}", (_figures(entry),))
+    success_signs = f"; success shows as: {'; '.join(run.indicators[:2])}" if run.indicators else ""
+    return Hint("success", f"{order}{success_signs}", (_figures(entry),))

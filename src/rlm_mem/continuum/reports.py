@@ -1,4 +1,4 @@
-"""Reports of consolidation and retention, and figures on the health of the tiers."""
+"""Reports of consolidation and retention, and health figures of the tiers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PromotionCandidate:
     """A memory checked against a promotion rule.
 
     Attributes:
-        to: the tier that it would enter. ``action``: promote, merge (into a trace that is there) or review.
+        to: the target tier. ``action``: promote, merge (into an existing trace) or review.
         checks: every condition of the rule.
     """
 
@@ -50,13 +50,13 @@ class PromotionCandidate:
 
     @property
     def ready(self) -> bool:
-        """Whether every condition holds."""
+        """Whether every condition is met."""
         return all_met(self.checks)
 
 
 @dataclass
 class ConsolidationReport:
-    """What a run did, or (dry) would do. Each step names its memory and its reason."""
+    """Results of a consolidation; for a dry run, what it would do. Each step has the key of its memory and a reason."""
 
     dry_run: bool
     considered: int = 0
@@ -80,7 +80,7 @@ class PruneStep:
 
 @dataclass
 class PruneReport:
-    """What pruning did, or (dry) would do."""
+    """Results of pruning; for a dry run, what it would do."""
 
     dry_run: bool
     considered: int = 0
@@ -89,7 +89,7 @@ class PruneReport:
 
 
 def count_consolidation(current: ObservedOperation, report: ConsolidationReport) -> None:
-    """Put the figures of a consolidation into its span, and its changes into a counter."""
+    """Record a consolidation in its span and in the counter of changes."""
     current.label("rlm_mem.dry_run", report.dry_run)
     if not report.dry_run:
         count("rlm_mem.consolidation.changes", len(report.promoted), change="promoted")
@@ -97,14 +97,14 @@ def count_consolidation(current: ObservedOperation, report: ConsolidationReport)
 
 
 def count_pruning(current: ObservedOperation, report: PruneReport) -> None:
-    """Put the figures of a run of retention into its span, and its changes into a counter."""
+    """Record a pruning run in its span and in the counter of changes."""
     current.label("rlm_mem.dry_run", report.dry_run)
     if not report.dry_run:
         count("rlm_mem.consolidation.changes", len(report.steps), change="pruned")
 
 
 def health(files: MemoryFiles, changes: Changes, review: ReviewQueue) -> dict[str, Any]:
-    """Figures of one namespace.
+    """Health figures of one namespace.
 
     Returns:
         ``tiers`` (memories now, by tier), ``consolidation_rate`` (share of ended logs that were consolidated, not

@@ -58,7 +58,7 @@ AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "
 _MOST_DAYS = 3650
 _Word = Literal["approved", "deferred", "rejected"]
 _CLOSED = ("approved", "rejected", "obsolete")
-"""States in which a case waits for nobody."""
+"""States that need no further decision."""
 _PROPOSED = {
     "replace": (
         "Does the newer memory replace the older one? Approving links them; rejecting leaves both as they are.",
@@ -74,7 +74,7 @@ NEW_USES = 20
 
 
 class Decision(msgspec.Struct, kw_only=True):
-    """What a reviewer decided, and why."""
+    """A reviewer's decision on a case, with the reason."""
 
     reviewer: str
     decision: _Word
@@ -83,7 +83,7 @@ class Decision(msgspec.Struct, kw_only=True):
 
 
 class Case(msgspec.Struct, kw_only=True):
-    """One question to a reviewer.
+    """A question for a reviewer, with evidence and counter-evidence.
 
     Attributes:
         kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?), ``capture`` (shall the
@@ -91,11 +91,11 @@ class Case(msgspec.Struct, kw_only=True):
             newer memory replace the older one?) or ``contradict`` (do the two contradict each other?).
         entry: the memory; for a capture the conversation, for a quarantine the chunk, for a proposal the newer chunk.
         chunk_ids: for a capture or a quarantine, the chunks in question; for a proposal, the newer and the older one.
-        status: ``obsolete`` (in no file) as long as there is nothing to decide; ``obsolete_because`` says why.
+        status: ``obsolete`` (never stored) while there is nothing to decide, for the reason ``obsolete_because``.
         evidence, counter_evidence: for and against the memory.
         defer_until: time at which a deferred case is open again.
         usage_at: number of uses of the memory at the last decision.
-        sentences: for a proposal, what the newer and the older chunk say.
+        sentences: for a proposal, the statements of the newer and the older chunk that it compares.
     """
 
     id: str
@@ -125,40 +125,40 @@ class ReviewQueue:
         self._files = memories
         self._changes = changes
         self._traces = traces
-        self._full: tuple[Mapping[str, Signature], Mapping[str, int]] = ({}, {})
-        """Files of the proposals when all of them were waiting, and the revisions of the memories they ask about."""
+        self._last_full: tuple[Mapping[str, Signature], Mapping[str, int]] = ({}, {})
+        """Files of the proposals when the queue was last full, and the revisions of their chunks."""
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     def cases(self, status: str | None = "open") -> list[Case]:
         """Cases, oldest first; ``status`` None: all. A deferred case is open again after ``defer_until``.
 
-        A case is obsolete, and not open, while what it asks about is not there or does not say it any more. A file
-        that cannot be read is left out, with a warning.
+        A case whose memory was deleted or no longer contains the statement in question is obsolete, not open. A file
+        that cannot be read is skipped with a warning.
         """
         now = self._store.clock()
         damaged: list[InvalidEntry] = []
-        found = list(self._stored(damaged))
+        found = list(self._load_cases(damaged))
         for one in damaged:
             _logger.warning("a case of the review queue is left out: %s", one.message)
         found += [_quarantine_case(chunk) for chunk in self._store.quarantined()]
         for case in found:
             if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
                 case.status = "open"
-        self._find_obsolete(found)
+        self._mark_obsolete(found)
         return sorted(
             (case for case in found if status in (None, case.status)),
             key=lambda case: (case.opened_at, case.id),
         )
 
     def damaged(self) -> list[InvalidEntry]:
-        """The files of cases that cannot be read."""
+        """Case files that cannot be read, with the error of each."""
         damaged: list[InvalidEntry] = []
-        for _ in self._stored(damaged):
+        for _ in self._load_cases(damaged):
             pass
         return damaged
 
-    def _stored(self, damaged: list[InvalidEntry]) -> Iterator[Case]:
+    def _load_cases(self, damaged: list[InvalidEntry]) -> Iterator[Case]:
         stored = self._files.stored
         names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
         for name, data in stored.contents(names):
@@ -167,34 +167,34 @@ class ReviewQueue:
             except InvalidMemory as error:
                 damaged.append(InvalidEntry(name, error.message, "unreadable-case"))
 
-    def _find_obsolete(self, cases: Sequence[Case]) -> None:
-        """Mark the cases that wait for a decision which cannot be made any more."""
+    def _mark_obsolete(self, cases: Sequence[Case]) -> None:
+        """Mark undecided cases as obsolete if there is nothing left to decide."""
         waiting = [case for case in cases if case.status not in _CLOSED and case.kind != "quarantine"]
-        there = self._store.get_many([one for case in waiting for one in case.chunk_ids])
+        readable = self._store.get_many([one for case in waiting for one in case.chunk_ids])
         for case in waiting:
-            if because := self._obsolete(case, there):
-                case.status, case.obsolete_because = "obsolete", because
+            if reason := self._obsolete_reason(case, readable):
+                case.status, case.obsolete_because = "obsolete", reason
 
-    def _obsolete(self, case: Case, there: Mapping[str, Chunk]) -> str:
-        """Why there is nothing to decide about a case; empty if there is.
+    def _obsolete_reason(self, case: Case, readable: Mapping[str, Chunk]) -> str:
+        """Why there is nothing left to decide about a case; empty if there is something.
 
         Args:
-            there: the chunks of the case that can be read.
+            readable: the chunks of the case that can be read, by id.
         """
         if case.kind in ("promote", "retain"):
-            with suppress(InvalidMemory):  # it is there, and checks report it
+            with suppress(InvalidMemory):  # an invalid memory still exists; checks report it
                 return "" if self._files.get(case.entry) else f"{case.entry} no longer exists"
             return ""
-        if case.kind not in _PROPOSED:  # captures ask about all of their chunks
-            left = any(one in there for one in case.chunk_ids)
+        if case.kind not in _PROPOSED:  # a capture is open while any of its chunks exists
+            left = any(one in readable for one in case.chunk_ids)
             return "" if left else "none of its memories is there any more"
         analyser = get_analyser(self._store.config.search.language)
         for chunk_id, sentence in zip(case.chunk_ids, case.sentences, strict=False):
-            if chunk_id not in there:
+            if chunk_id not in readable:
                 return f"{chunk_id} no longer exists"
-            if all(one.text != sentence for one in statements_in(there[chunk_id].content, analyser)):
-                return f"{chunk_id} was edited and does not say “{_line(sentence)}” any more"
-        by = there[case.chunk_ids[1]].metadata.superseded_by
+            if all(one.text != sentence for one in statements_in(readable[chunk_id].content, analyser)):
+                return f"{chunk_id} was edited and does not say “{_shorten(sentence)}” any more"
+        by = readable[case.chunk_ids[1]].metadata.superseded_by
         return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
 
     def case(self, case_id: str) -> Case:
@@ -208,8 +208,8 @@ class ReviewQueue:
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
-    def wanted(self, kind: Literal["promote", "retain"], entry: TieredMemory) -> bool:
-        """Whether a case would be opened: none is open, and there are enough new uses since the last decision."""
+    def should_open(self, kind: Literal["promote", "retain"], entry: TieredMemory) -> bool:
+        """Whether ``open`` would open a case: none is open, and there are enough new uses since the last decision."""
         case_id = _case_id(kind, entry.key)
         former = next((case for case in self.cases(None) if case.id == case_id), None)
         if former is None:
@@ -225,7 +225,7 @@ class ReviewQueue:
 
         def build() -> Change | None:
             entry = self._files.get(key)
-            if entry is None or not self.wanted(kind, entry):
+            if entry is None or not self.should_open(kind, entry):
                 return None
             file = _file(case_id)
             text = self._files.read(file)
@@ -276,7 +276,7 @@ class ReviewQueue:
                 case = Case(
                     id=_case_id(one.kind, f"{one.newer_id} {one.older_id}"), entry=one.newer_id,
                     kind="replace" if one.kind == "replace" else "contradict",
-                    title=f"{_line(one.older)} → {_line(one.newer)}", status="open", opened_at=at,
+                    title=f"{_shorten(one.older)} → {_shorten(one.newer)}", status="open", opened_at=at,
                     question=_PROPOSED[one.kind][0],
                     figures={"confidence": one.confidence, "reason": one.reason},
                     evidence=[f"{one.newer_id} (newer): {one.newer}", one.reason],
@@ -352,8 +352,8 @@ class ReviewQueue:
             proposed=[case.id for case in asked if case.status == "open"],
         )
 
-    def _room(self, wanted: int) -> int:
-        """How many of ``wanted`` proposals may be queued; closed cases are removed if there is not enough room.
+    def _room(self, requested: int) -> int:
+        """How many of ``requested`` proposals may be queued; closed cases are removed if there is not enough room.
 
         A lack of room is logged only when the queue is read, not for every memory of a long run.
         """
@@ -363,27 +363,27 @@ class ReviewQueue:
         signed = stored.signatures(FOLDER).items()
         files = {name: signature for name, signature in signed if name.startswith(beginnings)}
         names = list(files)
-        if len(names) + wanted <= most:
-            return wanted
-        waited, asked = self._full
-        if files == waited and asked == self._revisions(asked):
+        if len(names) + requested <= most:
+            return requested
+        last_full, last_revisions = self._last_full
+        if files == last_full and last_revisions == self._revisions(last_revisions):
             return 0
         cases: dict[str, Case] = {}
         for name, data in stored.contents(names):
             with suppress(InvalidMemory):  # an unreadable case: checks report it
                 cases[name] = _decode(data, name)
-        self._find_obsolete(list(cases.values()))
+        self._mark_obsolete(list(cases.values()))
         closed = [name for name, case in cases.items() if case.status in _CLOSED]
         for name in closed:
             stored.remove(name)  # the audit log keeps the decision
         waiting = len(names) - len(closed)
         if waiting >= most and waiting == len(names):
-            self._full = files, self._revisions(one for case in cases.values() for one in case.chunk_ids)
+            self._last_full = files, self._revisions(one for case in cases.values() for one in case.chunk_ids)
         room = max(0, most - waiting)
-        if room < wanted:
+        if room < requested:
             _logger.warning(
                 "proposals that were not queued: %d; %d wait for a reviewer already (updates.max_open)",
-                wanted - room, waiting,
+                requested - room, waiting,
             )  # fmt: skip
         return room
 
@@ -439,23 +439,27 @@ class ReviewQueue:
     # --- deciding ----------------------------------------------------------------------------------------------------
 
     def approve(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Promote to the core (``promote``), confirm that the memories hold (``retain``, ``capture``), release
-        (``quarantine``), or link the two (``replace``, ``contradict``).
+        """Approve a case.
+
+        The change promotes to the core (``promote``), confirms the memories (``retain``, ``capture``), releases the
+        chunk (``quarantine``) or links the two chunks (``replace``, ``contradict``).
 
         Raises:
-            InvalidMemory: no reviewer, no reason, or the memory no longer meets the rule.
-            ConflictError: the case was decided already.
+            InvalidMemory: reviewer or reason is missing, or the memory no longer meets the rule.
+            ConflictError: the case was already decided.
         """
         return self._decide(case_id, "approved", reviewer, reason)
 
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
-        """Leave the memory where it is (``promote``), move it to mid (``retain``), archive (``capture``,
-        ``quarantine``), or let both hold (``replace``, ``contradict``).
+        """Reject a case.
+
+        The change leaves the memory in its tier (``promote``), moves it to mid (``retain``), archives it (``capture``,
+        ``quarantine``) or leaves both chunks unlinked (``replace``, ``contradict``).
         """
         return self._decide(case_id, "rejected", reviewer, reason)
 
     def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
-        """Decide later: the case is open again after ``days``; a chunk in quarantine stays there, still listed."""
+        """Postpone a decision: the case is open again after ``days``; a chunk in quarantine remains listed."""
         if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _MOST_DAYS:
             raise InputError(f"days must be a whole number from 1 to {_MOST_DAYS:,}, not {shown(days)}")
         until = stamp(self._store.clock() + timedelta(days=days))
@@ -475,11 +479,11 @@ class ReviewQueue:
             raise InvalidMemory("a decision needs a reason")
         made = Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
         if case_id.startswith(tuple(f"{kind}-" for kind in _PROPOSED)):
-            return self._proposed(case_id, made, until)
-        return self._changes.apply(lambda: self._decided(case_id, made, until))
+            return self._decide_proposal(case_id, made, until)
+        return self._changes.apply(lambda: self._decision_change(case_id, made, until))
 
-    def _with(self, case_id: str, made: Decision, until: str | None) -> Case:
-        """The case with one more decision; raises ConflictError if it was decided already or is obsolete."""
+    def _with_decision(self, case_id: str, made: Decision, until: str | None) -> Case:
+        """The case with one more decision; raises ConflictError if it is already decided or obsolete."""
         case = self.case(case_id)
         if case.status in ("approved", "rejected"):
             raise ConflictError(f"{case_id} was already {case.status}")
@@ -489,12 +493,12 @@ class ReviewQueue:
         case.status, case.defer_until = made.decision, until
         return case
 
-    def _proposed(self, case_id: str, made: Decision, until: str | None) -> Change:
-        """Decide a proposal; the links that an approval makes are undone with it."""
+    def _decide_proposal(self, case_id: str, made: Decision, until: str | None) -> Change:
+        """Decide a proposal in one transaction, so that undoing the change also removes the links of an approval."""
         with self._files.stored.transaction() as transaction:
-            case = self._with(case_id, made, until)
+            case = self._with_decision(case_id, made, until)
             newer, older = case.chunk_ids
-            change = self._drafted(case, made.decision, [], entry=newer)
+            change = self._draft_decision(case, made.decision, [], entry=newer)
             transaction.change.id = change.id
             if made.decision == "approved":
                 why = f"{case.figures.get('reason', '')}; {change.reason}"[:500]
@@ -506,33 +510,33 @@ class ReviewQueue:
             self._files.stored.write(_file(case_id), _encode(case).encode())
         return change
 
-    def _decided(self, case_id: str, made: Decision, until: str | None) -> Change:
-        """The change that decides a case of any kind but a proposal."""
-        case = self._with(case_id, made, until)
+    def _decision_change(self, case_id: str, made: Decision, until: str | None) -> Change:
+        """The change that carries out a decision on any case but a proposal."""
+        case = self._with_decision(case_id, made, until)
         if case.kind == "quarantine":
             if made.decision == "approved":
                 self._store.release(case.entry)
             elif made.decision == "rejected":
                 self._store.delete_chunk(case.entry)
-            return self._drafted(case, made.decision, [])
+            return self._draft_decision(case, made.decision, [])
         op: str = made.decision
         edits: list[Edit] = []
         if case.kind == "capture":
-            more = self._captured(case, made)
+            more = self._capture_fields(case, made)
         else:
             entry = self._files.get(case.entry)
             if entry is None:
                 raise NotFoundError(f"{case.entry}, the memory of this case, no longer exists")
             case.usage_at = entry.meta.usage_count
-            edits, moves = self._moved(entry, case.kind, made)
+            edits, moves = self._tier_move(entry, case.kind, made)
             if moves:
                 op = "promote" if moves["tier_to"] == "ultra-low" else "demote"
             more = {"keep": bool(moves), "tier_from": "low", **moves}
         file = _file(case_id)
         edits.append(Edit(file=file, before=self._files.read(file), after=_encode(case)))
-        return self._drafted(case, op, edits, **more)
+        return self._draft_decision(case, op, edits, **more)
 
-    def _drafted(
+    def _draft_decision(
         self, case: Case, op: str, edits: list[Edit], *, entry: str | None = None, **more: Any
     ) -> Change:
         """The change that carries out the last decision of a case."""
@@ -540,14 +544,14 @@ class ReviewQueue:
         return self._changes.draft(
             op,
             entry or case.entry,
-            _decided_by(made),
+            _decision_text(made),
             edits,
             details={"case": case.id, "reviewer": made.reviewer},
             **more,
         )
 
-    def _captured(self, case: Case, made: Decision) -> dict[str, Any]:
-        """The fields of a change that confirms or archives the memories captured from a session."""
+    def _capture_fields(self, case: Case, made: Decision) -> dict[str, Any]:
+        """Fields of a change that confirms or archives the memories captured from a session."""
         here = [chunk_id for chunk_id in case.chunk_ids if self._store.exists(chunk_id)]
         if made.decision == "approved":
             return {
@@ -556,19 +560,19 @@ class ReviewQueue:
             }
         return {"archived": here} if made.decision == "rejected" else {}
 
-    def _moved(self, entry: TieredMemory, kind: str, made: Decision) -> tuple[list[Edit], dict[str, Any]]:
-        """The edits that move a memory to the tier that a decision gives it; raises InvalidMemory."""
+    def _tier_move(self, entry: TieredMemory, kind: str, made: Decision) -> tuple[list[Edit], dict[str, Any]]:
+        """The edits and fields of a change that moves a memory; raises InvalidMemory if its rule is unmet."""
         if made.decision == "approved" and kind == "promote":
             checks = low_to_ultra(entry.meta)
             if not all_met(checks):
                 raise InvalidMemory(f"{entry.key} no longer meets the rule: {unmet(checks)}")
-            return self._to_core(entry, _decided_by(made))
+            return self._to_core(entry, _decision_text(made))
         if made.decision == "rejected" and kind == "retain":
-            return self._to_mid(entry, _decided_by(made))
+            return self._to_mid(entry, _decision_text(made))
         return [], {}
 
     def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
-        """Make the library's block of this memory ultra-low, or write one; the learning goes to the archive."""
+        """Promote a memory to an ultra-low block of the SmartLibrary, and archive the low-tier memory."""
         at = stamp(self._store.clock())
         fields = {
             **entry.raw,
@@ -611,14 +615,14 @@ class ReviewQueue:
         return edits, {"tier_to": "mid"}
 
     def component(self, key: str) -> TieredMemory | None:
-        """The SmartLibrary block that offers this low-tier memory for reuse."""
+        """The SmartLibrary block (card) that refers to this low-tier memory, if any."""
         return next(
             (entry for entry in self._files.in_file(places.LIBRARY, []) if entry.meta.component_of == key),
             None,
         )
 
 
-def _decided_by(made: Decision) -> str:
+def _decision_text(made: Decision) -> str:
     return f"{made.decision} by {made.reviewer}: {made.reason}"
 
 
@@ -626,7 +630,7 @@ def _file(case_id: str) -> str:
     return f"{FOLDER}/{case_id}.json"
 
 
-def _line(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
@@ -635,17 +639,17 @@ def _case_id(kind: str, key: str) -> str:
 
 
 def _quarantine_case(chunk: Chunk) -> Case:
-    """The case of a chunk in quarantine, which is open as long as the chunk is there."""
+    """A case for a chunk in quarantine; it is derived from the chunk, not stored."""
     about = chunk.metadata
-    kept = about.extra.get("quarantine")
-    known: dict[str, Any] = kept if isinstance(kept, dict) else {}
-    reason = str(known.get("reason") or "no reason was given")
+    stored = about.extra.get("quarantine")
+    details: dict[str, Any] = stored if isinstance(stored, dict) else {}
+    reason = str(details.get("reason") or "no reason was given")
     return Case(
         id=_case_id("quarantine", chunk.id), kind="quarantine", entry=chunk.id,
         title=" ".join(chunk.content[:300].split())[:100], status="open",
-        opened_at=str(known.get("at") or about.modified_at),
+        opened_at=str(details.get("at") or about.modified_at),
         question="Shall this be released from quarantine? Rejecting moves it to the archive.",
-        figures={"origin": about.origin, "trust before": str(known.get("trust") or "not known")},
+        figures={"origin": about.origin, "trust before": str(details.get("trust") or "not known")},
         evidence=[f"{chunk.id}: {chunk.content[:400]}"], counter_evidence=[reason[:1000]], history=[],
         chunk_ids=[chunk.id],
     )  # fmt: skip
@@ -662,10 +666,10 @@ def _decode(data: bytes, name: str) -> Case:
         conflict = in_conflict(data)
         raise InvalidMemory(f"{name}: {MERGE_CONFLICT if conflict else error}") from None
     if case.kind in _PROPOSED:
-        if not case.sentences:  # a case of an earlier version has them in its evidence only
+        if not case.sentences:  # earlier versions wrote the statements only as evidence
             newer, older = case.evidence[:1], case.counter_evidence[:1]
             sides = zip(case.chunk_ids, ("newer", "older"), newer + older, strict=False)
-            case.sentences = [said.removeprefix(f"{one} ({side}): ") for one, side, said in sides]
+            case.sentences = [line.removeprefix(f"{one} ({side}): ") for one, side, line in sides]
         if len(case.chunk_ids) != 2 or len(case.sentences) != 2:
             raise InvalidMemory(f"{name}: a proposal names two chunks, and what each of them says")
     return case

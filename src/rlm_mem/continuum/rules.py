@@ -1,4 +1,4 @@
-"""The rules of docs/spec/continuum.md, Promotion and Retention, as pure functions; and the effect of a use."""
+"""Rules of promotion and retention as pure functions, and the effect of a use (docs/spec/continuum.md)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MIN_USES = 20
 MIN_SUCCESS = 0.95
 """Mid→Low: success_rate ≥ 0.95."""
 MIN_CONTEXTS = 2
-"""Mid→Low: it went well in at least two contexts, counted by project and fingerprint."""
+"""Mid→Low: successful in at least two contexts, counted by project and fingerprint."""
 MIN_VALIDATIONS = 5
-"""Mid→Low: "high validation_count": this many successes on data other than what it was learned from."""
+"""Mid→Low: "high validation_count": successes on data other than that it was learned from."""
 CONTEXT_SUCCESS, CONTEXT_USES = 0.8, 3
-"""Mid→Low: "consistent success across contexts": no context with three uses falls below four fifths."""
+"""Mid→Low: "consistent success across contexts": the least success rate in every context with three uses."""
 NEAR_PERFECT = 0.98
 """Low→Ultra-Low: "near-perfect success rate" (the document's example has 0.99)."""
 MIN_ACCESSES = 5
-"""A plain chunk must also have been read this often before it becomes a low-tier memory."""
+"""Chunk→Low: a plain chunk must also have been read this often."""
 
 TEMPORARY_DAYS = 30
 DOWNGRADE_DAYS, DOWNGRADE_USES = 60, 5
@@ -33,7 +33,7 @@ DOWNGRADE_SUCCESS, DOWNGRADE_MIN_USES = 0.70, 3
 REVIEW_SUCCESS = 0.85
 
 GAIN, LOSS = 0.07, 0.03
-"""A success adds the share GAIN of what confidence lacks to 1, a failure takes the share LOSS of it. So 0.80 becomes
+"""A success moves confidence towards 1 by the share GAIN, a failure lowers it by the share LOSS. So 0.80 becomes
 0.85 after four more successes and 0.96 after twenty more, and 0.99 is reached by about 98 successes in 100
 (docs/spec/decisions.md, 39)."""
 
@@ -42,7 +42,7 @@ MAX_CONTEXTS, MAX_FAILURES = 50, 10
 
 @dataclass(frozen=True)
 class Check:
-    """One condition of a rule, whether it holds, and the figures."""
+    """One condition of a rule: whether it is met, with the figures."""
 
     rule: str
     met: bool
@@ -50,16 +50,16 @@ class Check:
 
 
 def all_met(checks: Sequence[Check]) -> bool:
-    """Whether every condition holds."""
+    """Whether every condition is met."""
     return all(check.met for check in checks)
 
 
 def unmet(checks: Sequence[Check]) -> str:
-    """The conditions that do not hold, in words."""
+    """The unmet conditions with their figures, as text."""
     return "; ".join(f"{check.rule}: {check.detail}" for check in checks if not check.met)
 
 
-def _confident(meta: Frontmatter) -> Check:
+def _check_confidence(meta: Frontmatter) -> Check:
     need = meta.threshold if meta.threshold is not None else 1.0
     return Check("confidence", meta.confidence_score >= need, f"{meta.confidence_score:.2f} of {need:.2f}")
 
@@ -68,7 +68,7 @@ def _confident(meta: Frontmatter) -> Check:
 
 
 def high_to_mid(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Frontmatter] = ()) -> list[Check]:
-    """Successful execution, confidence ≥ 0.75, complete tool call sequence, success indicators, reproducible.
+    """Conditions for High→Mid: successful, confidence ≥ 0.75, complete tool calls, success indicators, reproducible.
 
     Args:
         siblings: the other logs with the same goal and tools, as evidence of further attempts.
@@ -80,24 +80,24 @@ def high_to_mid(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Fron
             rate is not None and rate > 0.5,
             "no outcome is recorded" if rate is None else f"{rate:.0%} of uses",
         ),
-        _confident(meta),
-        _complete(run),
+        _check_confidence(meta),
+        _check_steps(run),
         Check("success indicators", bool(run.indicators), f"{len(run.indicators)} named"),
-        _reproducible(meta, run, siblings),
+        _check_reproducible(meta, run, siblings),
     ]
     if meta.retention_policy == "volatile":
         checks.append(Check("retention", False, "volatile memories are never consolidated"))
-    if len(meta.frequency_history or ()) > 1 and not _used_since(meta):
+    if len(meta.frequency_history or ()) > 1 and not _used_since_transition(meta):
         checks.append(Check("evidence", False, "not used since it was demoted"))
     return checks
 
 
-def _used_since(meta: Frontmatter) -> bool:
+def _used_since_transition(meta: Frontmatter) -> bool:
     return meta.last_used is not None and parse_time(meta.last_used) > parse_time(meta.since)
 
 
-def _complete(run: ExecutionRecord) -> Check:
-    """Every step from 1 on, each with tool and call, none failed or open, none before a step that it depends on."""
+def _check_steps(run: ExecutionRecord) -> Check:
+    """Whether the steps are numbered without gaps, name tool and call, succeeded, and depend on earlier steps only."""
     name = "complete tool call sequence"
     if not run.steps:
         return Check(name, False, "no steps are recorded")
@@ -113,8 +113,8 @@ def _complete(run: ExecutionRecord) -> Check:
     return Check(name, True, amount(len(run.steps), "step"))
 
 
-def _reproducible(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Frontmatter]) -> Check:
-    """The work can be repeated: its needs are stated, and most attempts went well."""
+def _check_reproducible(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Frontmatter]) -> Check:
+    """Whether preconditions or calls are stated and more than half of all attempts succeeded."""
     good = meta.successes + sum(other.successes for other in siblings)
     tried = meta.usage_count + sum(other.usage_count for other in siblings)
     if not (run.preconditions or all(step.call for step in run.steps)):
@@ -125,7 +125,7 @@ def _reproducible(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Fr
 
 
 def mid_to_low(meta: Frontmatter) -> list[Check]:
-    """usage_count ≥ 20, success_rate ≥ 0.95, confidence, validated across contexts."""
+    """Conditions for Mid→Low: uses, success rate, confidence, contexts and validations."""
     rate = meta.rate or 0.0
     good = [key for key, (_, successes) in meta.contexts.items() if successes]
     weak = [
@@ -136,7 +136,7 @@ def mid_to_low(meta: Frontmatter) -> list[Check]:
     return [
         Check("usage_count", meta.usage_count >= MIN_USES, f"{meta.usage_count} of {MIN_USES}"),
         Check("success_rate", rate >= MIN_SUCCESS, f"{rate:.2f} of {MIN_SUCCESS}"),
-        _confident(meta),
+        _check_confidence(meta),
         Check("contexts", len(good) >= MIN_CONTEXTS, f"{len(good)} of {MIN_CONTEXTS}"),
         Check(
             "consistent success",
@@ -152,7 +152,7 @@ def mid_to_low(meta: Frontmatter) -> list[Check]:
 
 
 def chunk_to_low(meta: Frontmatter, accesses: int) -> list[Check]:
-    """The rule for a plain chunk of type pattern or fact: Mid→Low, and a minimum of reads."""
+    """Conditions for a plain chunk of type pattern or fact: those of Mid→Low, and a minimum of reads."""
     return [
         *mid_to_low(meta),
         Check("access_count", accesses >= MIN_ACCESSES, f"{accesses} of {MIN_ACCESSES}"),
@@ -160,10 +160,10 @@ def chunk_to_low(meta: Frontmatter, accesses: int) -> list[Check]:
 
 
 def low_to_ultra(meta: Frontmatter) -> list[Check]:
-    """confidence ≥ 0.99, cross_project_validated, near-perfect success."""
+    """Conditions for Low→Ultra-Low: confidence ≥ 0.99, validated across projects, near-perfect success rate."""
     rate = meta.rate or 0.0
     return [
-        _confident(meta),
+        _check_confidence(meta),
         Check(
             "cross_project_validated",
             meta.cross_project_validated,
@@ -177,7 +177,7 @@ def low_to_ultra(meta: Frontmatter) -> list[Check]:
 
 
 def prune_action(meta: Frontmatter, now: datetime) -> tuple[str, str] | None:
-    """The action of retention: ``archive``, ``downgrade`` or ``flag_for_review``, with the reason; None to keep.
+    """The action that retention requires (``archive``, ``downgrade``, ``flag_for_review``) and its reason, or None.
 
     The rules of docs/spec/continuum.md, Retention. Ultra-low memories are never touched.
     """
@@ -219,7 +219,7 @@ def after_use(
     error: str | None = None,
     step: int | None = None,
 ) -> dict[str, Any]:
-    """The fields that one use with a known outcome changes (docs/spec/continuum.md, Uses and confidence).
+    """Fields that change after one use with a known outcome (docs/spec/continuum.md, Uses and confidence).
 
     Args:
         context: ``project@fingerprint``; a success in another context than the first is a validation on new data.
@@ -264,12 +264,12 @@ def _cross_project(contexts: Mapping[str, tuple[int, int]]) -> bool:
 
 
 def moved(meta: Frontmatter, tier: str, at: str, reason: str) -> dict[str, Any]:
-    """The fields that a transition changes: tier, history, times and the reasoned log."""
+    """Fields that a transition changes: tier, history, times and log."""
     history: list[str] = [*(meta.frequency_history or [meta.memory_frequency])]
     times = list(meta.transition_timestamps or [meta.created_at or at])
-    if len(times) != len(history):  # the document's own example names tiers without their times
+    if len(times) != len(history):  # the example of the specification lists tiers without times
         times = [meta.created_at or at] * len(history)
-    at = max(at, times[-1], key=parse_time)  # a clock that went back must not break the history
+    at = max(at, times[-1], key=parse_time)  # times must not decrease, even if the clock was set back
     log = f"{at[:19]}Z {meta.tier} to {tier}: {reason}"
     return {
         **tier_fields(tier),

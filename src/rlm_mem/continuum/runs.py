@@ -1,4 +1,4 @@
-"""Records of executions as Markdown: goal, steps, conditions, success indicators."""
+"""Reads and writes records of executions as Markdown: goal, steps, conditions, success indicators."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ GOOD = ("ok", "success", "done", "recovered")
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One tool call.
+    """One tool call of an execution.
 
     Attributes:
-        number: from 1.
+        number: position, from 1.
         call: arguments of the tool. ``validation``: how the result was checked. ``on_error``: what to do on an error.
         depends_on: numbers of earlier steps.
-        status: ``ok``, or ``recovered`` after its error handling, or what went wrong.
+        status: ``ok``, ``recovered`` (after its error handling), or a description of the failure.
     """
 
     number: int
@@ -46,13 +46,13 @@ class ToolCall:
 
     @property
     def went_well(self) -> bool:
-        """Whether it ended in success."""
+        """Whether the status is one of success."""
         return self.status.strip().lower() in GOOD
 
 
 @dataclass(frozen=True)
 class ExecutionRecord:
-    """One execution, or the trace made of several."""
+    """One execution, or a trace merged from several."""
 
     goal: str
     steps: tuple[ToolCall, ...] = ()
@@ -65,39 +65,39 @@ class ExecutionRecord:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools in the order in which they were called."""
+        """Names of the tools in call order."""
         return tuple(step.tool for step in self.steps)
 
 
-def as_step(number: int, given: ToolCall | Mapping[str, Any]) -> ToolCall:
-    """A step from a mapping of its fields, numbered; raises InvalidMemory."""
-    if isinstance(given, ToolCall):
-        given = {name: getattr(given, name) for name in ToolCall.__dataclass_fields__ if name != "number"}
-    unknown = set(check_mapping(given, f"step {number}")) - set(ToolCall.__dataclass_fields__)
-    if unknown or not str(given.get("tool", "")).strip():
+def as_step(number: int, fields: ToolCall | Mapping[str, Any]) -> ToolCall:
+    """Build a numbered step from a mapping of its fields; raises InvalidMemory."""
+    if isinstance(fields, ToolCall):
+        fields = {name: getattr(fields, name) for name in ToolCall.__dataclass_fields__ if name != "number"}
+    unknown = set(check_mapping(fields, f"step {number}")) - set(ToolCall.__dataclass_fields__)
+    if unknown or not str(fields.get("tool", "")).strip():
         what = f"has unknown fields {', '.join(sorted(map(str, unknown)))}" if unknown else "names no tool"
         raise InvalidMemory(
             f"step {number} {what}", hint=f"a step has: {', '.join(list(ToolCall.__dataclass_fields__)[1:])}"
         )
-    depends = given.get("depends_on") or ()
+    depends = fields.get("depends_on") or ()
     if not isinstance(depends, Iterable) or not all(isinstance(one, int) for one in depends):
         raise InvalidMemory(f"step {number}: depends_on is a list of step numbers")
     texts = {
-        name: _text(given[name])
+        name: _as_text(fields[name])
         for name in ("call", "validation", "on_error", "status", "result")
-        if given.get(name) is not None
+        if fields.get(name) is not None
     }
     return ToolCall(
-        number=number, tool=" ".join(str(given["tool"]).split()), depends_on=tuple(depends), **texts
+        number=number, tool=" ".join(str(fields["tool"]).split()), depends_on=tuple(depends), **texts
     )
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def write_run(run: ExecutionRecord) -> str:
-    """The run as the body of a memory file."""
+    """Format a run as the body of a memory file."""
     lines = [f"# {' '.join(run.goal.split())}", ""]
     if run.notes.strip():
         lines += [_without_headings(run.notes.strip()), ""]
@@ -121,29 +121,29 @@ def write_run(run: ExecutionRecord) -> str:
         ("Postconditions", run.postconditions),
         ("Success indicators", run.indicators),
     ):
-        lines += _listed(title, items)
+        lines += _format_list(title, items)
     for title, body in run.sections.items():
         lines += [f"## {title}", "", _without_headings(body.strip()), ""]
-    lines += _listed("Evidence", run.evidence)
+    lines += _format_list("Evidence", run.evidence)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _listed(title: str, items: Sequence[str]) -> list[str]:
+def _format_list(title: str, items: Sequence[str]) -> list[str]:
     return [f"## {title}", "", *(f"- {_one_line(item)}" for item in items), ""] if items else []
 
 
 def _one_line(value: str) -> str:
-    """A value on one line; text with line breaks or a leading quote becomes a JSON string."""
+    """Format a value on one line; text with line breaks or a leading quote becomes a JSON string."""
     plain = value == value.strip() and value.isprintable() and not value.startswith('"')
     return value if plain and value else json.dumps(value, ensure_ascii=True)
 
 
 def _without_headings(text: str) -> str:
-    """Free text without lines that look like headings."""
+    """Indent lines of free text that look like headings."""
     return "\n".join(" " + line if line.startswith("#") else line for line in text.splitlines())
 
 
-def _parsed(value: str) -> str:
+def _parse_value(value: str) -> str:
     value = value.strip()
     if value.startswith('"'):
         try:
@@ -155,7 +155,7 @@ def _parsed(value: str) -> str:
 
 
 def read_run(body: str) -> ExecutionRecord:
-    """Parse a body; missing parts stay empty, text before the first section becomes the notes."""
+    """Parse the body of a memory file; missing parts stay empty, text before the first section becomes the notes."""
     goal, notes = "", []
     steps: list[dict[str, Any]] = []
     lists: dict[str, list[str]] = {name: [] for name in _LISTS.values()}
@@ -176,7 +176,7 @@ def read_run(body: str) -> ExecutionRecord:
         elif section.lower() in _LISTS:
             item = _ITEM.match(bare)
             if item:
-                lists[_LISTS[section.lower()]].append(_parsed(item[1]))
+                lists[_LISTS[section.lower()]].append(_parse_value(item[1]))
         else:
             others[section].append(bare)
     return ExecutionRecord(
@@ -204,4 +204,4 @@ def _read_step_line(line: str, steps: list[dict[str, Any]]) -> None:
     if name == "depends_on":
         steps[-1][name] = tuple(int(number) for number in re.findall(r"\d+", value))
     else:
-        steps[-1][name] = _parsed(value)
+        steps[-1][name] = _parse_value(value)

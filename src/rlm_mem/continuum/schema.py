@@ -1,4 +1,4 @@
-"""The tiers as data, and the front matter of a memory: its fields, types, ranges and histories."""
+"""Definitions of the tiers, and the front matter of a memory with its validation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tier:
     """One row of the tier table (docs/spec/continuum.md, Tiers).
 
     Attributes:
-        threshold: confidence needed for promotion from this tier, None for the last one.
+        threshold: confidence needed for promotion from this tier; None for the last tier.
         weight: default weight in a multi-tier query before normalising; None: an always-included preamble.
     """
 
@@ -69,7 +69,7 @@ TIERS: Mapping[str, Tier] = {
 
 
 class Frontmatter(msgspec.Struct, kw_only=True):
-    """The fields of a memory. Times are ISO 8601; ``success_rate`` is derived where ``success_count`` is known."""
+    """Front matter of a memory. Times are ISO 8601; ``success_rate`` is derived if ``success_count`` is known."""
 
     memory_frequency: TierName
     volatility: Literal["high", "medium", "low"]
@@ -104,31 +104,31 @@ class Frontmatter(msgspec.Struct, kw_only=True):
 
     @property
     def tier(self) -> str:
-        """The present tier."""
+        """The current tier."""
         return self.memory_frequency
 
     @property
     def successes(self) -> int:
-        """How many uses went well."""
+        """Number of successful uses."""
         if self.success_count is not None:
             return self.success_count
         return round((self.success_rate or 0.0) * self.usage_count)
 
     @property
     def rate(self) -> float | None:
-        """Share of uses that went well; None before the first use."""
+        """Share of successful uses; None before the first use."""
         if self.success_count is not None:
             return self.success_count / self.usage_count if self.usage_count else None
         return self.success_rate
 
     @property
     def projects(self) -> list[str]:
-        """Projects in which it went well at least once."""
+        """Projects with at least one successful use."""
         return sorted({key.partition("@")[0] for key, (_, good) in self.contexts.items() if good} - {""})
 
     @property
     def threshold(self) -> float | None:
-        """Confidence needed for promotion from the present tier: the tier's, or a higher one that the file sets."""
+        """Confidence needed for promotion from the current tier: the tier's, or a higher one set in the file."""
         rule = TIERS[self.memory_frequency].threshold
         if rule is None or self.consolidation_threshold is None:
             return rule
@@ -136,7 +136,7 @@ class Frontmatter(msgspec.Struct, kw_only=True):
 
     @property
     def since(self) -> str:
-        """When the memory entered its present tier."""
+        """Time at which the memory entered its current tier."""
         if self.transition_timestamps:
             return self.transition_timestamps[-1]
         return self.created_at or ""
@@ -158,12 +158,12 @@ _TIMES = ("last_accessed", "last_used", "created_at")
 
 
 def stamp(moment: datetime) -> str:
-    """A time as front matter has it: ISO 8601, without a fraction of zero."""
+    """Format a time for front matter: ISO 8601, without a zero fraction."""
     return format_time(moment).replace(".000000Z", "Z")
 
 
 def tier_fields(name: str) -> dict[str, Any]:
-    """The fields that a tier sets on a memory that enters it."""
+    """Fields that are set on a memory when it enters a tier."""
     tier = TIERS[name]
     return {
         "memory_frequency": tier.name,
@@ -177,8 +177,8 @@ def validate(data: Mapping[str, Any], where: str, task_types: Sequence[str] = ()
     """Check the front matter of one memory; unknown keys are ignored.
 
     Args:
-        where: the file, for messages.
-        task_types: further values of ``task_type`` that are registered.
+        where: name of the file for error messages.
+        task_types: registered values of ``task_type``.
 
     Raises:
         InvalidMemory: names the file, the field and the rule.
@@ -200,7 +200,7 @@ def validate(data: Mapping[str, Any], where: str, task_types: Sequence[str] = ()
 
 
 def check_frontmatter(meta: Frontmatter, where: str, task_types: Sequence[str] = ()) -> None:
-    """Check the rules that concern several fields; raises InvalidMemory."""
+    """Validate rules across fields; raises InvalidMemory."""
 
     def wrong(field: str, rule: str) -> InvalidMemory:
         return InvalidMemory(f"{where}: {field}: {rule}")

@@ -1,9 +1,9 @@
-"""Skills: memories of stable tiers, written as folders that coding agents read (`NAME/SKILL.md`).
+"""Writes memories of stable tiers as skill folders for coding agents (`NAME/SKILL.md`).
 
 The format is that of https://agentskills.io/specification: front matter with `name` and `description`, then Markdown.
-Our own fields are under `metadata`: a later run recognises its files by them, raises the version when the memory has
-changed, and withdraws the skill when the memory was demoted or removed. Files that were edited by hand, and files of
-others, are never changed.
+Fields of this package are under `metadata`. A later run recognises its files by them, raises the version if the memory
+has changed, and withdraws the skill if the memory was demoted or removed. Files edited by hand or written by others are
+never changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FILE = "SKILL.md"
 _MAX_BYTES = 1_000_000
 _MAX_NAME = 64
 _MAX_DESCRIPTION = 1_000  # characters; the format allows 1,024
-_MAX_DEPTH = 8  # levels of memories made from memories
+_MAX_DEPTH = 8  # levels of sources that are followed
 _UNFIT = re.compile(r"[^a-z0-9]+")
 _FRONT = re.compile(r"---\n(.{0,20000}?)\n---\n", re.DOTALL)
 
@@ -40,8 +40,8 @@ class WrittenSkill:
     """The result for one skill.
 
     Attributes:
-        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand; left as it is) or
-            ``untrusted`` (not written, since its evidence is not trusted).
+        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand; not changed) or
+            ``untrusted`` (not written, because its evidence is not trusted).
         key: the memory.
         evidence: chunks that it was made from.
     """
@@ -55,12 +55,12 @@ class WrittenSkill:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A memory as a skill, not written to a folder.
+    """A skill made from a memory, not yet written to a folder.
 
     Attributes:
         name: name of its folder.
         key: the memory.
-        text: content of its ``SKILL.md``; its version is 1, since versions are counted in the folder it is written to.
+        text: content of its ``SKILL.md``, always version 1: versions are counted per folder.
         evidence: chunks that it was made from.
     """
 
@@ -71,8 +71,8 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class _Present:
-    """A skill in the folder that an earlier run wrote."""
+class _ExistingSkill:
+    """A skill that an earlier run wrote to the folder."""
 
     path: Path
     name: str
@@ -85,7 +85,7 @@ class _Present:
 def write_skills(
     store: ChunkStore, memories: MemoryFiles, folder: Path, *, tiers: Collection[str] = SKILL_TIERS
 ) -> list[WrittenSkill]:
-    """Bring the skills in a folder up to date with the memories of a namespace.
+    """Synchronise the skills in a folder with the memories of a namespace.
 
     Args:
         folder: where agents look for skills, such as ``.claude/skills``; made if it is missing.
@@ -100,7 +100,7 @@ def write_skills(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder", hint="name the folder in which agents look for skills")
     try:
-        return list(_written(store, memories, folder, tiers))
+        return list(_sync_skills(store, memories, folder, tiers))
     except OSError as error:
         raise StorageError(f"{error.filename} cannot be written: {error.strerror}") from None
 
@@ -115,46 +115,48 @@ def skills_of(
     """
     found: list[Skill] = []
     taken: set[str] = set()
-    for entry in _of_tiers(memories, tiers):
+    for entry in _memories_of_tiers(memories, tiers):
         evidence, trusted = _evidence(store, memories, entry)
         if trusted:
-            name = _free(_name(entry.title), taken)
+            name = _unused_name(_skill_name(entry.title), taken)
             taken.add(name)
-            found.append(Skill(name, entry.key, _text(store.namespace, entry, name, 1, evidence), evidence))
+            found.append(
+                Skill(name, entry.key, _skill_text(store.namespace, entry, name, 1, evidence), evidence)
+            )
     return found
 
 
-def _of_tiers(memories: MemoryFiles, tiers: Collection[str]) -> Iterator[TieredMemory]:
+def _memories_of_tiers(memories: MemoryFiles, tiers: Collection[str]) -> Iterator[TieredMemory]:
     for entry in memories.entries():
         if entry.meta.tier in tiers and not entry.meta.component_of and entry.kind != "profile":
             yield entry
 
 
-def _written(
+def _sync_skills(
     store: ChunkStore, memories: MemoryFiles, folder: Path, tiers: Collection[str]
 ) -> Iterator[WrittenSkill]:
-    present = {one.key: one for one in _ours(folder, store.namespace)}
+    present = {one.key: one for one in _existing_skills(folder, store.namespace)}
     taken = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    for entry in _of_tiers(memories, tiers):
+    for entry in _memories_of_tiers(memories, tiers):
         evidence, trusted = _evidence(store, memories, entry)
         former = present.get(entry.key)
         if not trusted:
-            # Skills left in `present` are withdrawn below.
+            # Left in `present`, so an earlier version of the skill is withdrawn below.
             yield WrittenSkill(
-                former.name if former else _name(entry.title), "untrusted", entry.key, 0, evidence
+                former.name if former else _skill_name(entry.title), "untrusted", entry.key, 0, evidence
             )
             continue
         present.pop(entry.key, None)
         if former is not None and former.edited:
             yield WrittenSkill(former.name, "edited", entry.key, former.version, evidence)
             continue
-        name = former.name if former else _free(_name(entry.title), taken)
+        name = former.name if former else _unused_name(_skill_name(entry.title), taken)
         version = former.version if former else 1
-        text = _text(store.namespace, entry, name, version, evidence)
+        text = _skill_text(store.namespace, entry, name, version, evidence)
         state = "written" if former is None else "unchanged"
         if former is not None and former.text != text:
             version, state = version + 1, "updated"
-            text = _text(store.namespace, entry, name, version, evidence)
+            text = _skill_text(store.namespace, entry, name, version, evidence)
         if state != "unchanged":
             taken.add(name)
             path = folder / name / _FILE
@@ -163,16 +165,18 @@ def _written(
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(path)
         yield WrittenSkill(name, state, entry.key, version, evidence)
-    for gone in present.values():
-        if not gone.edited:
-            gone.path.unlink()
-            if not any(gone.path.parent.iterdir()):
-                gone.path.parent.rmdir()
-        yield WrittenSkill(gone.name, "edited" if gone.edited else "withdrawn", gone.key, gone.version)
+    for orphan in present.values():
+        if not orphan.edited:
+            orphan.path.unlink()
+            if not any(orphan.path.parent.iterdir()):
+                orphan.path.parent.rmdir()
+        yield WrittenSkill(
+            orphan.name, "edited" if orphan.edited else "withdrawn", orphan.key, orphan.version
+        )
 
 
 def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> tuple[tuple[str, ...], bool]:
-    """The chunks from which a memory was made, its own first, and whether all of them can be trusted."""
+    """The chunk of a memory and those it was made from, and whether all of them are trusted."""
     found: dict[str, None] = {}
     waiting, trusted, seen = [(entry, 0)], True, {entry.key}
     while waiting:
@@ -200,7 +204,9 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
     return tuple(found), trusted
 
 
-def _text(namespace: str, entry: TieredMemory, name: str, version: int, evidence: tuple[str, ...]) -> str:
+def _skill_text(
+    namespace: str, entry: TieredMemory, name: str, version: int, evidence: tuple[str, ...]
+) -> str:
     title = " ".join(entry.title.split())
     goal = (entry.meta.goal_signature or "").replace("_", " ").strip()
     rate = (
@@ -218,13 +224,13 @@ def _text(namespace: str, entry: TieredMemory, name: str, version: int, evidence
         "rlm-mem-digest": _digest(body),
         "version": str(version),
     }
-    # A JSON string is a valid YAML string, whatever its content.
+    # Every JSON string is a valid YAML string.
     lines = [f"name: {name}", f"description: {json.dumps(description[:_MAX_DESCRIPTION])}", "metadata:"]
     lines += [f"  {field}: {json.dumps(value)}" for field, value in fields.items()]
     return "---\n" + "\n".join(lines) + "\n---\n\n" + body
 
 
-def _ours(folder: Path, namespace: str) -> Iterator[_Present]:
+def _existing_skills(folder: Path, namespace: str) -> Iterator[_ExistingSkill]:
     """The skills in a folder that an earlier run wrote for this namespace."""
     for path in sorted(folder.glob(f"*/{_FILE}")):
         if path.is_symlink() or path.stat().st_size > _MAX_BYTES:
@@ -238,11 +244,11 @@ def _ours(folder: Path, namespace: str) -> Iterator[_Present]:
         if fields.get("rlm-mem-namespace") != namespace or not key or not version.isdecimal():
             continue
         edited = fields.get("rlm-mem-digest") != _digest(text[front.end() :].removeprefix("\n"))
-        yield _Present(path, path.parent.name, key, int(version[:9]), edited, text)
+        yield _ExistingSkill(path, path.parent.name, key, int(version[:9]), edited, text)
 
 
 def _fields(front: str) -> Iterator[tuple[str, str]]:
-    """Our own fields, as written."""
+    """The fields that this package writes into the front matter, with their values."""
     for line in front.splitlines():
         name, _, value = line.strip().partition(": ")
         if not name.startswith("rlm-mem-") and name != "version":
@@ -255,12 +261,12 @@ def _fields(front: str) -> Iterator[tuple[str, str]]:
             yield name, read
 
 
-def _name(title: str) -> str:
-    """The title as lower-case letters, digits and single hyphens, as the format requires."""
+def _skill_name(title: str) -> str:
+    """A skill name from a title: lower-case letters, digits and single hyphens, as the format requires."""
     return _UNFIT.sub("-", title.lower())[:_MAX_NAME].strip("-") or "skill"
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def _unused_name(name: str, taken: Collection[str]) -> str:
     names = (name if number == 1 else f"{name[: _MAX_NAME - 5]}-{number}" for number in range(1, 10_000))
     return next(one for one in names if one not in taken)
 

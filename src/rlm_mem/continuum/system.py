@@ -1,4 +1,4 @@
-"""Continuum: the tiered memories of one namespace of a brain, all their parts in one object."""
+"""Continuum: the tiered memories of one namespace and the components that work on them."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = "change-interrupted"
 _SYNC_STATE = "index/continuum.json"
-"""Derived: the signature of each file when its memories were last mirrored, and the ids of their mirrors."""
+"""Derived: the signature of each file at its last mirroring, and the ids of its mirrors."""
 _SyncState = dict[str, tuple[Signature, list[str]]]
 
 
 class Continuum:
-    """Tiered memories beside a chunk store.
+    """The tiered memories of a chunk store's brain and namespace.
 
     Args:
-        store: an open chunk store; the memories are those of its brain folder and namespace.
+        store: an open chunk store.
     """
 
     def __init__(self, store: ChunkStore) -> None:
@@ -60,38 +60,38 @@ class Continuum:
         self.mirror = Mirror(store)
         self.changes = Changes(store, self.files, self.mirror)
 
-    # --- parts -------------------------------------------------------------------------------------------------------
+    # --- components ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def workspace(self) -> Workspace:
-        """Working state."""
+        """The working state of the current execution."""
         return Workspace(self.store, self.files, self.changes)
 
     @cached_property
     def traces(self) -> Traces:
-        """Logs, traces, patterns and entries; and their uses."""
+        """Writes logs, traces, patterns and entries, and counts their uses."""
         return Traces(self.store, self.files, self.changes, self.mirror)
 
     @cached_property
     def review(self) -> ReviewQueue:
-        """The review queue."""
+        """The queue of cases that wait for a reviewer."""
         return ReviewQueue(self.store, self.files, self.changes, self.traces)
 
     @cached_property
     def queries(self) -> QueryMemoryTool:
-        """QueryMemoryTool."""
+        """Queries of tiered memories."""
         return QueryMemoryTool(self.store)
 
     @cached_property
     def pruner(self) -> Pruner:
-        """Retention, and the archive."""
+        """Applies retention, and manages the archive."""
         return Pruner(self)
 
     def agent(self, llm: LLM | None = None) -> MemoryConsolidationAgent:
-        """MemoryConsolidationAgent; ``llm`` writes generalisations, None: none are written."""
+        """A consolidation agent; ``llm`` writes generalisations, None writes none."""
         return MemoryConsolidationAgent(self, llm)
 
-    # --- the usual calls ---------------------------------------------------------------------------------------------
+    # --- operations ---------------------------------------------------------------------------------------------------
 
     @observed("consolidate", count_consolidation)
     def consolidate(
@@ -101,9 +101,7 @@ class Continuum:
         llm: LLM | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ConsolidationReport:
-        """Promote the memories whose recorded uses meet the rules, and archive or erase expired chunks
-        (``ChunkStore.sweep``).
-        """
+        """Promote memories that meet the rules, after ``ChunkStore.sweep`` has archived or erased expired chunks."""
         if not check_flag(dry_run, "dry_run"):
             check_function(progress, "progress")
             self.store.sweep()
@@ -139,24 +137,24 @@ class Continuum:
         return self.changes.undo(transition_id, reason)
 
     def undo_change(self, change: str | None = None) -> UndoneChange | None:
-        """Undo the last change of the namespace, of any kind, or the one with this id; None where there is none."""
+        """Undo the last change of the namespace, or the one with this id; returns None if there is none."""
         return undo(self.store, self.changes, change)
 
     def recorded_changes(self) -> Iterator[RecordedChange]:
         """Every change of the namespace in the audit log, newest first."""
         return recorded_changes(self.store)
 
-    # --- programs ----------------------------------------------------------------------------------------------------
+    # --- programs -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
         """Read-only functions for programs in the sandbox: ``search_traces(goal)`` and ``memories(tier=…)``."""
         return program_functions(self.store)
 
-    # --- files and mirrors in step -----------------------------------------------------------------------------------
+    # --- checking and mirroring files ---------------------------------------------------------------------------------
 
     def check(self) -> list[InvalidEntry]:
-        """Everything that breaks a rule: invalid files and entries, and memories without ``created_at``."""
+        """All problems: invalid files and memories, missing ``created_at``, damaged cases, interrupted changes."""
         problems: list[InvalidEntry] = []
         for entry in self.files.entries(problems):
             if entry.undated:
@@ -187,7 +185,7 @@ class Continuum:
         ]
 
     def repairs(self, *, dry_run: bool = True) -> list[Repair]:
-        """Finish interrupted changes; a person must correct memories that break a rule."""
+        """Finish interrupted changes; other problems are listed for manual correction."""
         check_flag(dry_run, "dry_run")
         found = self.findings()
         error: str | None = None
@@ -213,7 +211,7 @@ class Continuum:
         Only files whose size, time or inode changed since the last sync are read. Returns their number.
         """
         self.changes.recover()
-        known = self._known()
+        known = self._load_sync_state()
         present = self.files.signatures()
         searched = set(self.mirror.ids())
         changed = [
@@ -221,33 +219,33 @@ class Continuum:
             for file, signature in present.items()
             if file not in known or known[file][0] != signature or not searched.issuperset(known[file][1])
         ]
-        gone = [file for file in known if file not in present]
-        if not changed and not gone and not self._orphans(known):
+        removed = [file for file in known if file not in present]
+        if not changed and not removed and not self._orphans(known):
             return 0
         broken = set()
         with self.changes.locked():
             for file in changed:
-                now = self._put(file)
+                now = self._mirror_file(file)
                 if now is None:
                     broken.add(file)
                 else:
                     known[file] = (present[file], sorted(now))
-            for file in gone:
+            for file in removed:
                 del known[file]
             for chunk_id in self._orphans(known):
                 if self.mirror.file_of(chunk_id) not in broken:
                     self.store.delete_chunk(chunk_id)
         self.files.stored.write(_SYNC_STATE, msgspec.json.encode(known), durable=False)
-        return len(changed) + len(gone)
+        return len(changed) + len(removed)
 
     def _orphans(self, known: _SyncState) -> list[str]:
-        """Active mirrors without a memory in these files, except superseded ones."""
+        """Active mirrors whose memory is in none of these files, except superseded mirrors."""
         mirrored_ids = {chunk_id for _, ids in known.values() for chunk_id in ids}
         orphans = [chunk_id for chunk_id in self.mirror.ids() if chunk_id not in mirrored_ids]
         return [one.id for one in self.store.summaries(orphans) if not one.superseded_by]
 
-    def _put(self, file: str) -> set[str] | None:
-        """Mirror the memories of one file; returns the chunk ids, or None if some are invalid (mirrors kept)."""
+    def _mirror_file(self, file: str) -> set[str] | None:
+        """Mirror the memories of a file; returns their chunk ids, or None (keeping old mirrors) if any is invalid."""
         problems: list[InvalidEntry] = []
         try:
             entries = self.files.in_file(file, problems)
@@ -260,8 +258,8 @@ class Continuum:
             return None
         return {entry.chunk_id for entry in entries}
 
-    def _known(self) -> _SyncState:
+    def _load_sync_state(self) -> _SyncState:
         try:
             return msgspec.json.decode(self.files.stored.read(_SYNC_STATE) or b"{}", type=_SyncState)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return {}  # derived: every file is read again
+            return {}  # the state is derived, so every file is read again

@@ -1,4 +1,4 @@
-"""Recording of executions and their outcomes: short-term logs, traces, patterns, blocks of shared files, and uses."""
+"""Writes logs, patterns and blocks of shared files, and counts the uses of memories."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ _CONFIDENT, _PLAIN, _FAILED = 0.80, 0.70, 0.30
 
 
 def goal_signature(goal: str, language: str = "english") -> str:
-    """The semantic key of a goal: its normalised, stemmed content words in order."""
+    """A normalised key for a goal: its stemmed content words in order."""
     return "_".join(dict.fromkeys(get_analyser(language).terms(goal)))[:200]
 
 
 def fingerprint(context: Mapping[str, Any]) -> str:
-    """A hash of the circumstances of an execution; the order of the facts does not matter."""
+    """A short hash of the circumstances of an execution, independent of their order."""
     packed = msgspec.json.encode(sorted((str(name), str(value)) for name, value in context.items()))
     return hashlib.sha256(packed).hexdigest()[:12]
 
 
 def context_key(project: str | None, context_fingerprint: str | None) -> str:
-    """The key by which uses are counted: project and fingerprint."""
+    """The key under which uses are counted: ``project@fingerprint``."""
     project = " ".join((project or "").replace("@", " ").split())[:80]
     return f"{project}@{context_fingerprint}" if context_fingerprint else project
 
 
-def _check_words(**given: str | None) -> None:
-    for what, value in given.items():
+def _check_words(**texts: str | None) -> None:
+    for what, value in texts.items():
         if value is not None:
             check_words(value, what)
 
 
-def _texts(given: Sequence[str] | str, what: str) -> list[str]:
-    listed = [given] if isinstance(given, str) else check_items(given, what)
+def _texts(texts: Sequence[str] | str, what: str) -> list[str]:
+    listed = [texts] if isinstance(texts, str) else check_items(texts, what)
     return [check_words(one, what) for one in as_list(listed)]
 
 
@@ -101,7 +101,7 @@ class Traces:
         """Write the log of one interaction, or (``session``) of one session into the day's file.
 
         Args:
-            success: the outcome; None when it is not known yet (record it later with ``use``).
+            success: the outcome; None if it is not known yet (record it later with ``use``).
             indicators: signs of success; a single text is one of them, as in the other lists.
             project, context_fingerprint: the context by which uses are counted.
             confidence: 0-1; by default from the execution: 0.8 for a success with indicators and no failed step,
@@ -165,7 +165,7 @@ class Traces:
         return self._add_interaction(now, fields, body)
 
     def _clean(self, text: str, *, report: bool = False) -> str:
-        """The text after ``config.secrets`` was applied; with ``report``, findings are logged."""
+        """Remove secrets from a text according to ``config.secrets``; with ``report``, findings are logged."""
         screened = screen(text, self._store.config.secrets)
         if screened.found and report:
             self._store.on_secret("a tiered memory", screened)
@@ -177,13 +177,13 @@ class Traces:
             edits = [self._changes.added(file, new_text(fields, body))]
             return self._changes.draft("record", file, "recorded", edits, tier_to="high")
 
-        return self._written(self._changes.apply(build))
+        return self._load_written(self._changes.apply(build))
 
     def free_interaction(self, at: datetime) -> str:
-        """The name of an interaction log at this second, or the next free second (names have no finer time)."""
+        """The file name of a log at ``at`` or the next free second (names have a resolution of seconds)."""
         while True:
             file = places.interaction_file(at)
-            # A name in the archive is taken too: its mirror may still be found below its successor.
+            # An archived name is also in use: its mirror still exists, superseded by that of the trace.
             if not any(self._files.exists(name) for name in (file, archive_name(file))):
                 return file
             at += timedelta(seconds=1)
@@ -193,7 +193,7 @@ class Traces:
     def add_pattern(
         self, name: str, body: str, *, confidence: float = 0.75, fields: Mapping[str, Any] | None = None
     ) -> TieredMemory:
-        """Write ``pattern_{name}.md`` by hand: a mid-tier memory; raises ConflictError if there is one.
+        """Write a mid-tier memory ``pattern_{name}.md``; raises ConflictError if the file exists.
 
         Args:
             confidence: 0-1. ``fields``: further fields of its front matter.
@@ -202,13 +202,13 @@ class Traces:
         check_confidence(confidence)
         name, body = self._clean(name), self._clean(body, report=True)
         file = places.pattern_file(places.slug(name))
-        data = self._manual("mid", confidence, name, fields or {})
+        data = self._manual_fields("mid", confidence, name, fields or {})
         made = self._changes.apply(
             lambda: self._changes.draft(
                 "record", file, "recorded", [self._changes.added(file, new_text(data, body))], tier_to="mid"
             )
         )
-        return self._written(made)
+        return self._load_written(made)
 
     def add_entry(
         self,
@@ -226,7 +226,7 @@ class Traces:
             confidence: 0-1. ``entry_id``: None makes one of the title. ``fields``: further fields of its front matter.
 
         Raises:
-            InvalidMemory: the file does not hold blocks, or a field breaks a rule. ConflictError: the id is taken.
+            InvalidMemory: the file has no blocks, or a field breaks a rule. ConflictError: the id is in use.
         """
         _check_words(file=file, title=title, body=body, entry_id=entry_id)
         check_confidence(confidence)
@@ -234,15 +234,17 @@ class Traces:
             raise InvalidMemory(f"{file} contains one memory, not entries")
         tier = places.tiers_of(places.kind_of(file))[0]
         title, body = self._clean(title), self._clean(body, report=True)
-        data = self._manual(tier, confidence, title, fields or {})
+        data = self._manual_fields(tier, confidence, title, fields or {})
         return self._add_block(file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", tier)
 
-    def _manual(self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _manual_fields(
+        self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
         check_plain(check_mapping(fields, "fields"), "fields")
-        taken = _DERIVED_FIELDS & set(fields)
-        if taken:
+        derived = _DERIVED_FIELDS & set(fields)
+        if derived:
             raise InvalidMemory(
-                f"{', '.join(sorted(taken))} cannot be set by hand: the tier of a memory follows from its uses",
+                f"{', '.join(sorted(derived))} cannot be set by hand: the tier of a memory follows from its uses",
                 hint="write the memory to a file of its tier, and record its uses",
             )
         now = stamp(self._store.clock())
@@ -265,18 +267,18 @@ class Traces:
             edit = self._changes.added(file, text, name)
             return self._changes.draft("record", f"{file}#{name}", "recorded", [edit], tier_to=tier)
 
-        return self._written(self._changes.apply(build))
+        return self._load_written(self._changes.apply(build))
 
-    def free_block(self, file: str, wanted: str) -> str:
-        """The id for a new block: the wanted one, with the next free number appended if it is taken."""
+    def free_block(self, file: str, preferred: str) -> str:
+        """An unused id for a new block: the preferred one, with a number appended if it is taken."""
         taken = {entry.block for entry in self._files.in_file(file)}
-        if wanted not in taken:
-            return wanted
+        if preferred not in taken:
+            return preferred
         return next(
-            name for number in range(2, len(taken) + 3) if (name := f"{wanted}-{number}") not in taken
+            name for number in range(2, len(taken) + 3) if (name := f"{preferred}-{number}") not in taken
         )
 
-    def _written(self, made: Change) -> TieredMemory:
+    def _load_written(self, made: Change) -> TieredMemory:
         entry = self._files.get(made.entry)
         if entry is None:
             raise NotFoundError(f"{made.entry} disappeared after it was written")
@@ -285,7 +287,7 @@ class Traces:
     # --- reading and uses --------------------------------------------------------------------------------------------
 
     def read(self, key: str) -> TieredMemory:
-        """The memory with this key or chunk id, counted as an access, not as a use; raises NotFoundError."""
+        """Return the memory with this key or chunk id and count an access, not a use; raises NotFoundError."""
         entry = self.find(key)
         self._store.get_chunk(entry.chunk_id, track=True)
         return entry
@@ -313,7 +315,7 @@ class Traces:
         error: str | None = None,
         step: int | None = None,
     ) -> TieredMemory | Chunk:
-        """Record one use with its outcome, which updates usage, success and confidence.
+        """Record one use and its outcome, and update usage, success rate and confidence.
 
         Args:
             key: a memory (``file`` or ``file#id``), its chunk, or a plain chunk of any type.
@@ -321,10 +323,10 @@ class Traces:
             error, step: what failed, and at which step.
 
         Returns:
-            The memory, or the chunk, as it is now.
+            The updated memory or chunk.
 
         Raises:
-            NotFoundError: there is none. InvalidMemory: working state has no uses.
+            NotFoundError: the memory does not exist. InvalidMemory: it is working state, which has no uses.
         """
         check_flag(success, "success")
         if validated is not None:
@@ -340,10 +342,10 @@ class Traces:
             chunk = self._store.get_chunk(key, track=False)
             if chunk is not None and chunk.metadata.source != SOURCE:
                 return self._use_chunk(key, success, use_fields)
-        wanted = self.find(key).key
+        memory_key = self.find(key).key
 
         def build() -> Change:
-            entry = self.find(wanted)
+            entry = self.find(memory_key)
             if entry.kind == "state":
                 raise InvalidMemory(f"{entry.key} is working state: it has no uses")
             at = stamp(self._store.clock())
@@ -354,10 +356,10 @@ class Traces:
             return self._changes.draft("use", entry.key, reason, [edit], details=details)
 
         self._changes.apply(build)
-        return self.find(wanted)
+        return self.find(memory_key)
 
     def accesses(self, entry: TieredMemory) -> dict[str, Any]:
-        """Fields that carry reads of the mirror over to the memory's own front matter."""
+        """Fields that copy the mirror's access count to the memory's front matter; empty if it has not changed."""
         known = self._store.summaries([entry.chunk_id])
         count = max([entry.meta.access_count, *(summary.access_count for summary in known)])
         if count == entry.meta.access_count:

@@ -1,4 +1,4 @@
-"""Undo the last change of a brain, of any kind: chunks, tiered memories, reviews or personas."""
+"""Undoes changes of a brain: of chunks, tiered memories, reviews or personas."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _REASON = "undone by hand"
 
 
 def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> UndoneChange | None:
-    """Undo the last change of the namespace, or the one with an id; None where there is none.
+    """Undo the last change of the namespace, or the one with this id; returns None if there is none.
 
     Raises:
         NotFoundError: there is no change of this id. ConflictError: something was changed since, or the former state
-            is not kept any more.
+            is no longer stored.
     """
     if change_id is not None:
         found = next((one for one in logged_changes(store) if one.id == change_id), None)
@@ -42,16 +42,16 @@ def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> Und
         if found is None:
             return None
     if found.id is None and _mirrors(found):
-        return _undo_former(store, tiers, found)
+        return _undo_unidentified(store, tiers, found)
     record = record_of(store, found)
     if record is None or record.op == "edit":
-        return _undone(found, undo_change(store, found))
+        return _undone_change(found, undo_change(store, found))
     change = tiers.undo_recorded(record.id, _REASON)
-    return _undone(found, change.id, record.op)
+    return _undone_change(found, change.id, record.op)
 
 
 def recorded_changes(store: ChunkStore) -> Iterator[RecordedChange]:
-    """Every change of the namespace that has an id, newest first, undos included."""
+    """Every change of the namespace with an id, newest first, including undos."""
     cancelled: set[str] = set()
     for change in logged_changes(store):
         undone = change.id in cancelled
@@ -69,8 +69,8 @@ def recorded_changes(store: ChunkStore) -> Iterator[RecordedChange]:
         )  # fmt: skip
 
 
-def _undo_former(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:
-    """Undo a change by an earlier version, whose lines in the log have no id: it may be the newest transition."""
+def _undo_unidentified(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:
+    """Undo a change without an id in the log, written by an earlier version, if it is the newest transition."""
     for transition_id in tiers.transitions()[-1:]:
         former = tiers.transition(transition_id)
         mirrors = {places.mirror_id(store.namespace, edit.file, edit.block) for edit in former.edits}
@@ -84,7 +84,7 @@ def _undo_former(store: ChunkStore, tiers: Changes, found: LoggedChange) -> Undo
     )
 
 
-def _undone(found: LoggedChange, undo_id: str, op: str | None = None) -> UndoneChange:
+def _undone_change(found: LoggedChange, undo_id: str, op: str | None = None) -> UndoneChange:
     mirrors = set(_mirrors(found))
     chunks = tuple(one for one in found.chunk_ids if one not in mirrors)
     ops = (op,) if op else tuple(dict.fromkeys(str(one["op"]) for one in found.events))
@@ -96,5 +96,5 @@ def _mirrors(change: LoggedChange) -> list[str]:
 
 
 def _only_mirrors(change: LoggedChange) -> bool:
-    """Whether a change only updated mirrors of files that were edited by hand."""
+    """Whether a change only updated mirrors, after files were edited by hand."""
     return change.id is not None and not change.files and len(_mirrors(change)) == len(change.chunk_ids)

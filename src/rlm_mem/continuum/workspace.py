@@ -1,7 +1,7 @@
-"""Working state: plan, context, variables, history and constraints of the current execution.
+"""Working state of the current execution: plan, context, variables, history and constraints.
 
-Volatile: updated after each tool call, cleared on boot or reset, never consolidated, and not mirrored as chunks, since
-it has no meaning after the execution.
+It is updated after each tool call and cleared on boot or reset. It is never consolidated or mirrored as chunks, since
+it is meaningless after the execution.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEXTS = ("plan", "context", "history", "constraints")
 
 
 class Workspace:
-    """The five files of ``workspace/state``.
+    """Reads and writes the five files of ``workspace/state``.
 
     Args:
         store, memories, changes: of one namespace.
@@ -38,7 +38,7 @@ class Workspace:
         self._changes = changes
 
     def start(self, plan: str, *, context: str = "", constraints: str = "") -> None:
-        """Begin an execution: clear the former state and write the new one."""
+        """Begin an execution: replace the previous state."""
         for text, what in ((plan, "plan"), (context, "context"), (constraints, "constraints")):
             check_words(text, what)
         with self._changes.locked():
@@ -66,7 +66,7 @@ class Workspace:
         variables: Mapping[str, Any] | None = None,
         context: str | None = None,
     ) -> None:
-        """Bring the state up to date after one tool call: a line of history, variables merged, context appended."""
+        """Update the state after a tool call: add a line of history, merge variables, append context."""
         for text, what in ((tool, "tool"), (call, "call"), (result, "result"), (context or "", "context")):
             check_words(text, what)
         if variables is not None:
@@ -82,12 +82,12 @@ class Workspace:
                 self._put_text("context", f"{self.text('context').rstrip()}\n\n{context}\n".lstrip("\n"))
 
     def text(self, name: str) -> str:
-        """The body of plan, context, history or constraints; empty where there is none."""
+        """The body of plan, context, history or constraints; empty if the file is missing."""
         entry = self._files.get(f"{places.STATE}/{check_words(name, 'name')}.md")
         return entry.body if entry is not None else ""
 
     def variables(self) -> dict[str, Any]:
-        """The structured state."""
+        """The variables of the execution."""
         entry = self._files.get(f"{places.STATE}/variables.json")
         try:
             loaded = msgspec.json.decode(entry.body) if entry is not None else {}
@@ -104,7 +104,7 @@ class Workspace:
         ]
 
     def clear(self) -> list[str]:
-        """Boot or reset: remove the state files (and no other); returns the names of those removed."""
+        """Remove the state files; returns the names of those removed."""
         with self._changes.locked():
             return self._clear()
 
@@ -121,7 +121,7 @@ class Workspace:
     def _fields(self, file: str) -> dict[str, Any]:
         try:
             entry = self._files.get(file)
-        except InvalidMemory:  # the state is replaced as a whole, so a broken file does not matter
+        except InvalidMemory:  # an invalid file does not matter: it is overwritten
             entry = None
         created = entry.meta.created_at if entry is not None else stamp(self._store.clock())
         return {

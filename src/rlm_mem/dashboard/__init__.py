@@ -20,10 +20,10 @@ __all__ = ["login_page", "routes"]
 
 
 def routes(state: ServerState) -> list[BaseRoute]:
-    """Every page and its static files, to be served at the root.
+    """Routes of all pages and static files, to be served at the root.
 
     Args:
-        state: the server's memory, runs and changes.
+        state: shared state of the server.
     """
     from rlm_mem.dashboard.pages import all_routes
     from rlm_mem.dashboard.rendering import prepare
@@ -33,10 +33,10 @@ def routes(state: ServerState) -> list[BaseRoute]:
 
 
 def login_page(request: Request, error: str | None) -> Response:
-    """The page for a browser that has not logged in.
+    """The page shown to a browser that has not logged in.
 
     Args:
-        error: why the last attempt failed.
+        error: message of the last failed attempt.
     """
     from rlm_mem.dashboard.rendering import page
 

@@ -1,4 +1,4 @@
-"""The answer above a list of memories: the offline model answers a question in the search box."""
+"""The answer above the list of memories, given by the offline model to a question in the search box."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlm_mem.dashboard.words import first_line, visible, without_marks
 from rlm_mem.errors import RlmMemError
 
 if TYPE_CHECKING:
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
 
 _SOURCES = 3
 _ASKING = re.compile(
@@ -25,7 +25,7 @@ _LEAST_WORDS = 3
 
 
 def is_question(text: str) -> bool:
-    """Whether a text in the search box is a question: it ends in a question mark, or begins with a question word."""
+    """Whether a text ends in a question mark or begins with a question word."""
     query = text.strip()
     if query.endswith(("?", "？", "؟")):
         return len(query) > 1
@@ -33,21 +33,21 @@ def is_question(text: str) -> bool:
     return len(words) >= _LEAST_WORDS and _ASKING.fullmatch(words[0]) is not None
 
 
-def answer_part(visit: Visit) -> Response:
-    """An answer with one of three outcomes and its sources; empty if no question was asked or a filter is set."""
-    question = visit.text("q", 4_000)
+def answer_part(request: PageRequest) -> Response:
+    """An answer with its outcome and sources; empty if no question was asked or a filter is set."""
+    question = request.text("q", 4_000)
     narrowed = any(
-        visit.text(name, 500).strip()
+        request.text(name, 500).strip()
         for name in ("type", "tag", "conversation", "speaker", "since", "until", "archived")
     )
     if narrowed or not is_question(question):
         return Response("", headers=dict(HEADERS), media_type="text/html")
-    memory = visit.memory
+    memory = request.memory
     found = recall.RecallOperation(memory.store, "offline", functions=memory.continuum.functions).recall(
         question
     )
     recorded = memory.config.recall.trajectories and not memory.store.backend.read_only
-    return visit.fragment(
+    return request.fragment(
         "answer.html",
         block="region",
         question=question.strip(),
@@ -57,14 +57,14 @@ def answer_part(visit: Visit) -> Response:
             (one, first_line(visible(without_marks(one.excerpt)), 260)) for one in found.sources[:_SOURCES]
         ],
         run=found.trajectory.id if recorded else "",
-        model=_other_model(visit),
+        model=_other_model(request),
     )
 
 
-def _other_model(visit: Visit) -> str:
-    """Name of the model that could be asked as well; empty if there is only the offline one."""
+def _other_model(request: PageRequest) -> str:
+    """Name of a configured model other than the offline one; empty if there is none."""
     try:
-        name = visit.memory.llm.name
-    except RlmMemError:  # the page of recalls shows why it is not usable
+        name = request.memory.llm.name
+    except RlmMemError:  # the page of recalls shows the error
         return ""
     return "" if name == "offline" else name

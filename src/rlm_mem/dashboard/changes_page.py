@@ -1,4 +1,4 @@
-"""Changes: what was done to the memory day by day, by whom, each with a button that takes it back."""
+"""The page of changes: what was changed each day and by whom, with a button to undo each change."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rlm_mem.dashboard.words import address, day, operation_done
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.results import RecordedChange
 
 _PAGE, _MOST = 50, 800
-_NAMED = 3  # most memories of one change that are named
+_NAMED = 3  # number of memories named for one change
 
 
-def changes_page(visit: Visit) -> Response:
+def changes_page(request: PageRequest) -> Response:
     """The last changes, newest first."""
-    limit = visit.number("limit", _PAGE, 1, _MOST)
-    changes = visit.memory.recorded_changes(limit + 1)
+    limit = request.number("limit", _PAGE, 1, _MOST)
+    changes = request.memory.recorded_changes(limit + 1)
     shown = changes[:limit]
     named = list(dict.fromkeys(one for change in shown for one in change.chunk_ids[:_NAMED]))
-    chunks = visit.memory.store.get_many(named)
-    return visit.answer(
+    chunks = request.memory.store.get_many(named)
+    return request.answer(
         "changes.html",
         days=[(name, list(made)) for name, made in groupby(shown, key=lambda change: day(change.at))],
-        told=_told,
+        told=_description,
         texts={one: chunk.content for one, chunk in chunks.items()},
         named=_NAMED,
         more=address("/changes", limit=min(_MOST, limit * 4)) if len(changes) > limit < _MOST else "",
@@ -36,14 +36,14 @@ def changes_page(visit: Visit) -> Response:
     )
 
 
-def undo(visit: Visit) -> Response:
-    """Take back one change."""
-    visit.carry_out("undoChange", {}, change=visit.text("change", 200))
-    return visit.go("/changes", "taken-back")
+def undo(request: PageRequest) -> Response:
+    """Undo one change."""
+    request.carry_out("undoChange", {}, change=request.text("change", 200))
+    return request.go("/changes", "taken-back")
 
 
-def _told(change: RecordedChange) -> str:
-    """What a change did, in words."""
+def _description(change: RecordedChange) -> str:
+    """Describe a change in words."""
     if change.undoes:
         return "undid an earlier change"
     return ", ".join(dict.fromkeys(map(operation_done, change.ops)))

@@ -26,7 +26,7 @@ ABOUT_TIERS: Mapping[str, str] = {
 _WIDTH, _HEIGHT = 900.0, 100.0
 _LANE = 60.0
 _FULL = 0.8
-"""Share of its lane that the largest population fills."""
+"""Share of a lane's height that the largest population fills."""
 _NOTHING = Markup("")
 _LANE_LABEL = Markup(
     '<div><dt><span class="swatch {}" aria-hidden="true"></span> {}</dt> <dd>{:,}</dd>'
@@ -43,7 +43,7 @@ _CHART = Markup(
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its label, its value, the value as text, and its link (empty: none)."""
+    """One bar: label, value, value as text, and link (empty: none)."""
 
     label: str
     value: float
@@ -52,7 +52,7 @@ class Bar:
 
 
 def bars(values: Sequence[Bar], *, title: str) -> Markup:
-    """A row of bars, with the amount of the highest one.
+    """A bar chart that names the highest value.
 
     Args:
         title: the accessible name of the chart.
@@ -71,16 +71,16 @@ def bars(values: Sequence[Bar], *, title: str) -> Markup:
         made.append(bar)
     above = Markup("<figcaption>at most {}</figcaption>").format(highest.amount)
     role = "group" if any(bar.href for bar in values) else "img"
-    return _drawn(made, [bar.label for bar in values], title=title, role=role, above=above)
+    return _chart(made, [bar.label for bar in values], title=title, role=role, above=above)
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Memories that moved in one period of a chart.
+    """Memories that moved between two tiers in one period.
 
     Attributes:
         at: number of the period, from 0.
-        source, target: tiers; None: new, or gone from the tiers.
+        source, target: tiers; None: the memory was new, or left the tiers.
         number: number of memories.
     """
 
@@ -93,7 +93,7 @@ class Flow:
 def flow_chart(
     points: Sequence[tuple[str, Mapping[str, int]]], flows: Sequence[Flow], *, title: str
 ) -> Markup:
-    """A lane for each tier over time, as wide as its population, and the moves between the lanes.
+    """A lane per tier over time, as wide as its population, with the moves between lanes.
 
     Args:
         points: label and population of each period, oldest first.
@@ -122,7 +122,7 @@ def flow_chart(
         )
     most = max((flow.number for flow in flows), default=1)
     for flow in flows:
-        # New memories enter a lane from above; memories that leave the tiers drop out of their lane.
+        # New memories enter a lane from above; memories that leave the tiers fall out below it.
         start = middle[flow.source] if flow.source else middle[flow.target or names[0]] - _LANE * 0.5
         end = middle[flow.target] if flow.target else start + _LANE * 0.5
         left, right = flow.at * step, (flow.at + 1) * step
@@ -138,15 +138,15 @@ def flow_chart(
     lanes = Markup("").join(
         _LANE_LABEL.format(name, name, points[-1][1].get(name, 0), ABOUT_TIERS[name]) for name in names
     )
-    drawing = _drawn(made, [label for label, _ in points], title=title, role="img", height=_LANE * len(names))
+    drawing = _chart(made, [label for label, _ in points], title=title, role="img", height=_LANE * len(names))
     return Markup('<div class="flow"><dl class="lanes">{}</dl>{}</div>').format(lanes, drawing)
 
 
 def span_bars(span: Span, whole: float) -> Markup:
-    """The bars of one step on the time scale of the run: writing the program, running it, asking a model within.
+    """Bars of one step on the time scale of the run: writing the program, running it, model calls within it.
 
     Args:
-        whole: seconds of the run.
+        whole: duration of the run in seconds.
     """
     scale = 1000 / (whole or 1.0)
     parts = [("bar-model", *span.model), ("bar-program", *span.program)]
@@ -167,7 +167,7 @@ def span_bars(span: Span, whole: float) -> Markup:
     ).format(Markup("").join(made))
 
 
-def _drawn(
+def _chart(
     made: Sequence[Markup],
     labels: Sequence[str],
     *,
@@ -176,7 +176,7 @@ def _drawn(
     above: Markup = _NOTHING,
     height: float = _HEIGHT,
 ) -> Markup:
-    """The drawing with the first, middle and last label below it, which always fit."""
+    """The chart with the first, middle and last label below it, which always fit."""
     last = len(labels) - 1
     shown = [labels[at] for at in dict.fromkeys((0, last // 2, last) if last >= 4 else (0, last))]
     axis = Markup('<div class="axis" aria-hidden="true">{}</div>').format(

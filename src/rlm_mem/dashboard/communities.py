@@ -1,7 +1,7 @@
-"""Communities of linked memories, for the graph: which memories belong together, and what they are about.
+"""Detects communities of linked memories for the graph, and names them.
 
-Memories are moved to the community in which the strength of their links most exceeds what chance would give (Louvain's
-modularity), then communities are joined by the same rule until nothing is gained. For the same links, the result
+Memories move to the community in which the strength of their links most exceeds that expected by chance (the Louvain
+method), then communities are merged by the same rule until modularity no longer rises. For the same links, the result
 depends only on the order of the memories.
 """
 
@@ -17,22 +17,22 @@ from math import log
 from rlm_mem.dashboard.words import stems_of
 
 _ROUNDS = 20
-"""Maximum number of rounds over all memories on one level; few are needed, and each takes time."""
+"""Maximum number of passes over all memories per level; few are needed."""
 _LEVELS = 12
 _COMMON = 0.6
-"""Share of a community's memories that must have a conversation or tag to name it."""
+"""Minimum share of members with the same conversation or tag for it to name their community."""
 _LIFT = 4
-"""How many times commoner than on average a tag must be to name a community."""
+"""Minimum frequency of a tag, relative to all memories, for it to name a community."""
 _WORD = re.compile(r"[^\W\d_]{3,30}")
 _WORDS = 3
 
 
 @dataclass(frozen=True)
 class Member:
-    """A memory to be grouped.
+    """A memory to be assigned to a community.
 
     Attributes:
-        text: its beginning, a source of the words of its community.
+        text: beginning of its content, from which words that name the community are taken.
     """
 
     id: str
@@ -43,12 +43,12 @@ class Member:
 
 @dataclass(frozen=True)
 class Community:
-    """Memories that belong together.
+    """A group of closely linked memories.
 
     Attributes:
-        name: the conversation or tag that most of them share, else their words; unique in a graph.
-        words: up to three words that are frequent here and rare elsewhere.
-        members: positions in the given sequence, in its order.
+        name: the conversation or tag that most members share, else ``words``; unique in a graph.
+        words: up to three words that are frequent in this community and rare elsewhere.
+        members: indices into the sequence of members, ascending.
         linked: False for the community of memories without a link.
     """
 
@@ -61,11 +61,11 @@ class Community:
 def communities(
     members: Sequence[Member], links: Iterable[tuple[str, str, float]], *, language: str = "english"
 ) -> list[Community]:
-    """Group memories by their links, the largest community first; those without a link come last, as one.
+    """Group memories by their links, largest community first; unlinked memories form the last one.
 
     Args:
-        links: pairs of ids with the strength of their link, 0 to 1; several links of one pair add up.
-        language: of the words.
+        links: pairs of ids with the strength of their link, 0 to 1; strengths of a pair are added up.
+        language: language of the texts.
     """
     number = {member.id: at for at, member in enumerate(members)}
     weights: list[dict[int, float]] = [{} for _ in members]
@@ -75,24 +75,24 @@ def communities(
             for here, there in ((a, b), (b, a)):
                 weights[here][there] = weights[here].get(there, 0.0) + max(strength, 0.05)
     parts: dict[int, list[int]] = defaultdict(list)
-    for at, part in enumerate(_parted(tuple(tuple(near.items()) for near in weights))):
+    for at, part in enumerate(_cached_partition(tuple(tuple(near.items()) for near in weights))):
         parts[part].append(at)
     linked = sorted(
         (part for part in parts.values() if len(part) > 1), key=lambda part: (-len(part), part[0])
     )
-    made = _named(members, linked, language)
+    made = _name_communities(members, linked, language)
     single = tuple(sorted(part[0] for part in parts.values() if len(part) == 1))
     return [*made, Community("not linked", (), single, linked=False)] if single else made
 
 
 @lru_cache(maxsize=8)
-def _parted(weights: tuple[tuple[tuple[int, float], ...], ...]) -> list[int]:
-    """As :func:`partition`, cached: a page and its drawing ask for the same. It keeps numbers alone, no text or id."""
+def _cached_partition(weights: tuple[tuple[tuple[int, float], ...], ...]) -> list[int]:
+    """Cached :func:`partition`: a page and its drawing need the same result. The cache contains only numbers."""
     return partition([dict(near) for near in weights])
 
 
 def partition(weights: Sequence[Mapping[int, float]]) -> list[int]:
-    """The community of each node of an undirected weighted graph, as a number.
+    """Assign each node of an undirected weighted graph to a community, as a number.
 
     Args:
         weights: the neighbours of each node with the weights of their links, the same in both directions.
@@ -100,7 +100,7 @@ def partition(weights: Sequence[Mapping[int, float]]) -> list[int]:
     part = list(range(len(weights)))
     level: list[Mapping[int, float]] = list(weights)
     for _ in range(_LEVELS):
-        moved = _moved(level)
+        moved = _optimise_level(level)
         names = {name: at for at, name in enumerate(dict.fromkeys(moved))}
         if len(names) == len(level):
             break
@@ -113,13 +113,13 @@ def partition(weights: Sequence[Mapping[int, float]]) -> list[int]:
     return part
 
 
-def _moved(level: Sequence[Mapping[int, float]]) -> list[int]:
-    """One level: nodes move to the community of a neighbour while that raises modularity."""
+def _optimise_level(level: Sequence[Mapping[int, float]]) -> list[int]:
+    """One level of the method: move nodes to the community of a neighbour while that raises modularity."""
     part = list(range(len(level)))
     degree = [sum(near.values()) for near in level]
     whole = sum(degree) or 1.0
     weight = list(degree)
-    # Scattered: in their own order, the turns of a conversation would all join the first community.
+    # Nodes are visited in scattered order; in their own, all turns of a conversation would join its first community.
     order = sorted(part, key=lambda at: at * 2_654_435_761 % 2**32)
     for _ in range(_ROUNDS):
         changed = False
@@ -142,7 +142,9 @@ def _moved(level: Sequence[Mapping[int, float]]) -> list[int]:
     return part
 
 
-def _named(members: Sequence[Member], parts: Sequence[Sequence[int]], language: str) -> list[Community]:
+def _name_communities(
+    members: Sequence[Member], parts: Sequence[Sequence[int]], language: str
+) -> list[Community]:
     shown: dict[str, Counter[str]] = defaultdict(Counter)
     of_member = [_stems(member.text, shown, language) for member in members]
     spread = Counter(stem for stems in of_member for stem in stems)
@@ -157,10 +159,10 @@ def _named(members: Sequence[Member], parts: Sequence[Sequence[int]], language: 
             if times > 1
         }
         best = sorted(score, key=lambda stem: (-score[stem], stem))
-        # Two stems may come from one word.
+        # Two stems may come from the same word.
         words = tuple(dict.fromkeys(shown[stem].most_common(1)[0][0] for stem in best[: 2 * _WORDS]))[:_WORDS]
         topic = ", ".join(words)
-        name = _shared(members, part, tags) or topic or members[part[0]].text[:30]
+        name = _shared_name(members, part, tags) or topic or members[part[0]].text[:30]
         if name in taken and topic not in ("", name):
             name = f"{name}: {topic}"
         number = 2
@@ -172,11 +174,11 @@ def _named(members: Sequence[Member], parts: Sequence[Sequence[int]], language: 
     return made
 
 
-def _shared(members: Sequence[Member], part: Sequence[int], tags: Counter[str]) -> str:
-    """The conversation that most of a community share, else its characteristic tag; empty if there is neither."""
-    spoken = Counter(members[at].conversation for at in part)
+def _shared_name(members: Sequence[Member], part: Sequence[int], tags: Counter[str]) -> str:
+    """The conversation shared by most members, else their characteristic tag; empty if there is neither."""
+    conversations = Counter(members[at].conversation for at in part)
     tagged = Counter(tag for at in part for tag in members[at].tags)
-    for found, least in ((spoken, 1), (tagged, _LIFT)):
+    for found, least in ((conversations, 1), (tagged, _LIFT)):
         for name, times in found.most_common(3):
             share = times / len(part)
             if name and share >= _COMMON and share * len(members) >= least * tags.get(name, 0):
@@ -185,7 +187,7 @@ def _shared(members: Sequence[Member], part: Sequence[int], tags: Counter[str]) 
 
 
 def _stems(text: str, shown: dict[str, Counter[str]], language: str) -> set[str]:
-    """The stems of a text; counts the words that each comes from in ``shown``."""
+    """The stems of a text; also counts in ``shown`` the words that each stem comes from."""
     found = set()
     for word in _WORD.findall(text):
         for stem in stems_of(word, language):

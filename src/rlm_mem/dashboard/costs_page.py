@@ -1,4 +1,4 @@
-"""Costs: what recalls and reasonings spent, by day, model and operation."""
+"""The page of costs: spending of recalls and reasonings by day, model and operation."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from rlm_mem.models.base import Usage
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.recall.costing import CostLine
 
 _PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (0, "everything"))
 _MIN_DAYS, _MAX_DAYS = 7, 90
-"""Fewest and most days of the chart: otherwise bars become blocks, or too thin."""
+"""Limits for the number of days in the chart, so that bars are neither blocks nor too thin."""
 
 
-def costs_page(visit: Visit) -> Response:
-    """Spending of a period, its sums and its days."""
-    days = visit.number("days", 30, 0, 10_000)
-    today = visit.memory.store.clock().astimezone(UTC).date()
+def costs_page(request: PageRequest) -> Response:
+    """Spending of a period, in total and by day."""
+    days = request.number("days", 30, 0, 10_000)
+    today = request.memory.store.clock().astimezone(UTC).date()
     since = today - timedelta(days - 1) if days else None
-    lines = visit.memory.costs(since=since.isoformat() if since else None)
+    lines = request.memory.costs(since=since.isoformat() if since else None)
     priced = [line.cost for line in lines if line.cost is not None]
-    return visit.answer(
+    return request.answer(
         "costs.html",
         lines=lines[::-1],
         days=days,
@@ -53,7 +53,7 @@ def _title(lines: Sequence[CostLine]) -> str:
 
 
 def _chart(lines: Sequence[CostLine], since: date | None, today: date) -> Markup:
-    """Dollars of each day; tokens if nothing had a price."""
+    """A chart of dollars per day, or of tokens if no call had a price."""
     if not lines:
         return Markup("")
     first = since or date.fromisoformat(lines[0].day)

@@ -1,4 +1,4 @@
-"""Differences between two versions of a memory: words of the content, fields, links."""
+"""Differences between two versions of a memory: words of the content, fields and links."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 _PIECES = re.compile(r"(?:\w++|[^\w\s])\s*+|\s++")
 _MAX_WORD_DIFF = 12_000
-"""Characters of both texts; longer texts, and those with too many repetitions, are compared by lines."""
+"""Maximum characters of both texts for a diff by words; others are compared by lines."""
 _COMPARED = 100_000
-"""Characters of each version that are compared and shown."""
+"""Number of characters of each version that are compared and shown."""
 _AROUND = 240
 
 
 def word_diff(before: str, after: str) -> Markup:
-    """The later text with deletions (``del``) and insertions (``ins``); long unchanged parts are cut.
+    """The later text with deletions (``del``) and insertions (``ins``) marked; long unchanged parts are shortened.
 
-    Only the beginnings of very long texts are compared, as a note at the end states.
+    For very long texts, only the beginnings are compared, and a note at the end says so.
     """
     if before == after:
         return Markup("")
@@ -54,7 +54,7 @@ def word_diff(before: str, after: str) -> Markup:
 
 
 def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Markup]]:
-    """Fields that differ: name, former value, present value."""
+    """Name, former value and present value of fields that differ."""
     found = []
     for name, old, new in (
         ("type", before.type, after.type),
@@ -67,12 +67,12 @@ def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Marku
         ("replaced by", before.metadata.superseded_by, after.metadata.superseded_by),
     ):
         if old != new:
-            found.append((name, _shown(old), _shown(new)))
+            found.append((name, _format_value(old), _format_value(new)))
     return found
 
 
 def changed_links(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
-    """Links of the memory that were added, removed or changed: what happened, the type in words, the other id."""
+    """Links that were added, removed or changed: the kind of change, the link type in words, the other id."""
     old, new = (
         {(link.target_id, link.type): (link.strength, link.reasoning) for link in chunk.links}
         for chunk in (before, after)
@@ -95,7 +95,7 @@ def _cut(text: str, *, first: bool, last: bool) -> str:
     return f"{head} … {tail}"
 
 
-def _shown(value: object) -> Markup:
+def _format_value(value: object) -> Markup:
     if isinstance(value, Markup):
         return value
     return escape("–" if value in (None, "") else visible(first_line(str(value), 120)))

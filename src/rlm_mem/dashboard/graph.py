@@ -1,4 +1,4 @@
-"""Graph: the newest memories, or those around one, as communities of linked memories; at most 500."""
+"""Pages of the graph: up to 500 memories, the newest or those around one, grouped into communities."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.chunk import Chunk
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 
 MOST = 500
 _USUAL = 250
 _ADDED = 40
-"""Memories that an expanded memory adds, itself included."""
+"""Maximum number of memories added by expanding one, itself included."""
 _EXPANDED = 30
 _LINKS_OF_ONE = 60
 _LISTED = 60
 _SHOWN = 3
-"""Memories named with each community in the list."""
+"""Number of memories named in the list for each community."""
 
 
-def graph_page(visit: Visit) -> Response:
+def graph_page(request: PageRequest) -> Response:
     """The newest memories, or those around one memory, by community."""
-    memory = visit.memory
-    asked = _asked(visit)
+    memory = request.memory
+    asked = _requested_graph(request)
     chunk, archived = present_or_archived(memory, asked.centre) if asked.centre else (None, False)
     found = Graph({}, [], False) if archived else gather(memory, asked)
     groups = _groups(memory, found)
@@ -46,7 +46,7 @@ def graph_page(visit: Visit) -> Response:
         for one, chunk in found.chunks.items()
     }
     counts = Counter(chunk.type for chunk in found.chunks.values())
-    return visit.page(
+    return request.page(
         "graph.html",
         centre=chunk,
         chosen=asked.types,
@@ -54,10 +54,10 @@ def graph_page(visit: Visit) -> Response:
         most=MOST,
         link_types=list(memory.store.types.link_types),
         data=address("/graph/data", id=asked.centre, type=asked.types, limit=asked.limit),
-        near=_near(found, asked.centre) if asked.centre else [],
+        near=_neighbours(found, asked.centre) if asked.centre else [],
         groups=groups[:_LISTED],
         further=max(0, len(groups) - _LISTED),
-        heads=_heads(found, groups[:_LISTED]),
+        heads=_most_linked(found, groups[:_LISTED]),
         texts=texts,
         types=[
             (name, counts[name])
@@ -70,14 +70,14 @@ def graph_page(visit: Visit) -> Response:
     )
 
 
-def graph_data(visit: Visit) -> Response:
+def graph_data(request: PageRequest) -> Response:
     """Nodes, links and communities as JSON, for the drawing."""
-    asked = _asked(visit)
+    asked = _requested_graph(request)
     for one in (asked.centre, *asked.expanded):
-        if one and not visit.memory.store.exists(one):
+        if one and not request.memory.store.exists(one):
             raise NotFoundError(f"there is no memory {one}")
-    found = gather(visit.memory, asked)
-    groups = _groups(visit.memory, found)
+    found = gather(request.memory, asked)
+    groups = _groups(request.memory, found)
     group = {at: number for number, one in enumerate(groups) for at in one.members}
     return JSONResponse(
         {
@@ -107,12 +107,12 @@ def graph_data(visit: Visit) -> Response:
 
 @dataclass(frozen=True)
 class Asked:
-    """The graph to be drawn.
+    """The requested graph.
 
     Attributes:
-        centre: the memory whose surroundings are drawn; empty: the newest memories.
-        expanded: further memories whose surroundings are added.
-        types: only links of these types; none: of every type.
+        centre: the memory whose neighbourhood is drawn; empty: the newest memories.
+        expanded: further memories whose neighbourhoods are added.
+        types: link types to follow; empty: all.
         limit: maximum number of memories.
     """
 
@@ -128,7 +128,7 @@ class Graph:
 
     Attributes:
         links: source, target, type and strength.
-        cut: whether memories were left out.
+        cut: whether memories were omitted.
     """
 
     chunks: Mapping[str, Chunk]
@@ -136,12 +136,12 @@ class Graph:
     cut: bool
 
 
-def _asked(visit: Visit) -> Asked:
+def _requested_graph(request: PageRequest) -> Asked:
     return Asked(
-        visit.text("id", 200).strip(),
-        visit.texts("expand")[:_EXPANDED],
-        visit.texts("type"),
-        visit.number("limit", _USUAL, 2, MOST),
+        request.text("id", 200).strip(),
+        request.texts("expand")[:_EXPANDED],
+        request.texts("type"),
+        request.number("limit", _USUAL, 2, MOST),
     )
 
 
@@ -170,7 +170,7 @@ def gather(memory: Memory, asked: Asked) -> Graph:
 
 
 def _around(memory: Memory, chunk_id: str, types: Sequence[str], limit: int) -> tuple[list[str], bool]:
-    """The memories linked with a memory, by distance, and by strength at equal distance; and whether there are more."""
+    """Memories reachable from one, nearest first and strongest first at equal distance; and whether there are more."""
     store = memory.store
     known = dict.fromkeys([chunk_id])
     ring, cut = [chunk_id], False
@@ -200,7 +200,7 @@ def _groups(memory: Memory, found: Graph) -> list[Community]:
     return communities(members, links, language=memory.config.search.language)
 
 
-def _heads(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
+def _most_linked(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
     """The most linked memories of each community."""
     degree = Counter(one for source, target, _, _ in found.links for one in (source, target))
     ids = list(found.chunks)
@@ -209,8 +209,8 @@ def _heads(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
     ]
 
 
-def _near(found: Graph, centre: str) -> list[tuple[str, str, str]]:
-    """For each memory linked with the centre: its id, how it is linked, and its day."""
+def _neighbours(found: Graph, centre: str) -> list[tuple[str, str, str]]:
+    """Memories linked with the centre: id, relation in words, and day of each."""
     kinds: dict[str, list[str]] = {}
     for source, target, kind, _ in found.links:
         if centre in (source, target):

@@ -1,4 +1,4 @@
-"""Integrity: the checks of the store and of the tiers, and what a repair would do, with its progress."""
+"""The page of integrity checks of store and tiers, with the repairs that would be made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.continuum.files import InvalidEntry
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.store.core.integrity import Repair
 
@@ -25,8 +25,8 @@ _SHOWN = 200
 
 
 @dataclass
-class _Examined:
-    """The state and result of one examination; ``finished`` is None while it runs."""
+class _CheckState:
+    """State and result of one check; ``finished`` is None while it runs."""
 
     began: float
     at: datetime
@@ -40,23 +40,23 @@ class _Examined:
 
 @dataclass
 class Examination:
-    """The last examination of this server; one runs at a time, in a thread of its own."""
+    """Runs the integrity checks in a thread, one at a time, and keeps the last result."""
 
-    look: _Examined | None = None
+    look: _CheckState | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, memory: Memory) -> None:
-        """Begin an examination, unless one is running."""
+        """Start a check, unless one is running."""
         with self._guard:
             if self.look is not None and self.look.finished is None:
                 return
-            self.look = _Examined(time.monotonic(), datetime.now(UTC))
+            self.look = _CheckState(time.monotonic(), datetime.now(UTC))
             threading.Thread(
                 target=self._run, args=(memory, self.look), name="rlm-mem-integrity", daemon=True
             ).start()
 
     @staticmethod
-    def _run(memory: Memory, look: _Examined) -> None:
+    def _run(memory: Memory, look: _CheckState) -> None:
         def progress(done: int, total: int) -> None:
             look.done, look.total = done, total
 
@@ -70,12 +70,12 @@ class Examination:
         look.finished = time.monotonic()
 
 
-def integrity_page(visit: Visit, examination: Examination) -> Response:
-    """The result of the last examination."""
+def integrity_page(request: PageRequest, examination: Examination) -> Response:
+    """The result of the last check."""
     look = examination.look
-    code = visit.text("code", 60)
+    code = request.text("code", 60)
     repairs = [one for one in look.repairs if code in ("", one.finding.code)] if look else []
-    return visit.answer(
+    return request.answer(
         "integrity.html",
         look=look,
         running=look is not None and look.finished is None,
@@ -85,13 +85,13 @@ def integrity_page(visit: Visit, examination: Examination) -> Response:
         codes=Counter(one.finding.code for one in look.repairs).most_common() if look else [],
         code=code,
         here=address("/integrity", code=code),
-        stats=visit.memory.store.get_stats(),
+        stats=request.memory.store.get_stats(),
     )
 
 
-def start(visit: Visit, examination: Examination) -> Response:
-    """Begin an examination."""
-    if visit.text("do", 20) != "check":
+def start(request: PageRequest, examination: Examination) -> Response:
+    """Start a check."""
+    if request.text("do", 20) != "check":
         raise InputError("the form has no known action")
-    examination.start(visit.memory)
-    return visit.go("/integrity")
+    examination.start(request.memory)
+    return request.go("/integrity")

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_RENDERED_CHARS = 20_000
-"""Characters that are rendered; the rest is in the source."""
+"""Number of characters that are rendered; the source shows the rest."""
 _MAX_NESTING = 12
-"""Levels of quotes and lists, two for each list; nested brackets take time that grows with this number."""
+"""Maximum nesting of quotes and lists, two levels per list; bounds the time for nested brackets."""
 _TEASER_LINES = 6
 _CELLS = 20_000
-"""Lines times columns up to which tables are rendered: the parser pads short rows to the widest."""
+"""Maximum lines times columns of rendered tables, since the parser pads short rows to the widest."""
 _WEB = ("https://", "http://", "mailto:")
 _CONTAINERS = ("blockquote_open", "list_item_open")
 _PLAIN = frozenset({"paragraph_open", "paragraph_close", "inline", "text", "softbreak", "hardbreak"})
@@ -35,10 +35,10 @@ _PLAIN = frozenset({"paragraph_open", "paragraph_close", "inline", "text", "soft
 
 @dataclass(frozen=True)
 class Rendered:
-    """A text as HTML.
+    """A text rendered as HTML.
 
     Attributes:
-        html: empty when the text has no Markdown, or cannot be rendered.
+        html: empty if the text has no Markdown or cannot be rendered.
         note: which part of the text is not rendered and why; empty otherwise.
     """
 
@@ -47,7 +47,7 @@ class Rendered:
 
 
 def render(text: str) -> Rendered:
-    """Render a text; takes well under a second for any text."""
+    """Render Markdown as HTML; takes well under a second for any text."""
     part = text
     if len(text) > MAX_RENDERED_CHARS:
         part = text[:MAX_RENDERED_CHARS]
@@ -58,13 +58,13 @@ def render(text: str) -> Rendered:
     widest = max((line.count("|") for line in shown.split("\n")), default=0)
     parser = _parser(tables=lines * widest <= _CELLS)
     tokens = parser.parse(shown)
-    if all(token.type in _PLAIN for token in _all(tokens)):
+    if all(token.type in _PLAIN for token in _walk(tokens)):
         return Rendered(Markup())
-    # The parser drops deeper levels, so show the source instead.
+    # The parser would drop deeper levels, so the source is shown instead.
     if any(token.type in _CONTAINERS and token.level >= _MAX_NESTING - 1 for token in tokens):
         return Rendered(Markup(), "This text is nested too deeply to be rendered, so its source is shown.")
     _restrict(tokens)
-    # Made visible again, since entities may have produced control characters.
+    # Entities may have produced control characters, so they are made visible again.
     html = Markup(visible(parser.renderer.render(tokens, parser.options, {})))
     if len(part) == len(text):
         return Rendered(html)
@@ -75,11 +75,11 @@ def render(text: str) -> Rendered:
 
 
 def teaser(text: str, longest: int, shown: Callable[[str], Markup] = escape) -> Markup:
-    """The beginning of a text for a list, with emphasis and code, a line per item or paragraph, and no links.
+    """The beginning of a text as one line per item or paragraph, with emphasis and code but no links.
 
     Args:
         longest: maximum number of characters.
-        shown: escapes and marks a piece of plain text.
+        shown: escapes and highlights a piece of plain text.
     """
     part = visible(text[: longest * 2])
     if not _MARKS.search(part):
@@ -116,7 +116,7 @@ def _teaser(part: str, longest: int, shown: Callable[[str], Markup]) -> Markup:
 
 
 def _beginning(part: str) -> str:
-    """The first lines that are not blank: a list shows no more, and parsing takes most of the time."""
+    """The first non-blank lines, which are all that a list shows; parsing less text saves time."""
     kept = 0
     lines = part.splitlines(keepends=True)
     for number, line in enumerate(lines):
@@ -132,7 +132,7 @@ _TAGS = {"strong": "strong", "em": "em", "s": "s"}
 
 
 def _lines(tokens: Sequence[Token]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each paragraph, heading, item or row: the sign before it, and its pieces as (tag or empty, plain text)."""
+    """Each paragraph, heading, item or row: its marker, and its pieces as (tag or empty, plain text)."""
     sign, within, row = "", "", list[tuple[str, str]]()
     for token in tokens:
         if token.type == "list_item_open":
@@ -188,14 +188,14 @@ def _parser(*, tables: bool) -> MarkdownIt:
     return made
 
 
-def _all(tokens: Sequence[Token]) -> Iterator[Token]:
+def _walk(tokens: Sequence[Token]) -> Iterator[Token]:
     for token in tokens:
         yield token
         yield from token.children or ()
 
 
 def _restrict(tokens: Sequence[Token]) -> None:
-    """Restrict tokens to what the page's content policy and outline allow."""
+    """Remove from the tokens what the content policy forbids, and shift headings below the page title."""
     highest = min((int(token.tag[1:]) for token in tokens if token.type == "heading_open"), default=1)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):

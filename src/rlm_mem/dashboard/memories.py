@@ -1,4 +1,4 @@
-"""Memories: the list, search as you type with its filters, and remembering something new."""
+"""The list of memories, search with filters, and the form for new memories."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.chunk import Chunk
-    from rlm_mem.dashboard.visits import EachNamespace, Visit
+    from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory
 
 PAGE = 20
@@ -54,13 +54,13 @@ class Row:
 
 
 def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
-    """The commonest tags and the latest conversations, for the filters."""
+    """The most frequent tags and the latest conversations, offered as filters."""
     return [tag for tag, _ in memory.tags(80)], [one.id for one in memory.conversations(40)]
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """The requested filters; empty means no filter."""
+class _ListFilters:
+    """Filters requested for the list; an empty field is no filter."""
 
     q: str = ""
     type: str = ""
@@ -79,108 +79,108 @@ class _Wanted:
         return bool(self.type or self.tag or self.conversation or self.speaker or self.since or self.until)
 
 
-def _wanted(visit: Visit) -> _Wanted:
-    tags = [part.strip() for said in visit.texts("tag") for part in said.split(",")]
-    given: dict[str, Any] = {
-        "q": visit.text("q", 4_000),
-        "type": visit.text("type", 100),
+def _requested_filters(request: PageRequest) -> _ListFilters:
+    tags = [part.strip() for field_text in request.texts("tag") for part in field_text.split(",")]
+    fields: dict[str, Any] = {
+        "q": request.text("q", 4_000),
+        "type": request.text("type", 100),
         "tag": tuple(dict.fromkeys(tag for tag in tags if tag)),
-        "conversation": visit.text("conversation", 500).strip(),
-        "speaker": visit.text("speaker", 200).strip(),
-        "since": visit.text("since", 40).strip(),
-        "until": visit.text("until", 40).strip(),
-        "archived": visit.text("archived", 3) == "yes",
-        "limit": visit.number("limit", PAGE, 1, MOST),
+        "conversation": request.text("conversation", 500).strip(),
+        "speaker": request.text("speaker", 200).strip(),
+        "since": request.text("since", 40).strip(),
+        "until": request.text("until", 40).strip(),
+        "archived": request.text("archived", 3) == "yes",
+        "limit": request.number("limit", PAGE, 1, MOST),
     }
-    query = dict(given)
-    query["archived"] = "yes" if given["archived"] else ""
-    query["limit"] = "" if given["limit"] == PAGE else given["limit"]
-    query["tag"] = list(given["tag"])
-    return _Wanted(**given, query=query)
+    query = dict(fields)
+    query["archived"] = "yes" if fields["archived"] else ""
+    query["limit"] = "" if fields["limit"] == PAGE else fields["limit"]
+    query["tag"] = list(fields["tag"])
+    return _ListFilters(**fields, query=query)
 
 
-def list_page(visit: Visit, suggested: EachNamespace[tuple[list[str], list[str]]]) -> Response:
-    """The newest memories, or the results of a search."""
-    wanted = _wanted(visit)
+def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], list[str]]]) -> Response:
+    """The newest memories, or results of a search."""
+    selected = _requested_filters(request)
     began = time.perf_counter()
     problem = ""
     try:
-        rows = _found(visit.memory, wanted)
-    except InputError as error:  # for example a half-typed date: show it in place of the results
+        rows = _matching_rows(request.memory, selected)
+    except InputError as error:  # for example an incomplete date: shown in place of the results
         rows, problem = [], error.sentence
-    here = address("/memories", **wanted.query)
+    here = address("/memories", **selected.query)
     values: dict[str, Any] = {
-        "wanted": wanted,
-        "rows": rows[: wanted.limit],
-        "more": address("/memories", **{**wanted.query, "limit": min(MOST, wanted.limit * 2)})
-        if len(rows) > wanted.limit < MOST
+        "wanted": selected,
+        "rows": rows[: selected.limit],
+        "more": address("/memories", **{**selected.query, "limit": min(MOST, selected.limit * 2)})
+        if len(rows) > selected.limit < MOST
         else "",
-        "cut": len(rows) > wanted.limit >= MOST,
+        "cut": len(rows) > selected.limit >= MOST,
         "problem": problem,
         "took": time.perf_counter() - began,
-        "asks": not wanted.narrowed and not wanted.archived and is_question(wanted.q),
+        "asks": not selected.narrowed and not selected.archived and is_question(selected.q),
         "here": here,
-        "stats": figures(visit.memory),
-        "partial": visit.partial,
+        "stats": figures(request.memory),
+        "partial": request.partial,
         "live": "memories",
     }
-    if visit.partial:
-        response = visit.fragment("memories.html", **values)
+    if request.partial:
+        response = request.fragment("memories.html", **values)
         response.headers["HX-Replace-Url"] = here
         return response
-    tags, conversations = suggested.of(visit)
-    return visit.page(
+    tags, conversations = suggested.of(request)
+    return request.page(
         "memories.html",
         **values,
-        types=list(visit.memory.store.types.chunk_types),
+        types=list(request.memory.store.types.chunk_types),
         tags=tags,
         conversations=conversations,
     )
 
 
 def figures(memory: Memory) -> dict[str, Any]:
-    """Totals that take constant time; without the number of links, which takes a scan."""
+    """Totals that are computed in constant time; the number of links needs a scan and is omitted."""
     queries, namespace = memory.store.backend.queries, memory.store.namespace
     return {**queries.stats(namespace), "conversations": queries.count_rows("conversations", namespace)}
 
 
-def _found(memory: Memory, wanted: _Wanted) -> list[Row]:
-    if wanted.archived:
-        return _archived(memory, wanted)
-    if wanted.q.strip() or wanted.speaker:
-        return _searched(memory, wanted)
-    ids = _ids(memory, wanted, limit=wanted.limit + 1)
+def _matching_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
+    if selected.archived:
+        return _archived_rows(memory, selected)
+    if selected.q.strip() or selected.speaker:
+        return _search_rows(memory, selected)
+    ids = _newest_ids(memory, selected, limit=selected.limit + 1)
     return rows_of(memory.store.get_many(ids).values())
 
 
-def _ids(memory: Memory, wanted: _Wanted, *, limit: int, archived: bool = False) -> list[str]:
-    """Ids of the newest memories that pass the filters."""
+def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int, archived: bool = False) -> list[str]:
+    """Ids of the newest memories that match the filters."""
     return memory.list_chunks(
-        conversation_id=wanted.conversation or None,
-        start_date=wanted.since or None,
-        end_date=wanted.until or None,
-        tags=list(wanted.tag) or None,
-        chunk_type=wanted.type or None,
+        conversation_id=selected.conversation or None,
+        start_date=selected.since or None,
+        end_date=selected.until or None,
+        tags=list(selected.tag) or None,
+        chunk_type=selected.type or None,
         archived=archived,
         limit=limit,
         newest_first=True,
     )
 
 
-def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
+def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     filters = Filters(
-        tags_all=wanted.tag,
-        chunk_type=wanted.type or None,
-        conversation_id=wanted.conversation or None,
-        start=wanted.since or None,
-        end=wanted.until or None,
-        speaker=wanted.speaker or None,
+        tags_all=selected.tag,
+        chunk_type=selected.type or None,
+        conversation_id=selected.conversation or None,
+        start=selected.since or None,
+        end=selected.until or None,
+        speaker=selected.speaker or None,
     )
     hits = memory.search(
-        wanted.q, limit=wanted.limit + 1, filters=filters if wanted.narrowed else None, explain=True
+        selected.q, limit=selected.limit + 1, filters=filters if selected.narrowed else None, explain=True
     )
     language = memory.config.search.language
-    stems = get_analyser(language).terms(wanted.q)
+    stems = get_analyser(language).terms(selected.q)
 
     def found(text: str) -> Markup:
         return marked(text, stems, language)
@@ -196,22 +196,24 @@ def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
     ]  # fmt: skip
 
 
-def _archived(memory: Memory, wanted: _Wanted) -> list[Row]:
-    """Archived memories have no postings, so the contents of the newest ones are searched for the text."""
-    needle = wanted.q.strip().casefold()
-    ids = _ids(memory, wanted, archived=True, limit=_MAX_ARCHIVE_SCAN if needle else wanted.limit + 1)
+def _archived_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
+    """Search archived memories, which are not in the index, by scanning the contents of the newest ones."""
+    needle = selected.q.strip().casefold()
+    ids = _newest_ids(
+        memory, selected, archived=True, limit=_MAX_ARCHIVE_SCAN if needle else selected.limit + 1
+    )
     kept: list[Chunk] = []
     for chunk_id in ids:
         versions = memory.history(chunk_id)
         if versions and needle in versions[-1].chunk.content.casefold():
             kept.append(versions[-1].chunk)
-            if len(kept) > wanted.limit:
+            if len(kept) > selected.limit:
                 break
     return rows_of(kept)
 
 
 def rows_of(chunks: Any) -> list[Row]:
-    """Chunks as rows of a list."""
+    """Rows of the list for some chunks."""
     return [
         Row(
             chunk.id,
@@ -230,47 +232,49 @@ def rows_of(chunks: Any) -> list[Row]:
 # --- new memories ----------------------------------------------------------------------------------------
 
 
-def new_page(visit: Visit, *, problem: str = "", status: int = 200) -> Response:
+def new_page(request: PageRequest, *, problem: str = "", status: int = 200) -> Response:
     """The form for a new memory."""
-    return visit.page(
+    return request.page(
         "new.html",
         status=status,
         problem=problem,
-        given={name: visit.text(name, 0) for name in ("text", "tags", "type", "conversation", "occurred_at")},
-        types=list(visit.memory.store.types.chunk_types),
+        given={
+            name: request.text(name, 0) for name in ("text", "tags", "type", "conversation", "occurred_at")
+        },
+        types=list(request.memory.store.types.chunk_types),
     )
 
 
-def remember(visit: Visit) -> Response:
+def remember(request: PageRequest) -> Response:
     """Store the text of the form."""
     try:
-        made = visit.carry_out(
+        made = request.carry_out(
             "remember",
-            text=visit.text("text", 0),
-            conversation_id=visit.text("conversation", 1_000).strip(),
-            tags=tags_of(visit.text("tags", 2_000)),
-            type=visit.text("type", 100),
+            text=request.text("text", 0),
+            conversation_id=request.text("conversation", 1_000).strip(),
+            tags=tags_of(request.text("tags", 2_000)),
+            type=request.text("type", 100),
             source="dashboard",
-            occurred_at=visit.text("occurred_at", 40),
+            occurred_at=request.text("occurred_at", 40),
         )
     except (InputError, Refused) as error:
-        return new_page(visit, problem=problem_of(error).sentence, status=400)
+        return new_page(request, problem=problem_of(error).sentence, status=400)
     if not made.chunks_created and made.duplicates:
-        return visit.go(address("/memories", made.duplicates[0]), "known")
+        return request.go(address("/memories", made.duplicates[0]), "known")
     ids = made.chunk_ids
     more = (("replaces", made.replaced), ("asks", made.proposed), ("hidden", made.secrets_hidden))
     notice = ".".join(["remembered", *(name for name, found in more if found)])
-    return visit.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", notice)
+    return request.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", notice)
 
 
-def tags_of(said: str) -> list[str]:
+def tags_of(text: str) -> list[str]:
     """Split tags at commas."""
-    return list(dict.fromkeys(tag for part in said.replace("\n", ",").split(",") if (tag := part.strip())))
+    return list(dict.fromkeys(tag for part in text.replace("\n", ",").split(",") if (tag := part.strip())))
 
 
-def export(visit: Visit) -> Response:
-    """Every memory of the namespace, deleted ones too, as Markdown in a zip file."""
-    file = export_file(visit.memory, ExportQuery(format="zip"))
+def export(request: PageRequest) -> Response:
+    """A zip file with all memories of the namespace as Markdown, archived ones included."""
+    file = export_file(request.memory, ExportQuery(format="zip"))
     remove = BackgroundTask(shutil.rmtree, file.parent, ignore_errors=True)
     return FileResponse(
         file, filename=file.name, media_type="application/zip", headers=dict(HEADERS), background=remove

@@ -1,4 +1,4 @@
-"""One memory: its content, links, versions and neighbours, the runs that read it, and the forms that change it."""
+"""The page of one memory: content, links, versions, neighbours, runs that read it, and forms to change it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.chunk import Chunk
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 
 _LINKS = 100
@@ -36,7 +36,7 @@ _READING = ("recall", "reason", "session", "read")
 
 @dataclass(frozen=True)
 class _Linked:
-    """A memory that is linked with this one, with all links between the two."""
+    """A linked memory, with all links between the two memories."""
 
     id: str
     text: str
@@ -45,7 +45,7 @@ class _Linked:
 
 @dataclass(frozen=True)
 class _Revision:
-    """A version and what it changed."""
+    """A version, with its differences from the version before."""
 
     revision: int
     at: str
@@ -57,7 +57,7 @@ class _Revision:
 
 
 def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
-    """The chunk, and whether it is archived; not counted as a read.
+    """The chunk and whether it is archived; not counted as an access.
 
     Raises:
         NotFoundError: there is no such chunk.
@@ -75,17 +75,17 @@ def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
     return versions[-1].chunk, True
 
 
-def memory_page(visit: Visit) -> Response:
-    """Everything about one memory."""
-    memory, chunk_id = visit.memory, visit.part("chunk_id")
+def memory_page(request: PageRequest) -> Response:
+    """The page of a memory."""
+    memory, chunk_id = request.memory, request.part("chunk_id")
     chunk, archived = present_or_archived(memory, chunk_id)
-    source = visit.text("view", 20) == "source"
+    source = request.text("view", 20) == "source"
     before, after = ([], []) if archived else memory.store.neighbours(chunk_id, 1, 1)
     near = memory.store.get_many([*before, *after])
     stands = standing(chunk)
-    editable = not (archived or visit.read_only or stands["tier"])
+    editable = not (archived or request.read_only or stands["tier"])
     links, more_links = _links(memory, chunk, archived=archived)
-    return visit.answer(
+    return request.answer(
         "memory.html",
         chunk=chunk,
         archived=archived,
@@ -100,22 +100,22 @@ def memory_page(visit: Visit) -> Response:
         standing=stands,
         before=next((near[one] for one in before if one in near), None),
         after=next((near[one] for one in after if one in near), None),
-        successor=_brief(memory, chunk.metadata.superseded_by),
-        replaced=[brief for one in chunk.replaces if (brief := _brief(memory, one))],
+        successor=_id_and_title(memory, chunk.metadata.superseded_by),
+        replaced=[brief for one in chunk.replaces if (brief := _id_and_title(memory, one))],
         link_types=list(memory.store.types.link_types),
         editable=editable,
-        elsewhere=visit.other_namespaces() if editable else [],
-        back=visit.came_from(),
+        elsewhere=request.other_namespaces() if editable else [],
+        back=request.came_from(),
         here=address("/memories", chunk_id, view="source" if source else ""),
         live="memories",
     )
 
 
-def history_page(visit: Visit) -> Response:
-    """Every kept version, newest first, each with its changes."""
-    chunk_id = visit.part("chunk_id")
-    chunk, archived = present_or_archived(visit.memory, chunk_id)
-    versions = visit.memory.history(chunk_id)
+def history_page(request: PageRequest) -> Response:
+    """The page of all kept versions, newest first, with the differences of each."""
+    chunk_id = request.part("chunk_id")
+    chunk, archived = present_or_archived(request.memory, chunk_id)
+    versions = request.memory.history(chunk_id)
     made = [
         _Revision(
             later.revision, later.modified_at, later.current,
@@ -130,36 +130,34 @@ def history_page(visit: Visit) -> Response:
         0, _Revision(first.revision, first.modified_at, first.current, Markup(""), (), (), first.chunk)
     )
     others = (other for one in made for _, _, other in one.links)
-    return visit.answer(
+    return request.answer(
         "history.html",
         chunk=chunk,
         archived=archived,
         revisions=made[::-1],
-        texts=_texts(visit.memory, others),
-        restorable=not (archived or visit.read_only),
+        texts=_titles(request.memory, others),
+        restorable=not (archived or request.read_only),
         live="memories",
     )
 
 
-def events_part(visit: Visit) -> Response:
-    """The runs that read the memory and its changes, from the audit log and the recorded runs; loaded after the
-    page.
-    """
-    memory, chunk_id = visit.memory, visit.part("chunk_id")
+def events_part(request: PageRequest) -> Response:
+    """Runs that read the memory and its changes, from the audit log and the recorded runs; loaded after the page."""
+    memory, chunk_id = request.memory, request.part("chunk_id")
     events = list(memory.store.events(chunk_id=chunk_id, limit=_EVENTS))[::-1]
     recalls = [event for event in events if event.get("op") in _READING]
     returned = {str(event.get("trajectory")) for event in recalls}
     seen: list[dict[str, Any]] = []
     for run in islice(recall.trajectories(memory.store), _RUNS):
-        # The log names runs that returned the memory; the records also have runs that only read it.
+        # The log lists runs that returned the memory; only the records list runs that read it without returning it.
         if run.id not in returned and any(chunk_id in step.chunks_read for step in run.steps):
             seen.append({"ts": run.started_at, "op": run.operation, "trajectory": run.id, "query": run.query})
-    return visit.answer(
+    return request.answer(
         "events.html",
         recalls=recalls,
         seen=seen,
         changes=[(deed(event), event) for event in events if event.get("op") not in _READING],
-        texts=_texts(memory, (str(event["target"]) for event in events if event.get("target"))),
+        texts=_titles(memory, (str(event["target"]) for event in events if event.get("target"))),
         full=len(events) >= _EVENTS,
         chunk_id=chunk_id,
     )
@@ -169,11 +167,11 @@ def events_part(visit: Visit) -> Response:
 
 
 def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> tuple[list[_Linked], bool]:
-    """Memories linked with a memory, and whether it has more links than are shown.
+    """Linked memories, and whether there are more links than are shown.
 
-    The strongest come first, each once with its (type, strength, direction, reasoning).
+    Strongest first, each memory once with its links as (type, strength, direction, reasoning).
     """
-    if archived:  # links of archived memories are only in their files
+    if archived:  # archived memories are not in the index, so only their own links are known
         found = [(link.target_id, link.type, link.strength, "out", link.reasoning) for link in chunk.links]
     else:
         linked = memory.store.linked(chunk.id, None, "both", _LINKS + 1)
@@ -192,18 +190,18 @@ def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> tuple[list[_Linke
         )
         for other, of_other in ways.items()
     ]
-    # Links made by hand come before those derived from tags and times.
+    # Manual links come before those derived from tags and times.
     made.sort(key=lambda one: not any(way[0] in MANUAL_LINK_TYPES for way in one.ways))
     return made, len(found) > _LINKS
 
 
-def _texts(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
-    """The titles of existing memories."""
+def _titles(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
+    """Titles of those memories that exist, by id."""
     found = memory.store.get_many(list(dict.fromkeys(ids))[:_LINKS])
     return {one: title(chunk.content) for one, chunk in found.items()}
 
 
-def _brief(memory: Memory, chunk_id: str | None) -> tuple[str, str] | None:
+def _id_and_title(memory: Memory, chunk_id: str | None) -> tuple[str, str] | None:
     if not chunk_id:
         return None
     chunk = memory.store.get_chunk(chunk_id, track=False)
@@ -213,19 +211,19 @@ def _brief(memory: Memory, chunk_id: str | None) -> tuple[str, str] | None:
 _FIELDS = ("content", "tags", "type", "confidence", "valid_from", "valid_to")
 
 
-def edit_page(visit: Visit) -> Response:
-    """The form with the memory as it is."""
-    chunk, archived = present_or_archived(visit.memory, visit.part("chunk_id"))
+def edit_page(request: PageRequest) -> Response:
+    """The form to edit a memory."""
+    chunk, archived = present_or_archived(request.memory, request.part("chunk_id"))
     if archived:
         raise InputError("an archived memory cannot be edited", hint="restore it first")
-    return _form(visit, chunk, _form_values(chunk))
+    return _form(request, chunk, _form_values(chunk))
 
 
-def save(visit: Visit) -> Response:
-    """Save the form; after a concurrent change both texts are shown instead, and nothing is lost."""
-    memory, chunk_id = visit.memory, visit.part("chunk_id")
-    given = {name: visit.text(name, 0) for name in _FIELDS}
-    revision = visit.number("revision", 0, 0, 1_000_000_000)
+def save(request: PageRequest) -> Response:
+    """Save the edited memory; after a concurrent change, show both versions instead of overwriting one."""
+    memory, chunk_id = request.memory, request.part("chunk_id")
+    given = {name: request.text(name, 0) for name in _FIELDS}
+    revision = request.number("revision", 0, 0, 1_000_000_000)
     before = memory.store.get_chunk(chunk_id, track=False)
     if before is None:
         raise NotFoundError(
@@ -244,12 +242,12 @@ def save(visit: Visit) -> Response:
         )
     except ConflictError:
         theirs, _ = present_or_archived(memory, chunk_id)
-        return _conflict(visit, theirs, given)
+        return _conflict(request, theirs, given)
     except InputError as error:
-        return _form(visit, before, given, problem=error.sentence, revision=revision)
+        return _form(request, before, given, problem=error.sentence, revision=revision)
     if changed is None:
         raise NotFoundError(f"there is no memory {chunk_id} any more")
-    return visit.go(
+    return request.go(
         address("/memories", chunk_id), "saved" if changed.revision != before.revision else "unchanged"
     )
 
@@ -265,11 +263,11 @@ _ACTS: Mapping[str, tuple[str, str]] = {
 """Operation and notice of each small form."""
 
 
-def act(visit: Visit) -> Response:
-    """Run one of the small forms on the page of a memory."""
-    chunk_id, what = visit.part("chunk_id"), visit.text("do", 40)
+def act(request: PageRequest) -> Response:
+    """Run one of the small forms of a memory's page."""
+    chunk_id, what = request.part("chunk_id"), request.text("do", 40)
     if what == "move":
-        return _move(visit, chunk_id)
+        return _move(request, chunk_id)
     if what not in _ACTS:
         raise InputError("the form has no known action")
     name, notice = _ACTS[what]
@@ -277,30 +275,33 @@ def act(visit: Visit) -> Response:
     if what == "erase":
         given = {"permanent": True}
     elif what == "revert":
-        given = {"to_revision": visit.text("revision", 20)}
+        given = {"to_revision": request.text("revision", 20)}
     elif what == "link":
-        path |= {"target_id": visit.text("target", 200).strip(), "link_type": visit.text("type", 100)}
-        given = {"strength": visit.text("strength", 20), "reasoning": visit.text("reasoning", 2_000).strip()}
+        path |= {"target_id": request.text("target", 200).strip(), "link_type": request.text("type", 100)}
+        given = {
+            "strength": request.text("strength", 20),
+            "reasoning": request.text("reasoning", 2_000).strip(),
+        }
     elif what == "unlink":
-        path |= {"target_id": visit.text("target", 200)}
-        if visit.text("direction", 3) == "in":
+        path |= {"target_id": request.text("target", 200)}
+        if request.text("direction", 3) == "in":
             path = {"chunk_id": path["target_id"], "target_id": chunk_id}
-        given = {"type": visit.text("type", 100)}
-    done = visit.carry_out(name, path, **given)
+        given = {"type": request.text("type", 100)}
+    done = request.carry_out(name, path, **given)
     if what == "unlink" and not done.removed:
         raise NotFoundError("that link no longer exists", hint="somebody else may have removed it")
-    return visit.go("/memories" if what == "erase" else address("/memories", chunk_id), notice)
+    return request.go("/memories" if what == "erase" else address("/memories", chunk_id), notice)
 
 
-def _move(visit: Visit, chunk_id: str) -> Response:
-    goal = visit.text("namespace", 200)
-    if goal not in visit.other_namespaces():
+def _move(request: PageRequest, chunk_id: str) -> Response:
+    goal = request.text("namespace", 200)
+    if goal not in request.other_namespaces():
         raise NamespaceError(
             f"a memory cannot be moved to {goal!r:.80} from here",
             hint="choose one of the namespaces in the form",
         )
-    move_chunks(visit.memory.store, goal, [chunk_id])
-    return visit.go(address("/memories", chunk_id), "moved")
+    move_chunks(request.memory.store, goal, [chunk_id])
+    return request.go(address("/memories", chunk_id), "moved")
 
 
 # --- the form ---------------------------------------------------------------------------------------------
@@ -319,7 +320,7 @@ def _form_values(chunk: Chunk) -> dict[str, str]:
 
 
 def _confidence(text: str) -> float | None:
-    """The confidence in the form; None leaves it as it is."""
+    """The confidence entered in the form; None leaves it unchanged."""
     try:
         return float(text) if text.strip() else None
     except ValueError:
@@ -327,7 +328,7 @@ def _confidence(text: str) -> float | None:
 
 
 def _validity(chunk: Chunk, given: dict[str, str]) -> dict[str, str | None]:
-    """The validity in the form; an unchanged day keeps its time of day."""
+    """The validity entered in the form; a day that was not changed keeps its time of day."""
     fields: dict[str, str | None] = {}
     for name in ("valid_from", "valid_to"):
         if given[name].strip() != day(getattr(chunk.metadata, name)):
@@ -336,25 +337,30 @@ def _validity(chunk: Chunk, given: dict[str, str]) -> dict[str, str | None]:
 
 
 def _form(
-    visit: Visit, chunk: Chunk, given: dict[str, str], *, problem: str = "", revision: int | None = None
+    request: PageRequest,
+    chunk: Chunk,
+    given: dict[str, str],
+    *,
+    problem: str = "",
+    revision: int | None = None,
 ) -> Response:
-    return visit.page(
+    return request.page(
         "edit.html",
         status=400 if problem else 200,
         chunk=chunk,
         given=given,
         revision=chunk.revision if revision is None else revision,
         problem=problem,
-        types=sorted({*visit.memory.store.types.chunk_types, chunk.type}),
+        types=sorted({*request.memory.store.types.chunk_types, chunk.type}),
     )
 
 
-def _conflict(visit: Visit, theirs: Chunk, given: dict[str, str]) -> Response:
-    return visit.page(
+def _conflict(request: PageRequest, theirs: Chunk, given: dict[str, str]) -> Response:
+    return request.page(
         "conflict.html",
         status=409,
         chunk=theirs,
         given=given,
         diff=word_diff(theirs.content, given["content"]),
-        types=sorted({*visit.memory.store.types.chunk_types, theirs.type}),
+        types=sorted({*request.memory.store.types.chunk_types, theirs.type}),
     )

@@ -1,4 +1,4 @@
-"""The routes of the pages."""
+"""Routes of the dashboard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rlm_mem.dashboard import (
     tokens_page,
 )
 from rlm_mem.dashboard.rendering import HEADERS, static_file
-from rlm_mem.dashboard.visits import EachNamespace, Visit, namespaces_route, page_route
+from rlm_mem.dashboard.requests import NamespaceCache, PageRequest, namespaces_route, page_route
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.changes import kept_alive
 from rlm_mem.operations.problems import problem_of
@@ -38,24 +38,24 @@ if TYPE_CHECKING:
     from rlm_mem.operations.changes import ChangeFeed
     from rlm_mem.operations.state import ServerState
 
-Pages = dict[str, Callable[[Visit], Response]]
+Pages = dict[str, Callable[[PageRequest], Response]]
 _IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 def all_routes(state: ServerState) -> list[BaseRoute]:
-    """Every page; a read-only server has no pages that write."""
-    suggestions = EachNamespace(memories.suggestions, seconds=20)
-    density = EachNamespace(timeline.density, seconds=30)
-    examination = EachNamespace(lambda _: integrity_page.Examination())
+    """All routes; those that write are omitted on a read-only server."""
+    suggestions = NamespaceCache(memories.suggestions, seconds=20)
+    density = NamespaceCache(timeline.density, seconds=30)
+    examination = NamespaceCache(lambda _: integrity_page.Examination())
     reading: Pages = {
-        "/memories": lambda visit: memories.list_page(visit, suggestions),
+        "/memories": lambda request: memories.list_page(request, suggestions),
         "/memories/{chunk_id}": memory_page.memory_page,
         "/memories/{chunk_id}/history": memory_page.history_page,
         "/memories/{chunk_id}/events": memory_page.events_part,
         "/graph": graph.graph_page,
         "/graph/data": graph.graph_data,
         "/timeline": timeline.timeline_page,
-        "/timeline/density": lambda visit: timeline.density_part(visit, density.of(visit)),
+        "/timeline/density": lambda request: timeline.density_part(request, density.of(request)),
         "/changes": changes_page.changes_page,
         "/tiers": tiers.tiers_page,
         "/tiers/plan": tiers.plan_page,
@@ -67,14 +67,14 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/persona/hud": personas.hud_part,
         "/costs": costs_page.costs_page,
         "/export": memories.export,
-        "/integrity": lambda visit: integrity_page.integrity_page(visit, examination.of(visit)),
+        "/integrity": lambda request: integrity_page.integrity_page(request, examination.of(request)),
     }
-    # Asking and checking change no memory, so a read-only server offers them too.
+    # Asking and checking change no memory, so they are available on a read-only server.
     sending: Pages = {
         "/memories/answer": answers.answer_part,
         "/recalls": recalls.ask,
         "/recalls/{run}": recalls.cancel,
-        "/integrity": lambda visit: integrity_page.start(visit, examination.of(visit)),
+        "/integrity": lambda request: integrity_page.start(request, examination.of(request)),
     }
     forms: Pages = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": memory_page.edit_page}
     writing: Pages = {
@@ -95,7 +95,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
     ]
     if not state.read_only:
         served = [
-            ("GET", "write", forms),  # before the addresses of memories
+            ("GET", "write", forms),  # must precede the routes of memories
             *served,
             ("POST", "write", writing),
             ("POST", "review", reviewing),
@@ -117,7 +117,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
 
 
 def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint that sends an event `changed` with the affected topics for each change, while a page is open."""
+    """The endpoint that streams an event `changed` with the affected topics for each change."""
 
     async def live(request: Request) -> Response:
         try:
@@ -134,7 +134,7 @@ def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def changed(changes: ChangeFeed) -> AsyncIterator[bytes]:
-    """The changes of a feed as events for the scripts of the pages."""
+    """Encode the changes of a feed as events for the scripts of the pages."""
     yield b"retry: 1000\n\n"
     async for change in changes.follow():
         yield f"event: changed\ndata: {' '.join(sorted(change.topics))}\n\n".encode()
@@ -157,7 +157,7 @@ async def _static(request: Request) -> Response:
 
 
 async def _theme(request: Request) -> Response:
-    """Remember the theme of this browser, for pages without scripts."""
+    """Store the theme of this browser, for pages without scripts."""
     form = parse_qs((await request.body())[:4_000].decode("utf-8", "replace"))
     theme = form.get("theme", [""])[0]
     try:
@@ -178,5 +178,5 @@ async def _theme(request: Request) -> Response:
     return response
 
 
-def _not_found(visit: Visit) -> Response:
-    raise NotFoundError(f"there is no page {visit.request.url.path!r:.100}")
+def _not_found(request: PageRequest) -> Response:
+    raise NotFoundError(f"there is no page {request.request.url.path!r:.100}")

@@ -1,4 +1,4 @@
-"""Persona and LIVEHUD: modes, sliders and the resulting prompt."""
+"""Pages of the persona and LIVEHUD: modes, sliders and the resulting prompt."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from rlm_mem.text.tokens import count_tokens
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.persona import Persona
 
 _HUD_WIDTH = 60
 
 
-def persona_page(visit: Visit) -> Response:
-    """The kept persona of the default session, its prompt and the HUD."""
-    persona = persona_of(visit.memory)
-    if visit.partial:
-        return _prompt(visit, persona, "")
-    return visit.page(
+def persona_page(request: PageRequest) -> Response:
+    """The persona of the default session, its prompt and the HUD."""
+    persona = persona_of(request.memory)
+    if request.partial:
+        return _prompt(request, persona, "")
+    return request.page(
         "persona.html",
         **_values(persona, ""),
-        hud=_hud(visit, persona),
+        hud=_hud(request, persona),
         live="persona recalls memories",
     )
 
 
-def hud_part(visit: Visit) -> Response:
-    """The HUD alone, with current figures."""
-    persona = persona_of(visit.memory)
-    return visit.fragment("persona.html", block="gauge", hud=_hud(visit, persona))
+def hud_part(request: PageRequest) -> Response:
+    """The HUD with current figures."""
+    persona = persona_of(request.memory)
+    return request.fragment("persona.html", block="gauge", hud=_hud(request, persona))
 
 
-def change(visit: Visit) -> Response:
+def change(request: PageRequest) -> Response:
     """Set a slider, choose a mode, reset sliders, or run a chat command."""
-    persona = persona_of(visit.memory)
+    persona = persona_of(request.memory)
     before = persona.prompt()
-    what = visit.text("do", 20)
+    what = request.text("do", 20)
     if what == "mode":
-        visit.carry_out("setMode", mode=visit.text("mode", 100))
+        request.carry_out("setMode", mode=request.text("mode", 100))
     elif what == "reset":
-        slider = visit.text("slider", 100)
-        visit.carry_out("resetSlider" if slider else "resetSliders", {"slider": slider} if slider else None)
+        slider = request.text("slider", 100)
+        request.carry_out("resetSlider" if slider else "resetSliders", {"slider": slider} if slider else None)
     elif what == "say":
-        if not visit.carry_out("sayToPersona", message=visit.text("message", 1_000)).changed:
+        if not request.carry_out("sayToPersona", message=request.text("message", 1_000)).changed:
             raise InputError(
                 "the message is not a command for the persona", hint="say for example: set verbosity to 80"
             )
     else:
-        # Only changed values; without scripts the form sends all of them.
+        # Without scripts, the form sends all sliders, so unchanged ones are skipped.
         now = persona.sliders
-        for name, value in visit.form:
+        for name, value in request.form:
             if name in now and value != str(now[name]):
-                visit.carry_out("setSlider", {"slider": name}, value=value)
-    persona = persona_of(visit.memory)
-    if visit.partial and what == "set":
-        return _prompt(visit, persona, before)
-    return visit.go("/persona", "persona")
+                request.carry_out("setSlider", {"slider": name}, value=value)
+    persona = persona_of(request.memory)
+    if request.partial and what == "set":
+        return _prompt(request, persona, before)
+    return request.go("/persona", "persona")
 
 
 def _values(persona: Persona, before: str) -> dict[str, Any]:
@@ -79,18 +79,18 @@ def _values(persona: Persona, before: str) -> dict[str, Any]:
         ],
         "values": values,
         "by_hand": bool(persona.by_hand),
-        "prompt": _shown(prompt, before),
+        "prompt": _highlight_new_lines(prompt, before),
         "tokens": count_tokens(prompt),
         "here": "/persona",
     }
 
 
-def _prompt(visit: Visit, persona: Persona, before: str) -> Response:
-    return visit.fragment("persona.html", **_values(persona, before))
+def _prompt(request: PageRequest, persona: Persona, before: str) -> Response:
+    return request.fragment("persona.html", **_values(persona, before))
 
 
-def _shown(prompt: str, before: str) -> Markup:
-    """The prompt, with new lines marked."""
+def _highlight_new_lines(prompt: str, before: str) -> Markup:
+    """The prompt with new lines highlighted."""
     if not before:
         return escape(visible(prompt))
     former = set(before.splitlines())
@@ -102,9 +102,9 @@ def _shown(prompt: str, before: str) -> Markup:
     )
 
 
-def _hud(visit: Visit, persona: Persona) -> str:
+def _hud(request: PageRequest, persona: Persona) -> str:
     try:
         gauge = persona.library.gauge("LIVEHUD")
-        return render_gauge(gauge, visit.memory.hud_figures(persona), _HUD_WIDTH)
-    except RlmMemError as error:  # a hand-written gauge may be invalid: the rest of the page still works
+        return render_gauge(gauge, request.memory.hud_figures(persona), _HUD_WIDTH)
+    except RlmMemError as error:  # an invalid custom gauge must not break the rest of the page
         return error.sentence

@@ -1,4 +1,4 @@
-"""Recalls: ask, list, and one run step by step, live while it runs in any process."""
+"""Pages of recalls: ask a question, list runs, and follow one run step by step, live in any process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rlm_mem.operations.server import model_name
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import RunKind
     from rlm_mem.recall.loop import LoopStep
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 _PAGE = 30
 _OPERATIONS = ("recall", "reason", "session")
 _START_SECONDS = 3.0
-"""Seconds to wait for the record of a new run before the list is shown instead."""
+"""Seconds to wait for the record of a new run before showing the list instead."""
 _SHOWN = 2_000
-"""Characters of a memory from which its first line is taken."""
+"""Number of characters of a memory that are read for its first line."""
 _LOST = timedelta(minutes=20)
 """Age after which a run without an end is shown as failed."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A step with the values for its template."""
+    """A step with the values that its template needs."""
 
     span: Span
     step: LoopStep
@@ -53,39 +53,41 @@ class _Step:
     chunks: Sequence[tuple[str, str]]
 
 
-def recalls_page(visit: Visit) -> Response:
-    """The form for a question, and the runs so far."""
-    operation = visit.text("operation", 20)
-    limit = visit.number("limit", _PAGE, 1, 500)
-    runs = visit.memory.trajectories(
+def recalls_page(request: PageRequest) -> Response:
+    """The form for a question, and the list of runs."""
+    operation = request.text("operation", 20)
+    limit = request.number("limit", _PAGE, 1, 500)
+    runs = request.memory.trajectories(
         operation=operation if operation in _OPERATIONS else None, limit=limit + 1
     )
-    return visit.answer(
+    return request.answer(
         "recalls.html",
-        runs=[(info, _state(visit.memory, info.outcome, info.started_at)) for info in runs[:limit]],
+        runs=[(info, _state(request.memory, info.outcome, info.started_at)) for info in runs[:limit]],
         operation=operation,
         operations=_OPERATIONS,
         more=address("/recalls", operation=operation, limit=limit * 2) if len(runs) > limit < 500 else "",
         here=address("/recalls", operation=operation, limit="" if limit == _PAGE else limit),
-        model=model_name(visit.memory),
-        memories=figures(visit.memory)["chunk_count"],
-        failed=[run for run in visit.runs.list()[:3] if run.state == "failed" and run.trajectory_id is None],
+        model=model_name(request.memory),
+        memories=figures(request.memory)["chunk_count"],
+        failed=[
+            run for run in request.runs.list()[:3] if run.state == "failed" and run.trajectory_id is None
+        ],
         live="recalls",
     )
 
 
-def recall_page(visit: Visit) -> Response:
-    """One run."""
-    memory = visit.memory
-    run = recall.load_trajectory(memory.store, visit.part("run"))
+def recall_page(request: PageRequest) -> Response:
+    """The page of one run."""
+    memory = request.memory
+    run = recall.load_trajectory(memory.store, request.part("run"))
     outcome = run.outcome
     state = _state(memory, outcome.word if outcome else None, run.started_at)
-    wanted = [
+    chunk_ids = [
         *(outcome.chunk_ids if outcome else ()),
         *(one for step in run.steps for one in step.chunks_read),
     ]
     walked = _path(outcome.detail if outcome else {})
-    texts = _beginnings(memory, [*wanted, *(str(step.get("chunk_id")) for step in walked)])
+    texts = _beginnings(memory, [*chunk_ids, *(str(step.get("chunk_id")) for step in walked)])
     pending = list(run.calls)
     recorded = []
     for number, step in enumerate(run.steps, 1):
@@ -106,7 +108,7 @@ def recall_page(visit: Visit) -> Response:
         )
         for span in placed
     ]
-    return visit.answer(
+    return request.answer(
         "recall.html",
         run=run,
         outcome=outcome,
@@ -117,55 +119,55 @@ def recall_page(visit: Visit) -> Response:
         cited=[(one, texts.get(one, one)) for one in (outcome.chunk_ids if outcome else ())],
         walked=walked,
         texts=texts,
-        cancellable=state == "running" and _live(visit, run) is not None,
+        cancellable=state == "running" and _live(request, run) is not None,
         live="recalls",
     )
 
 
-def ask(visit: Visit) -> Response:
-    """Start a recall or a reasoning in this process, and redirect to its page."""
-    question = recall.check_query(visit.text("question", 0))
-    operation: RunKind = "reason" if visit.text("operation", 20) == "reason" else "recall"
-    if visit.state.read_only and visit.memory.store.backend.read_only:
+def ask(request: PageRequest) -> Response:
+    """Start a recall or reasoning in this process, and redirect to its page."""
+    question = recall.check_query(request.text("question", 0))
+    operation: RunKind = "reason" if request.text("operation", 20) == "reason" else "recall"
+    if request.state.read_only and request.memory.store.backend.read_only:
         raise InputError("the store is read-only, so runs cannot be recorded", hint="ask with rlm-mem recall")
-    known = {info.id for info in visit.memory.trajectories(limit=20)}
-    run = visit.runs.start(operation, question)
+    known = {info.id for info in request.memory.trajectories(limit=20)}
+    run = request.runs.start(operation, question)
     until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until:
-        for info in visit.memory.trajectories(limit=5):
+        for info in request.memory.trajectories(limit=5):
             if info.id not in known and info.query == question and info.operation == operation:
-                return visit.go(address("/recalls", info.id))
+                return request.go(address("/recalls", info.id))
         if run.state == "failed":
             break
         time.sleep(0.03)
-    return visit.go("/recalls")
+    return request.go("/recalls")
 
 
-def cancel(visit: Visit) -> Response:
+def cancel(request: PageRequest) -> Response:
     """Ask a run of this process to stop at its next turn."""
-    run = recall.load_trajectory(visit.memory.store, visit.part("run"))
-    live = _live(visit, run)
+    run = recall.load_trajectory(request.memory.store, request.part("run"))
+    live = _live(request, run)
     if live is None:
         raise InputError("this run belongs to another process or has ended")
     live.cancel()
-    return visit.go(address("/recalls", run.id), "cancelled")
+    return request.go(address("/recalls", run.id), "cancelled")
 
 
 # --- states -----------------------------------------------------------------------------------------------
 
 
 def _state(memory: Memory, outcome: OutcomeWord | None, started_at: str) -> OutcomeWord | Literal["running"]:
-    """The outcome of a run; without a recorded end it is running, or failed with its process."""
+    """The outcome of a run; without one it is ``running``, or failed if it is too old."""
     if outcome is not None:
         return outcome
     return "running" if memory.store.clock() - parse_time(started_at) < _LOST else "failed"
 
 
-def _live(visit: Visit, run: Trajectory) -> Any:
+def _live(request: PageRequest, run: Trajectory) -> Any:
     return next(
         (
             live
-            for live in visit.runs.list()
+            for live in request.runs.list()
             if live.state == "running" and live.question == run.query and live.operation == run.operation
         ),
         None,
@@ -196,7 +198,7 @@ _TOKENS = re.compile(
 
 
 def coloured(program: str) -> Markup:
-    """A program with comments, strings, keywords, numbers and calls highlighted; everything is escaped."""
+    """A program with syntax highlighting, escaped."""
     text, made, at = visible(program), [], 0
     for match in _TOKENS.finditer(text):
         made.append(escape(text[at : match.start()]))

@@ -1,4 +1,4 @@
-"""The receipt of a run: its verification against the memory as it is now, and the files to keep."""
+"""The page of a run's receipt: its verification against the present memory, and files to download."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.errors import InputError
 
 if TYPE_CHECKING:
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
 
 
-def receipt_page(visit: Visit) -> Response:
-    """The result of verifying; with ``?file=receipt`` or ``bundle`` the file itself."""
-    run, wanted = visit.part("run"), visit.text("file", 20)
-    receipt = visit.memory.receipt(run, bundle=wanted == "bundle")
-    if wanted in ("receipt", "bundle"):
+def receipt_page(request: PageRequest) -> Response:
+    """The result of the verification; with ``?file=receipt`` or ``bundle``, that file."""
+    run, file = request.part("run"), request.text("file", 20)
+    receipt = request.memory.receipt(run, bundle=file == "bundle")
+    if file in ("receipt", "bundle"):
         data = receipt.to_bytes() if receipt.bundle is None else receipt.bundle.to_bytes()
-        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{receipt.origin.run}.{wanted}"'}
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{receipt.origin.run}.{file}"'}
         return Response(data, media_type="application/jsonl", headers=headers)
-    if wanted:
+    if file:
         raise InputError("there are only two files, receipt and bundle")
-    return visit.page("receipt.html", receipt=receipt, found=visit.memory.verify(receipt))
+    return request.page("receipt.html", receipt=receipt, found=request.memory.verify(receipt))

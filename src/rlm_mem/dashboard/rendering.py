@@ -1,4 +1,4 @@
-"""Rendering: the templates, their filters and functions, and the headers of every page."""
+"""Renders templates, with their filters and functions, and sets the headers of every page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlm_mem.recall.outcome import ENDINGS, SUGGESTED
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-#: Memory text may be hostile: only this server's files may be scripts, styles, frames or targets of forms.
+#: Memory text may be hostile, so scripts, styles, frames and form targets must come from this server.
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
         "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -83,7 +83,7 @@ KEYS = (
         ),
     ),
 )  # fmt: skip
-"""The table of keys: groups of keys with what they do; the keys that open pages are in NAVIGATION."""
+"""Keyboard shortcuts by group, without those that open pages (see NAVIGATION)."""
 
 _TYPES = {
     "css": "text/css; charset=utf-8",
@@ -96,7 +96,7 @@ _THEMES = ("light", "dark")
 
 @cache
 def static_file(name: str) -> tuple[bytes, str, str] | None:
-    """Content, media type and a short hash of a static file of the package; None if there is none."""
+    """Content, media type and short hash of a static file of the package; None if it does not exist."""
     parts = name.split("/")
     kind = name.rpartition(".")[2]
     if kind not in _TYPES or any(part in ("", ".", "..") for part in parts) or len(parts) > 2:
@@ -111,7 +111,7 @@ def static_file(name: str) -> tuple[bytes, str, str] | None:
 
 
 def _asset(name: str) -> str:
-    """Address of a static file that changes with its content, so that browsers may cache it indefinitely."""
+    """Address of a static file, which changes with its content so that browsers may cache it indefinitely."""
     found = static_file(name)
     assert found is not None, name
     return f"/static/{name}?v={found[2]}"
@@ -131,13 +131,13 @@ def _environment() -> Environment:
     made.filters["teaser"] = markdown.teaser
     made.globals.update(asset=_asset, navigation=NAVIGATION, keys=KEYS, address=words.address)
     made.globals.update(way=words.way, strength_word=strength_word, endings=ENDINGS, suggested=SUGGESTED)
-    # Global, since a block that is rendered alone has no access to its template's imports.
+    # Global because a block that is rendered alone has no access to its template's imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made
 
 
 def prepare() -> None:
-    """Compile every template and load the parser of Markdown, so that the first request of a page does not wait."""
+    """Compile every template and load the Markdown parser, so that the first request of a page is fast."""
     markdown.render("*")
     environment = _environment()
     for name in environment.list_templates():
@@ -157,7 +157,7 @@ def _values(request: Request, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def page(request: Request, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
-    """A whole page."""
+    """Render a whole page."""
     text = _environment().get_template(template).render(_values(request, values))
     return HTMLResponse(text.encode("utf-8", "replace"), status, headers=dict(HEADERS))
 
@@ -165,7 +165,7 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
 def fragment(
     request: Request, template: str, values: Mapping[str, Any], *, block: str = "region", status: int = 200
 ) -> Response:
-    """One block of a page, for a partial reload."""
+    """Render one block of a page, for a partial reload."""
     loaded = _environment().get_template(template)
     context = loaded.new_context(_values(request, values))
     text = "".join(loaded.blocks[block](context))

@@ -1,7 +1,7 @@
-"""The steps of a run in time: how they are nested, and where their bars begin and end.
+"""Computes the timing of a run's steps: their nesting, and the beginning and end of their bars.
 
-A record states how long the parts of each step took, in the order in which steps ended. Steps of a run follow one
-another; the steps of a sub-question, and the program's calls of a model, ran within the program that asked.
+A record contains the durations of the parts of each step, in the order in which steps ended. Steps of a run are
+consecutive; the steps of a sub-question and the model calls of a program happened while that program ran.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Span:
-    """One step in time; times in seconds from the beginning of the run.
+    """The timing of one step, in seconds from the beginning of the run.
 
     Attributes:
-        label: ``3``, or ``3.1`` for the first step of a sub-question asked in the third.
-        model, program: beginning and length of writing and running the program.
-        asked: beginning and length of each call of a model within the program.
+        label: ``3``, or ``3.1`` for the first step of a sub-question of step 3.
+        model, program: start and duration of writing and of running the program.
+        asked: start and duration of each model call of the program.
     """
 
     step: LoopStep
@@ -38,24 +38,24 @@ class Span:
 
     @property
     def end(self) -> float:
-        """The time at which the step ended."""
+        """Time at which the step ended."""
         return sum(self.program)
 
 
 def spans(steps: Sequence[tuple[LoopStep, Sequence[SubCall]]]) -> list[Span]:
-    """The steps of a run, each before those of its sub-questions.
+    """Timing of the steps of a run, each step before those of its sub-questions.
 
     Args:
-        steps: as they were recorded, with the calls of a model that their programs made.
+        steps: recorded steps, with the model calls of their programs.
     """
     tops: list[_Node] = []
     for step, calls in steps:
-        # The steps of a sub-question ended before the one whose program asked it.
+        # The steps of a sub-question end before the step whose program asked it.
         inner = [node for node in tops if node.step.depth > step.depth]
         tops = [node for node in tops if node.step.depth <= step.depth]
         tops.append(_Node(step, calls, inner))
     made: list[Span] = []
-    _lay(tops, 0.0, "", made)
+    _add_spans(tops, 0.0, "", made)
     return made
 
 
@@ -66,29 +66,29 @@ class _Node:
     inner: Sequence[_Node]
 
 
-def _lay(nodes: Sequence[_Node], start: float, prefix: str, made: list[Span]) -> float:
-    """Add nodes one after the other; returns the time at which the last one ended."""
+def _add_spans(nodes: Sequence[_Node], start: float, prefix: str, made: list[Span]) -> float:
+    """Append the spans of consecutive nodes; returns the time at which the last one ended."""
     for number, node in enumerate(nodes, 1):
         label = f"{prefix}{number}"
         running = start + max(0.0, node.step.model_seconds)
         place = len(made)
         made.append(Span(node.step, label, node.calls, (start, running - start), (running, 0.0)))
-        within = _lay(node.inner, running, f"{label}.", made)
-        asked = []
+        within = _add_spans(node.inner, running, f"{label}.", made)
+        model_calls = []
         for call in node.calls:
-            asked.append((within, max(0.0, call.seconds)))
+            model_calls.append((within, max(0.0, call.seconds)))
             within += max(0.0, call.seconds)
-        # Calls that were made at the same time take less than their sum.
+        # Concurrent calls take less time than the sum of their durations.
         took = max(0.0, node.step.program_seconds) or within - running
         squeeze = min(1.0, took / (within - running)) if within > running else 1.0
-        asked = [(running + (at - running) * squeeze, length * squeeze) for at, length in asked]
-        made[place] = replace(made[place], program=(running, took), asked=asked)
+        model_calls = [(running + (at - running) * squeeze, length * squeeze) for at, length in model_calls]
+        made[place] = replace(made[place], program=(running, took), asked=model_calls)
         start = running + took
     return start
 
 
 def did(step: LoopStep) -> str:
-    """What a step did, in a few words: `search, read_chunk · 2 memories read · concluded`."""
+    """A summary of a step, such as `search, read_chunk · 2 memories read · concluded`."""
     names = list(
         dict.fromkeys(name for call in step.host_calls if (name := str(call.get("name"))) != "FINAL")
     )

@@ -1,4 +1,4 @@
-"""Tiers and their review: populations over time, transitions with their reasons, planned steps, and open cases."""
+"""Pages of the tiers and their review: populations over time, transitions, planned steps, and cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.continuum.files import TieredMemory
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 
 _STEPS = 25
@@ -37,7 +37,7 @@ _MOVE_WORDS = {
     "restore": "restored",
     "delete": "deleted",
 }
-"""Steps of the journal that move a memory, and what the page calls them."""
+"""Journal operations that move a memory, with their labels."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class _Entry:
     rate: float | None
 
 
-def tiers_page(visit: Visit) -> Response:
-    """Populations, memories and transitions."""
-    memory = visit.memory
+def tiers_page(request: PageRequest) -> Response:
+    """The page of populations, memories and transitions."""
+    memory = request.memory
     continuum = memory.continuum
     health = continuum.health()
     steps = deque(
@@ -66,9 +66,9 @@ def tiers_page(visit: Visit) -> Response:
     today = memory.store.clock().astimezone(UTC).date()
     points = populations(health["tiers"], steps, today)
     moved = flows(steps, today, len(points))
-    limit = visit.number("steps", _STEPS, 1, _MOST_STEPS)
+    limit = request.number("steps", _STEPS, 1, _MOST_STEPS)
     entries = _entries(memory)
-    return visit.answer(
+    return request.answer(
         "tiers.html",
         tiers=[
             (tier, health["tiers"][tier.name], [one for one in entries if one.tier == tier.name][:_SHOWN])
@@ -88,76 +88,76 @@ def tiers_page(visit: Visit) -> Response:
     )
 
 
-def plan_page(visit: Visit) -> Response:
-    """A dry run of consolidation and pruning."""
-    continuum = visit.memory.continuum
-    return visit.page(
+def plan_page(request: PageRequest) -> Response:
+    """The page of a dry run of consolidation and pruning."""
+    continuum = request.memory.continuum
+    return request.page(
         "plan.html",
         consolidation=continuum.consolidate(dry_run=True),
         pruning=continuum.prune(dry_run=True),
-        titles={one.key: one for one in _entries(visit.memory)},
+        titles={one.key: one for one in _entries(request.memory)},
     )
 
 
-def undo(visit: Visit) -> Response:
-    """Put the files of one transition back as they were."""
-    reason = visit.text("reason", 500).strip()
+def undo(request: PageRequest) -> Response:
+    """Restore the files of one transition."""
+    reason = request.text("reason", 500).strip()
     if not reason:
         raise InputError("undoing needs a reason", hint="it is written into the journal")
-    visit.carry_out("undoTransition", {"transition_id": visit.text("transition", 200)}, reason=reason)
-    return visit.go("/tiers", "undone")
+    request.carry_out("undoTransition", {"transition_id": request.text("transition", 200)}, reason=reason)
+    return request.go("/tiers", "undone")
 
 
 def populations(
     present: Mapping[str, int], steps: Iterable[Mapping[str, Any]], today: date
 ) -> list[tuple[str, dict[str, int]]]:
-    """The number of memories in each tier, from the first step of the journal to today.
+    """Number of memories in each tier from the first step of the journal to today.
 
-    Counted backwards from the present, so that the last point agrees with the files; steps of memories that were edited
-    or deleted by hand since cannot make a number negative.
+    Counted backwards from the present, so that the last point agrees with the files. Populations are never negative,
+    even if memories were edited or deleted by hand since.
 
     Returns:
         Label and populations of at most 48 periods of equal length, oldest first.
     """
     by_day: dict[date, Counter[str]] = {}
-    for when, step in _moves(steps, today):
-        by_day.setdefault(when, Counter()).update(_moved(step))
+    for when, step in _dated_moves(steps, today):
+        by_day.setdefault(when, Counter()).update(_population_change(step))
     first = min(by_day, default=today)
-    stretch = _stretch(first, today)
+    period_days = _period_days(first, today)
     counts = dict(present)
     points = []
     end = today
-    while end >= first - timedelta(stretch - 1):
-        points.append((end.isoformat()[: 10 if stretch < 28 else 7], dict(counts)))
-        for back in range(stretch):
+    while end >= first - timedelta(period_days - 1):
+        points.append((end.isoformat()[: 10 if period_days < 28 else 7], dict(counts)))
+        for back in range(period_days):
             for tier, change in by_day.get(end - timedelta(back), Counter()).items():
                 counts[tier] = max(0, counts.get(tier, 0) - change)
-        end -= timedelta(stretch)
+        end -= timedelta(period_days)
     return points[::-1]
 
 
-def _stretch(first: date, today: date) -> int:
+def _period_days(first: date, today: date) -> int:
     """Length of one period in days."""
     return max(1, -(-((today - first).days + 1) // _POINTS))
 
 
 def flows(steps: Iterable[Mapping[str, Any]], today: date, periods: int) -> list[Flow]:
-    """Moves between the tiers in the periods of :func:`populations`, which must be given the same steps."""
-    dated = _moves(steps, today)
-    stretch = _stretch(min((when for when, _ in dated), default=today), today)
+    """Moves between tiers in the periods of :func:`populations`; both need the same steps."""
+    dated = _dated_moves(steps, today)
+    period_days = _period_days(min((when for when, _ in dated), default=today), today)
     found: Counter[tuple[int, str | None, str | None]] = Counter()
     for when, step in dated:
         source, target = (str(name) if (name := step.get(end)) in TIERS else None for end in ("from", "to"))
         if source == target or step.get("op") == "merge":
             continue
-        at = periods - 1 - (today - when).days // stretch
+        at = periods - 1 - (today - when).days // period_days
         if 0 <= at < periods:
             found[at, source, target] += max(1, len((step.get("details") or {}).get("sources") or ()))
     return [Flow(*key, number) for key, number in found.items()]
 
 
-def _moves(steps: Iterable[Mapping[str, Any]], today: date) -> list[tuple[date, Mapping[str, Any]]]:
-    """The steps that move a memory, with their days."""
+def _dated_moves(steps: Iterable[Mapping[str, Any]], today: date) -> list[tuple[date, Mapping[str, Any]]]:
+    """Journal steps that move a memory, each with its day."""
     return [
         (date.fromisoformat(day(step.get("ts")) or today.isoformat()), step)
         for step in steps
@@ -169,8 +169,8 @@ def _by_day(steps: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[
     return [(name, list(of_day)) for name, of_day in groupby(steps, key=lambda step: day(step.get("ts")))]
 
 
-def _moved(step: Mapping[str, Any]) -> dict[str, int]:
-    """The change of each tier's population by a step; all sources of a promotion leave their tier."""
+def _population_change(step: Mapping[str, Any]) -> dict[str, int]:
+    """Change of the tier populations by one step; a promotion removes all of its sources from their tier."""
     change: Counter[str] = Counter()
     sources = len((step.get("details") or {}).get("sources") or ())
     if step.get("from") in TIERS:
@@ -199,7 +199,7 @@ _OPERATIONS = {"approve": "approveCase", "reject": "rejectCase", "defer": "defer
 
 
 class _Choice(NamedTuple):
-    """A button of a case, what it does, and the notice afterwards."""
+    """A button of a case: its decision and the notice shown afterwards."""
 
     label: str
     does: str
@@ -207,7 +207,7 @@ class _Choice(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """How cases of a kind are shown: a description, the headings of their two lists, and the two decisions."""
+    """How cases of a kind are shown: description, headings of the two lists, and the two decisions."""
 
     about: str
     evidence: str
@@ -264,29 +264,29 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
-def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 200) -> Response:
-    """The open cases, or those of another state."""
-    state = visit.request.query_params.get("state", "open")
+def review_page(request: PageRequest, *, problem: str = "", at: str = "", status: int = 200) -> Response:
+    """The page of cases with the requested status."""
+    state = request.request.query_params.get("state", "open")
     state = state if state in _STATES else "open"
-    limit = visit.number("limit", _CASES, 1, 100_000)
-    cases = visit.memory.continuum.review.cases(None)
-    asked = [case for case in cases if case.status == state]
-    shown = [case for number, case in enumerate(asked) if number < limit or case.id == at]
+    limit = request.number("limit", _CASES, 1, 100_000)
+    cases = request.memory.continuum.review.cases(None)
+    matching = [case for case in cases if case.status == state]
+    shown = [case for number, case in enumerate(matching) if number < limit or case.id == at]
     titles = {}
     for case in shown:
-        entry = _entry_of(visit, case.entry)
+        entry = _entry_of(request, case.entry)
         titles[case.id] = entry.chunk_id if entry else ""
-    return visit.answer(
+    return request.answer(
         "review.html",
         status=status,
         cases=shown,
-        more=address("/review", state=state, limit=limit * 2) if len(asked) > limit else "",
+        more=address("/review", state=state, limit=limit * 2) if len(matching) > limit else "",
         kinds=_KINDS,
         counts={name: sum(case.status == name for case in cases) for name in _STATES},
         chunk_ids=titles,
         asked=state,
-        reviewer=visit.text("reviewer", 100) or visit.request.cookies.get(REVIEWER, ""),
-        given_reason=visit.text("reason", 2_000),
+        reviewer=request.text("reviewer", 100) or request.request.cookies.get(REVIEWER, ""),
+        given_reason=request.text("reason", 2_000),
         problem=problem,
         at=at,
         here=address(
@@ -296,28 +296,28 @@ def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 
     )
 
 
-def decide(visit: Visit) -> Response:
-    """Write a reviewer's decision."""
-    case_id, what = visit.part("case"), visit.text("do", 20)
-    reviewer, reason = visit.text("reviewer", 100), visit.text("reason", 1_000)
+def decide(request: PageRequest) -> Response:
+    """Record a reviewer's decision."""
+    case_id, what = request.part("case"), request.text("do", 20)
+    reviewer, reason = request.text("reviewer", 100), request.text("reason", 1_000)
     if what not in _OPERATIONS:
         raise InputError("choose to approve, defer or reject")
     kind = _KINDS.get(case_id.partition("-")[0])
     choice = getattr(kind, what) if kind and what != "defer" else None
     notice = choice.notice if choice else "deferred"
-    days = {"days": visit.text("days", 10)} if what == "defer" else {}
+    days = {"days": request.text("days", 10)} if what == "defer" else {}
     try:
-        visit.carry_out(_OPERATIONS[what], {"case_id": case_id}, reviewer=reviewer, reason=reason, **days)
+        request.carry_out(_OPERATIONS[what], {"case_id": case_id}, reviewer=reviewer, reason=reason, **days)
     except (InputError, Refused) as error:
-        return review_page(visit, problem=problem_of(error).sentence, at=case_id, status=400)
-    response = visit.go("/review", notice)
+        return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
+    response = request.go("/review", notice)
     name = "".join(sign for sign in reviewer.strip() if (sign.isalnum() and sign.isascii()) or sign in " .-_")
     response.set_cookie(REVIEWER, name[:60], max_age=31_536_000, httponly=True, samesite="strict")
     return response
 
 
-def _entry_of(visit: Visit, key: str) -> TieredMemory | None:
+def _entry_of(request: PageRequest, key: str) -> TieredMemory | None:
     try:
-        return visit.memory.continuum.files.get(key)
+        return request.memory.continuum.files.get(key)
     except (InvalidMemory, NotFoundError):
         return None

@@ -1,4 +1,4 @@
-"""Timeline: memories by the day on which they happened, and how many there were over time."""
+"""The timeline: memories by the day on which they happened, and their number over time."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 
 _PAGE = 50
 _BARS = 60
 
 
-def timeline_page(visit: Visit) -> Response:
-    """Memories day by day, the newest first."""
-    memory = visit.memory
-    since, until = visit.text("since", 40).strip(), visit.text("until", 40).strip()
-    limit = visit.number("limit", _PAGE, 1, 400)
+def timeline_page(request: PageRequest) -> Response:
+    """Memories by day, newest first."""
+    memory = request.memory
+    since, until = request.text("since", 40).strip(), request.text("until", 40).strip()
+    limit = request.number("limit", _PAGE, 1, 400)
     problem, rows = "", []
     try:
         ids = memory.list_chunks(
@@ -43,7 +43,7 @@ def timeline_page(visit: Visit) -> Response:
         problem = error.sentence
     last = day(rows[limit - 1].at) if len(rows) > limit else ""
     query = {"since": since, "until": until}
-    return visit.answer(
+    return request.answer(
         "timeline.html",
         days=_by_day(rows[:limit]),
         since=since,
@@ -57,9 +57,9 @@ def timeline_page(visit: Visit) -> Response:
     )
 
 
-def density_part(visit: Visit, chart: Markup) -> Response:
+def density_part(request: PageRequest, chart: Markup) -> Response:
     """The chart above the timeline, loaded after the page."""
-    return visit.fragment("timeline.html", block="density", chart=chart)
+    return request.fragment("timeline.html", block="density", chart=chart)
 
 
 def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
@@ -71,7 +71,7 @@ def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
 
 
 def density(memory: Memory) -> Markup:
-    """The number of memories by day, week, month, year or several years; empty if there is nothing to count."""
+    """A chart of the number of memories per day, week, month, year or several years; empty without memories."""
     stats = memory.store.get_stats()
     if not stats["first_at"]:
         return Markup("")
@@ -87,7 +87,7 @@ def density(memory: Memory) -> Markup:
 
 
 def _spans(first: date, last: date) -> list[tuple[str, date, date]]:
-    """Days, weeks, months, years or 10, 100, … years from the first to the last, at most _BARS; each with its name."""
+    """At most _BARS named periods from the first to the last day: days, weeks, months, years or 10, 100, … years."""
     length = (last - first).days + 1
     begin, years = first, 1
     end_of: Callable[[date], date] = _same_day

@@ -1,4 +1,4 @@
-"""The page of tokens: list, make, revoke."""
+"""The page of tokens: list, create and revoke tokens."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from rlm_mem.operations.problems import Refused, problem_of
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.requests import PageRequest
 
 
-def tokens_page(visit: Visit, *, made: Any = None, problem: str = "", status: int = 200) -> Response:
-    """The tokens whose scope is within that of the reader's token, and a form for a new one.
+def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "", status: int = 200) -> Response:
+    """Tokens whose scope is within that of the reader's token, and a form for a new one.
 
     Args:
-        made: a new token, shown only this once.
+        made: a token that was just created; it is shown only once.
     """
     given = {
-        "name": "" if made else visit.text("name", 64),
-        "namespaces": visit.text("namespaces", 2_000) or visit.memory.store.namespace,
-        "permissions": visit.texts("permission") or ["read", "write"],
-        "expires": visit.text("expires", 40) or "90d",
+        "name": "" if made else request.text("name", 64),
+        "namespaces": request.text("namespaces", 2_000) or request.memory.store.namespace,
+        "permissions": request.texts("permission") or ["read", "write"],
+        "expires": request.text("expires", 40) or "90d",
     }
-    return visit.page(
+    return request.page(
         "tokens.html",
         status=status,
-        tokens=list(reversed(visit.carry_out("listTokens").tokens)),
-        permissions=[one for one in PERMISSIONS if visit.client.access.permits(one)],
-        server_read_only=visit.state.read_only,
+        tokens=list(reversed(request.carry_out("listTokens").tokens)),
+        permissions=[one for one in PERMISSIONS if request.client.access.permits(one)],
+        server_read_only=request.state.read_only,
         made=made,
         problem=problem,
         given=given,
@@ -39,23 +39,23 @@ def tokens_page(visit: Visit, *, made: Any = None, problem: str = "", status: in
     )
 
 
-def change(visit: Visit) -> Response:
-    """Make a token, which the answer shows, or revoke one."""
-    what = visit.text("do", 20)
+def change(request: PageRequest) -> Response:
+    """Create a token, which the response shows, or revoke one."""
+    what = request.text("do", 20)
     if what == "revoke":
-        visit.carry_out("revokeToken", {"token_id": visit.text("token_id", 20)})
-        return visit.go("/tokens", "token-revoked")
+        request.carry_out("revokeToken", {"token_id": request.text("token_id", 20)})
+        return request.go("/tokens", "token-revoked")
     if what != "create":
         raise InputError("the form has no known action")
-    lasts = visit.text("expires", 40).strip()
+    lasts = request.text("expires", 40).strip()
     try:
-        made = visit.carry_out(
+        made = request.carry_out(
             "createToken",
-            name=visit.text("name", 200),
-            namespaces=visit.text("namespaces", 20_000).replace(",", " ").split(),
-            permissions=visit.texts("permission"),
+            name=request.text("name", 200),
+            namespaces=request.text("namespaces", 20_000).replace(",", " ").split(),
+            permissions=request.texts("permission"),
             expires=None if lasts == "never" else lasts or "90d",
         )
     except (InputError, ConflictError, AccessDenied, Refused) as error:
-        return tokens_page(visit, problem=problem_of(error).sentence, status=400)
-    return tokens_page(visit, made=made)
+        return tokens_page(request, problem=problem_of(error).sentence, status=400)
+    return tokens_page(request, made=made)

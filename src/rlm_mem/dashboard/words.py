@@ -1,4 +1,4 @@
-"""Formatting for pages: times, amounts, money, highlighted matches, links, log entries; and addresses."""
+"""Template filters for times, amounts, highlighted matches, links and log entries; and addresses."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2
 
 
 def address(path: str, /, *parts: str, **query: Any) -> str:
-    """A path with parts and a query, everything percent-encoded; empty values are left out."""
+    """Build an address from a path, further parts and a query, percent-encoded; empty values are omitted."""
     whole = path + "".join("/" + quote(part, safe="") for part in parts)
-    kept = {name: value for name, value in query.items() if value not in (None, "", False, [], ())}
-    return f"{whole}?{urlencode(kept, doseq=True)}" if kept else whole
+    non_empty = {name: value for name, value in query.items() if value not in (None, "", False, [], ())}
+    return f"{whole}?{urlencode(non_empty, doseq=True)}" if non_empty else whole
 
 
 def day(value: object) -> str:
-    """`2026-02-10` (UTC) of a time in any supported form; empty for other values."""
+    """A time in any supported form as `2026-02-10` (UTC); empty for other values."""
     found = _moment(value)
     return "" if found is None else found.isoformat()[:10]
 
 
 def moment(value: object) -> str:
-    """`2026-02-10 14:05` (UTC); the day alone if no time of day is known, which is stored as midnight."""
+    """A time as `2026-02-10 14:05` (UTC), without the time of day at midnight, which means it is unknown."""
     found = _moment(value)
     if found is None:
         return ""
@@ -44,7 +44,7 @@ def moment(value: object) -> str:
 
 
 def when(value: object, precision: str = "minute") -> Markup:
-    """A date as all pages show it: as :func:`moment`, with the exact time as a tooltip.
+    """A date as formatted by :func:`moment`, with the exact time as a tooltip.
 
     Args:
         precision: ``minute``, or ``day`` for the day alone.
@@ -59,19 +59,19 @@ def when(value: object, precision: str = "minute") -> Markup:
 
 
 def count(value: object) -> str:
-    """`12,345`; a dash for other values."""
+    """A number as `12,345`; a dash for other values."""
     return f"{value:,}" if isinstance(value, int | float) else "–"
 
 
 def money(value: Decimal | float | None) -> str:
-    """US dollars; `unpriced` for a call without a known price."""
+    """An amount of US dollars; `unpriced` if None."""
     if value is None:
         return "unpriced"
     return f"${value:,.2f}" if value >= Decimal("0.01") or not value else f"${value:.4f}"
 
 
 def seconds(value: float | None) -> str:
-    """`0.24 s`, `75 ms`, `2 min 5 s`."""
+    """A duration as `0.24 s`, `75 ms` or `2 min 5 s`."""
     if value is None:
         return "–"
     if value < 0.1:
@@ -80,7 +80,7 @@ def seconds(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """`87 %` of a share from 0 to 1."""
+    """A share from 0 to 1 as `87 %`."""
     return "–" if value is None else f"{value * 100:.0f} %"
 
 
@@ -91,7 +91,7 @@ def first_line(text: str, longest: int = 160) -> str:
 
 
 def title(text: str, longest: int = 80) -> str:
-    """The first line of a text with a letter or digit, without the marks of a Markdown heading."""
+    """The first line that contains a letter or digit, without Markdown heading marks."""
     for line in text[: longest * 50].splitlines():
         content = without_marks(line).strip()
         if any(sign.isalnum() for sign in content):
@@ -100,7 +100,7 @@ def title(text: str, longest: int = 80) -> str:
 
 
 def without_marks(text: str) -> str:
-    """The text without the ``#`` of Markdown headings, for lists."""
+    """The text without the ``#`` of Markdown headings."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         bare = line.lstrip("#")
@@ -110,19 +110,19 @@ def without_marks(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with control and direction characters made visible."""
+    """The text with control and bidirectional characters replaced by visible ones."""
     return _UNPRINTABLE.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 
 def marked(text: str, stems: Iterable[str], language: str = "english") -> Markup:
-    """The text, escaped, with every word marked whose stem is in ``stems``."""
-    wanted = frozenset(stems)
+    """The text, escaped, with words highlighted whose stem is in ``stems``."""
+    wanted_stems = frozenset(stems)
     shown = visible(text)
-    if not wanted:
+    if not wanted_stems:
         return escape(shown)
     made, at = [], 0
     for match in _WORD.finditer(shown):
-        if stems_of(match[0], language) & wanted:
+        if stems_of(match[0], language) & wanted_stems:
             made += [escape(shown[at : match.start()]), Markup("<mark>"), escape(match[0]), Markup("</mark>")]
             at = match.end()
     return Markup("").join([*made, escape(shown[at:])])
@@ -130,7 +130,7 @@ def marked(text: str, stems: Iterable[str], language: str = "english") -> Markup
 
 @lru_cache(maxsize=20_000)
 def stems_of(word: str, language: str) -> frozenset[str]:
-    """The stems of one word, as the index has them."""
+    """The stems of a word, as used by the index."""
     return frozenset(get_analyser(language).terms(word))
 
 
@@ -148,9 +148,9 @@ _LONG_FIELD = 20_000  # characters
 
 
 def direction(text: str) -> str:
-    """The attribute `dir` of a field that holds this text: `auto`, or the direction of the first letter of a long text.
+    """The attribute `dir` for a field with this text: `auto`, or the direction of the first letter if the text is long.
 
-    With `auto` a browser looks for the direction of a paragraph at each key: for seconds, if it has 1 MB.
+    With `auto`, browsers determine the direction at each key press, which takes seconds for 1 MB.
     """
     if len(text) <= _LONG_FIELD:
         return "auto"
@@ -173,7 +173,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 }
 
 _WAYS = {kind.name: (kind.outgoing, kind.incoming) for kind in LINK_TYPES}
-"""Built-in link types in words, from the view of the page's memory: as source, as target."""
+"""Built-in link types in words, for the page's memory as the source and as the target."""
 
 _DEEDS = {
     "create": "remembered",
@@ -193,7 +193,7 @@ _DEEDS = {
 
 
 def way(kind: str, direction: str) -> str:
-    """`supports it`, `is supported by it`: how the memory of a page relates to one that it is linked with.
+    """How the page's memory relates to a linked one, for example `supports it` or `is supported by it`.
 
     Args:
         direction: ``out`` if the link starts from the page's memory, else ``in``.
@@ -209,7 +209,7 @@ def operation_done(op: str) -> str:
 
 
 def deed(event: Mapping[str, Any]) -> str:
-    """An entry of the audit log in words, without the memory at the other end of a link."""
+    """An entry of the audit log in words, without the other memory of a link."""
     op = str(event.get("op"))
     if op == "link":
         return f"link added: this one {way(str(event.get('type', '')), 'out')}"
@@ -221,7 +221,7 @@ def deed(event: Mapping[str, Any]) -> str:
 
 
 def origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The provenance of a memory in words; unknown fields are shown unchanged."""
+    """The provenance of a memory in words; unknown fields are unchanged."""
     fields = {name: value for name, value in provenance.items() if value not in (None, "")}
     made = []
     span = fields.pop("span", None)
@@ -237,7 +237,7 @@ def origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def plain_fields(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and values, each on one line; empty ones are left out."""
+    """Names and values of non-empty fields, each on one line."""
     return [
         (str(name), first_line(str(value), 400)) for name, value in fields.items() if value not in (None, "")
     ]

@@ -1,4 +1,4 @@
-"""Request handling: finds the operation, validates every part by its type, reports every error as a problem."""
+"""Handles requests: finds the operation, validates all parts by their types, and reports errors as problems."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _JSON = "application/json"
-#: Most bytes of a body, unless the operation sets its own limit: the largest text that one remember accepts.
+#: Default maximum bytes of a body, which fits the largest text that one remember accepts.
 MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
 class Resource:
-    """All methods of one address, as an ASGI application.
+    """All methods of one path, as an ASGI application.
 
     Args:
         operations: the operations at this path.
@@ -47,7 +47,7 @@ class Resource:
         self._allow = ", ".join(sorted(methods))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; any error becomes a problem document."""
+        """Answer a request; every error becomes a problem document."""
         request = Request(scope, receive)
         method = "GET" if request.method == "HEAD" else request.method
         operation = self._by_method.get(method)  # type: ignore[call-overload]
@@ -58,7 +58,7 @@ class Resource:
         try:
             response = await self._answer(operation, request)
         except ClientDisconnect:
-            return  # the client has left
+            return  # the client has disconnected
         except Exception as error:  # noqa: BLE001 - the one place where any error becomes a response
             response = problem_response(_problem(error, request))
         await response(scope, receive, send)
@@ -67,21 +67,21 @@ class Resource:
         state = self._state
         if operation.writes and state.read_only:
             raise StoreReadOnly("this server is read-only", hint="start it without --read-only")
-        # Before any of the body is read: a request that the client may not make costs the server nothing.
+        # Checked before the body is read, so that a forbidden request costs the server nothing.
         opened = await state.admit(client_of(request.scope), operation.needs, everywhere=operation.everywhere)
         path = {name: part(name, value) for name, value in request.path_params.items()}
-        given: Any = None
+        arguments: Any = None
         if operation.parameters is not None:
-            given = from_parameters(operation.parameters, request.query_params.multi_items())
+            arguments = from_parameters(operation.parameters, request.query_params.multi_items())
         elif request.query_params:
             raise unknown_parameter(next(iter(request.query_params)))
         if operation.raw_body:
             _check_media(request, operation.raw_body)
         else:
             body = await self._body(operation, request)
-            given = body if operation.parameters is None else given
+            arguments = body if operation.parameters is None else arguments
         if operation.run is None:
-            return await SERVED[operation.name](Exchange(state, opened, request, path, given))
+            return await SERVED[operation.name](Exchange(state, opened, request, path, arguments))
         context = Context(
             opened=opened,
             path=path,
@@ -91,12 +91,12 @@ class Resource:
         )
         run = operation.run
 
-        def carry_out() -> tuple[Reply, bytes]:
-            answer = answered(lambda request: run(context, request), given)
+        def run_operation() -> tuple[Reply, bytes]:
+            answer = answered(lambda request: run(context, request), arguments)
             reply = answer if isinstance(answer, Reply) else Reply(answer)
             return reply, b"" if reply.data is None else encode(reply.data)
 
-        reply, content = await state.run_in_worker(carry_out)
+        reply, content = await state.run_in_worker(run_operation)
         more = dict(reply.headers)
         data = reply.data
         cursor = data.get("next_cursor") if isinstance(data, dict) else getattr(data, "next_cursor", None)
@@ -136,9 +136,9 @@ def _problem(error: Exception, request: Request) -> Problem:
 
 
 def _check_media(request: Request, allowed: Sequence[str]) -> None:
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given not in allowed:
-        actual = f"not {given!r:.80}" if given else "and the request names none"
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in allowed:
+        actual = f"not {media_type!r:.80}" if media_type else "and the request names none"
         raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {actual}"))
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity":

@@ -13,7 +13,7 @@ from rlm_mem.operations.problems import MEDIA_TYPE, Problem
 
 
 def encode(data: Any) -> bytes:
-    """Data as JSON; text that UTF-8 cannot encode is replaced, since remembered text may contain lone surrogates."""
+    """Encode data as JSON, replacing text that UTF-8 cannot encode, such as lone surrogates in remembered text."""
     try:
         return msgspec.json.encode(data, enc_hook=str)
     except UnicodeEncodeError:
@@ -22,7 +22,7 @@ def encode(data: Any) -> bytes:
 
 
 def problem_response(why: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """A problem as the response to a request."""
+    """A response with a problem document."""
     more = dict(headers or {})
     if why.retry_after:
         more["Retry-After"] = str(why.retry_after)

@@ -1,4 +1,4 @@
-"""Authentication of every HTTP request: Host, Origin, and a token or the cookie of a login."""
+"""Authenticates HTTP requests by Host, Origin, and a token or login cookie."""
 
 from __future__ import annotations
 
@@ -40,33 +40,33 @@ if TYPE_CHECKING:
 
 #: Path prefix of the HTTP interface.
 API = "/api/"
-#: Header that names the namespace of a request, for tokens that reach several.
+#: Header with the namespace of a request, for tokens with access to several.
 NAMESPACE_HEADER = "RLM-MEM-Namespace"
 
 _LEFT = 499
-"""The status in the log when a client disconnects before it is answered."""
+"""Logged status of a request whose client disconnected before the answer."""
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_FORM = 4096
 _SMALL = 1 << 20
-"""Most bytes of an answer that is sent whole even if its token is revoked while it is sent."""
+"""Maximum bytes of an answer that is sent completely even if its token is revoked meanwhile."""
 _LONGEST_TOKEN = 8192
 _MOST_LOGINS = 1000
 _OPEN = ("/login", "/static/")
 """Path prefixes that a browser may request before it has logged in."""
 _PUBLIC = "/.well-known/oauth-protected-resource"
-"""Path of the metadata by which clients without a token find the authorization server."""
+"""Path of the metadata with which clients without a token find the authorization server."""
 
 _log = logging.getLogger("rlm_mem.access")
 
 
 class Keys:
-    """The credentials of a server: its token, named tokens, login codes that work once, and the cookies of logins.
+    """Credentials accepted by a server: its token, named tokens, single-use login codes, and login cookies.
 
-    A cookie does not contain its token, but stops working when the token does. Cookies end with the server, unless it
+    A cookie does not contain its token, but is invalid once the token is. Cookies are lost with the server, unless it
     hands over to a new one.
 
     Args:
-        token: the owner's, for `Authorization: Bearer …`; None: there is none.
+        token: the owner's token, for `Authorization: Bearer …`; None: there is none.
         port: part of the cookie's name, since all ports of a host share their cookies.
         tokens: the named tokens; None: there are none.
         oauth: verifies the tokens of an authorization server; None: there is none.
@@ -90,30 +90,30 @@ class Keys:
         self._logins: OrderedDict[str, str | None] = OrderedDict()
         """Cookie → id of the token that logged in; None: the owner's."""
         self._chosen: dict[str, str] = {}
-        """Cookie → the namespace that its browser chose."""
+        """Cookie → namespace chosen by its browser."""
         self._codes: set[str] = set()
         self._guard = threading.Lock()
 
     def new_code(self) -> str:
-        """A code that logs the owner in once, for a link to open in a browser."""
+        """A single-use code that logs the owner in, for a link to open in a browser."""
         code = secrets.token_urlsafe(24)
         with self._guard:
             self._codes.add(code)
         return code
 
     def use_code(self, code: str) -> bool:
-        """Whether the code is valid; this uses it up."""
+        """Whether the code is valid; invalidates it."""
         with self._guard:
             valid = code in self._codes
             self._codes.discard(code)
         return valid
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the token of the owner."""
+        """Whether this is the owner's token."""
         return self._token is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
 
     async def access_of(self, given: str) -> Access | None:
-        """What a token permits; None if it is wrong, expired or revoked.
+        """The access granted by a token; None if it is wrong, expired or revoked.
 
         Raises:
             StorageError: the named tokens cannot be read.
@@ -129,7 +129,7 @@ class Keys:
         return None if access is None or self._refuses(access.name) else access
 
     def is_current(self, given: str, name: str) -> bool:
-        """Whether a token that was accepted under this name is still in force.
+        """Whether a token accepted under this name is still valid.
 
         Raises:
             StorageError: the named tokens cannot be read.
@@ -142,7 +142,7 @@ class Keys:
         return self.tokens is not None and self.tokens.refuses(subject)
 
     def login_of(self, headers: Headers) -> Access | None:
-        """What the cookie of a request permits; None without a valid cookie.
+        """The access granted by the cookie of a request; None without a valid cookie.
 
         Raises:
             StorageError: the named tokens cannot be read.
@@ -155,17 +155,17 @@ class Keys:
         return self._of_login(named)
 
     def cookie_of(self, headers: Headers) -> str:
-        """The cookie of a login; empty without one."""
+        """The login cookie of a request; empty if it has none."""
         return cookie_parser(headers.get("cookie", "")).get(self.cookie_name, "")
 
     def choose(self, cookie: str, namespace: str) -> None:
-        """Keep the namespace that a browser asks for from now on."""
+        """Set the namespace of a browser's further requests."""
         with self._guard:
             if cookie in self._logins:
                 self._chosen[cookie] = namespace
 
     def chosen_by(self, cookie: str, access: Access) -> str | None:
-        """The namespace that a browser chose, as long as its token reaches it."""
+        """The namespace chosen by a browser, if its token still permits it."""
         with self._guard:
             found = self._chosen.get(cookie)
         return found if found is not None and access.covers(found) else None
@@ -177,7 +177,7 @@ class Keys:
         return None if record is None else record.access
 
     def log_in(self, response: Response, given: str) -> Response | None:
-        """Set a login cookie on a response in exchange for a code or token; None if it is neither.
+        """Set a login cookie on a response in exchange for a code or token; None if it is invalid.
 
         Raises:
             StorageError: the named tokens cannot be read.
@@ -191,7 +191,7 @@ class Keys:
         cookie = secrets.token_urlsafe(32)
         with self._guard:
             self._logins[cookie] = named
-            while len(self._logins) > _MOST_LOGINS:  # the oldest login
+            while len(self._logins) > _MOST_LOGINS:  # drop the oldest login
                 self._chosen.pop(self._logins.popitem(last=False)[0], None)
         response.set_cookie(
             self.cookie_name, cookie, path="/", httponly=True, samesite="strict", secure=self._secure
@@ -199,23 +199,23 @@ class Keys:
         return response
 
     def logins(self) -> dict[str, str | None]:
-        """The token id of each login by cookie, for the server that takes over."""
+        """The token id of each login by cookie, for handing over to a new server."""
         with self._guard:
             return dict(self._logins)
 
     def choices(self) -> dict[str, str]:
-        """The namespace that each browser chose, by the cookie of its login, for the server that takes over."""
+        """The namespace chosen by each browser, by login cookie, for handing over to a new server."""
         with self._guard:
             return dict(self._chosen)
 
     def take_over(self, logins: Mapping[str, str | None], choices: Mapping[str, str]) -> None:
-        """Accept the logins of the server before this one, with what their browsers chose."""
+        """Accept the logins and chosen namespaces of the previous server."""
         with self._guard:
             self._logins.update(logins)
             self._chosen.update(choices)
 
     def log_out(self, request: Request, response: Response) -> Response:
-        """End the login of a request, and delete the cookie with the response."""
+        """End the login of a request, and delete its cookie with the response."""
         with self._guard:
             cookie = self.cookie_of(request.headers)
             self._logins.pop(cookie, None)
@@ -225,20 +225,20 @@ class Keys:
 
 
 class Guard:
-    """Serves only requests with a token or the cookie of a login, addressed to a name of this server.
+    """Serves only authenticated requests that are addressed to a name of this server.
 
     Any web page can make a browser send requests to 127.0.0.1, even under the page's own host name (DNS rebinding). So
     the Host header must name this server, and so must an Origin header if there is one. Browsers send a cookie with
-    requests of any page, so a request with a cookie alone may only write if the browser marks it as same-origin.
+    requests of any page, so a request with only a cookie may write only if the browser marks it as same-origin.
 
     A long answer, such as a stream, ends at the next part after its token is revoked.
 
     Args:
-        app: the application, guarded on all its paths.
+        app: the application to protect.
         keys: the accepted credentials.
         site: the addresses of the server.
         metrics: counts requests.
-        login_page: shown to a browser that has not logged in; None: the browser is refused like any client.
+        login_page: shown to browsers that have not logged in; None: they are refused like any client.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class Guard:
         async def counted(message: Message) -> None:
             nonlocal status, sized
             if body.too_slow and status == _LEFT:
-                return  # no answer has begun: the guard sends 408 below
+                return  # no answer was started, so the guard sends 408 below
             if message["type"] == "http.response.start":
                 status = message["status"]
                 needed = scope.get(NEEDED)
@@ -276,7 +276,7 @@ class Guard:
                 declared = Headers(raw=message.get("headers", [])).get("content-length", "")
                 sized = int(declared) if declared.isdigit() else None
             elif still_valid is None or (sized is not None and sized <= _SMALL):
-                pass  # a short answer is sent whole
+                pass  # a short answer is sent completely
             elif not still_valid():
                 raise _Revoked
             await send(message)
@@ -287,7 +287,10 @@ class Guard:
                     client, refusal = await self._client(scope, body)
                 except StorageError as error:
                     _log.error("the tokens cannot be read: %s", error)
-                    client, refusal = None, _refused(scope, 503, "the tokens of this server cannot be read")
+                    client, refusal = (
+                        None,
+                        _refusal_response(scope, 503, "the tokens of this server cannot be read"),
+                    )
                 if client is not None:
                     set_client(scope, client)
                     name = client.access.name
@@ -298,10 +301,10 @@ class Guard:
                 if body.too_slow and status == _LEFT:
                     status = 408
                     why = f"the body of the request did not arrive within {BODY_SECONDS:g} seconds"
-                    await _refused(scope, status, why, {"Connection": "close"})(scope, receive, send)
+                    await _refusal_response(scope, status, why, {"Connection": "close"})(scope, receive, send)
             except _Revoked:
                 _log.warning("an answer to %s ends early: its token is revoked", name)
-                if sized is not None:  # fail, so that the client does not take the answer for complete
+                if sized is not None:  # fail, so that the client does not mistake the answer for complete
                     raise
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
@@ -318,7 +321,7 @@ class Guard:
                 )
 
     def _checks(self, scope: Scope, client: Caller) -> Callable[[], bool]:
-        """A function that returns whether the token or login of the client is still in force."""
+        """A function that returns whether the client's token or login is still valid."""
         headers = Headers(scope=scope)
         given = _bearer(headers)
 
@@ -333,15 +336,15 @@ class Guard:
         return check
 
     async def _client(self, scope: Scope, receive: Receive) -> tuple[Caller | None, Response | None]:
-        """The client of a request, or its refusal; neither for paths that are open to everybody."""
+        """The client of a request, or the response that refuses it; neither for public paths."""
         headers = Headers(scope=scope)
         origin = headers.get("origin")
-        own = origin is not None and self._site.is_own_origin(origin)
+        from_own_origin = origin is not None and self._site.is_own_origin(origin)
         wrong = self._site.refusal(scope, headers)
         if wrong is not None:
-            return None, _refused(scope, *wrong)
-        if origin is not None and not own:
-            return None, _refused(scope, 403, "requests from other origins are refused")
+            return None, _refusal_response(scope, *wrong)
+        if origin is not None and not from_own_origin:
+            return None, _refusal_response(scope, 403, "requests from other origins are refused")
         namespace = headers.get(NAMESPACE_HEADER.lower())
         given = _bearer(headers)
         if given:
@@ -351,14 +354,14 @@ class Guard:
         path: str = scope["path"]
         if path == _PUBLIC or path.startswith(f"{_PUBLIC}/"):
             return None, None
-        from_us = own or headers.get("sec-fetch-site") == "same-origin"
+        from_us = from_own_origin or headers.get("sec-fetch-site") == "same-origin"
         if self._login_page is not None and path.startswith(_OPEN):
-            # A login only sets the browser's cookie, and itself requires a code or the token.
+            # A login only sets the browser's cookie and itself requires a code or token.
             return None, None
         login = self._keys.login_of(headers) if self._login_page is not None else None
         if login is not None:
             if scope["method"] not in _SAFE and not from_us:
-                return None, _refused(
+                return None, _refusal_response(
                     scope, 403, "a login is valid for the pages of this server only; send the token"
                 )
             cookie = self._keys.cookie_of(headers)
@@ -367,9 +370,9 @@ class Guard:
             return Caller(login, namespace, browser=True, choose=partial(self._keys.choose, cookie)), None
         browser = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
         if self._login_page is not None and browser and not path.startswith((API, "/mcp")):
-            return None, await _shown(self._login_page, Request(scope, receive), None)
+            return None, await _login_response(self._login_page, Request(scope, receive), None)
         why = "this token is wrong, expired or revoked" if given else "send the token of this server"
-        return None, _refused(
+        return None, _refusal_response(
             scope,
             401,
             f"{why}: Authorization: Bearer TOKEN",
@@ -382,39 +385,39 @@ class Guard:
 
 
 class _Revoked(Exception):
-    """A client's token was revoked while its request was being answered."""
+    """The client's token was revoked while its request was being answered."""
 
 
 def _bearer(headers: Headers) -> str:
-    """The token of a request, or an empty text."""
+    """The bearer token of a request; empty if it has none."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" else ""
 
 
 def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
-    """The routes by which a browser logs in (with a one-time link, its code, or a token) and logs out."""
+    """Routes to log in with a browser (by a single-use link, its code, or a token) and to log out."""
 
     async def login(request: Request) -> Response:
         if request.method == "POST":
             given = await _form(request)
-            done = keys.log_in(_elsewhere("/"), given) if given is not None else None
-            return done or await _shown(
+            done = keys.log_in(_redirect("/"), given) if given is not None else None
+            return done or await _login_response(
                 page, request, "That is neither a code that still works nor a token of this server."
             )
         code = request.query_params.get("code")
         if code is None:
             known = keys.login_of(request.headers) is not None
-            return _elsewhere("/") if known else await _shown(page, request, None)
+            return _redirect("/") if known else await _login_response(page, request, None)
         if keys.use_code(code):
-            logged_in = keys.log_in(_elsewhere("/"), keys.new_code())
+            logged_in = keys.log_in(_redirect("/"), keys.new_code())
             assert logged_in is not None, "a new code works"
             return logged_in
-        return await _shown(
+        return await _login_response(
             page, request, "The code of that link does not work, or not any more: each works once."
         )
 
     async def logout(request: Request) -> Response:
-        return keys.log_out(request, _elsewhere("/login"))
+        return keys.log_out(request, _redirect("/login"))
 
     return [
         Route("/login", login, methods=["GET", "POST"]),
@@ -423,32 +426,34 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
 
 
 async def _form(request: Request) -> str | None:
-    """The code or token of the login form; None if it has none, or is too large."""
+    """The code or token of the login form; None if it is missing or too large."""
     try:
         body = await read_body(request, _LONGEST_FORM)
     except BodyTooLarge:
         return None
     fields = parse_qs(body.decode("latin-1"))
     given = (fields.get("code") or fields.get("token") or [""])[0].strip()
-    # If the whole link was pasted, only its code.
+    # If the whole link was pasted, use only its code.
     return given.rpartition("login?code=")[2] or None
 
 
-async def _shown(page: LoginPage, request: Request, error: str | None) -> Response:
+async def _login_response(page: LoginPage, request: Request, error: str | None) -> Response:
     shown = page(request, error)
     response = shown if isinstance(shown, Response) else await shown
     response.status_code = 401
     return response
 
 
-def _elsewhere(path: str) -> RedirectResponse:
+def _redirect(path: str) -> RedirectResponse:
     return RedirectResponse(
         path, 303, headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
     )
 
 
-def _refused(scope: Scope, status: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
-    """A refusal: a problem document for the HTTP interface, plain text for other paths."""
+def _refusal_response(
+    scope: Scope, status: int, why: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A response that refuses a request: a problem document for the HTTP interface, plain text for other paths."""
     more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})}
     if not scope["path"].startswith(API):
         return PlainTextResponse(why, status, headers=more)

@@ -1,4 +1,4 @@
-"""Limits: the rate of a client's requests, the size of a body, and the time in which it arrives."""
+"""Limits the rate of requests per client, and the size and transfer time of bodies."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _MOST_BUCKETS = 1024
 _CONCURRENT = 64
-"""Most requests of one client that are answered at the same time."""
+"""Maximum concurrent requests of one client."""
 BODY_SECONDS = 30.0
-"""Total seconds to wait for the body of a request, plus one for each kilobyte received."""
+"""Total seconds to wait for a request's body, plus one for each kilobyte received."""
 _BODY_RATE = 1000
 
 
@@ -38,11 +38,11 @@ class BodyTooLarge(Exception):
 
 
 class Buckets:
-    """A token bucket for each client: allows bursts, limits the sustained rate. Safe for threads.
+    """Rate limiter with a token bucket per client, which allows bursts but limits the sustained rate; thread-safe.
 
     Args:
-        rate: requests a second that a client may sustain; 0: no limit.
-        burst: most requests at once.
+        rate: sustained requests per second of a client; 0: no limit.
+        burst: maximum requests at once.
         clock: returns monotonic seconds.
     """
 
@@ -53,14 +53,14 @@ class Buckets:
         self._buckets: dict[str, tuple[float, float]] = {}
         self._guard = threading.Lock()
 
-    def take(self, client: str, own_rate: float | None = None) -> int:
-        """Count one request; 0 when it is allowed, else the whole seconds after which to retry.
+    def take(self, client: str, client_rate: float | None = None) -> int:
+        """Count a request; returns 0 if it is allowed, else the whole seconds after which to retry.
 
         Args:
-            own_rate: this client's rate, in place of the common one; its burst is four times that rate.
+            client_rate: rate of this client instead of the common one, with a burst of four times that rate.
         """
-        rate = self.rate if own_rate is None else own_rate
-        burst = self.burst if own_rate is None else max(1, round(4 * own_rate))
+        rate = self.rate if client_rate is None else client_rate
+        burst = self.burst if client_rate is None else max(1, round(4 * client_rate))
         if rate <= 0:
             return 0
         now = self._clock()
@@ -89,7 +89,7 @@ class ClientLimits:
     def request(self, client: Caller) -> Iterator[Problem | None]:
         """Count a request while it is answered; yields the refusal if it exceeds a limit, else None."""
         access = client.access
-        # All clients with one token are one user; a browser with its login has a bucket of its own.
+        # All clients with the same token are one user, but a logged-in browser has its own bucket.
         name = f"{access.actor} in a browser" if client.browser else access.actor
         wait = self._buckets.take(name, access.rate)
         if wait:
@@ -109,10 +109,10 @@ class ClientLimits:
 
 
 class TimedBody:
-    """A ``receive`` that reports the client as disconnected once the body has taken too long.
+    """Wraps ``receive`` to report the client as disconnected if its body takes too long.
 
     Args:
-        receive: the request's own.
+        receive: the ``receive`` of the request.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -139,7 +139,7 @@ class TimedBody:
 
 
 class Limited:
-    """Applies the limits of each client to an application.
+    """ASGI middleware that applies the limits of each client.
 
     Args:
         inner: the application.
@@ -157,7 +157,7 @@ class Limited:
 
 
 async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """The body in parts, as they arrive.
+    """Yield the parts of a body as they arrive.
 
     Raises:
         BodyTooLarge: its declared or actual length exceeds the limit, in bytes.
@@ -174,5 +174,5 @@ async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body; raises the same errors as ``body_parts``."""
+    """Read the whole body; raises the errors of ``body_parts``."""
     return b"".join([part async for part in body_parts(request, limit)])

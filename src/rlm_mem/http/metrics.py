@@ -1,4 +1,4 @@
-"""Figures of a server in the text format of Prometheus, at ``/metrics``."""
+"""Metrics of a server in Prometheus text format, at ``/metrics``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-#: Most token names that are counted separately, since an authorization server may issue any number.
+#: Maximum number of token names with separate counts, since an authorization server may issue any number.
 _MOST_NAMES = 1000
 
 
 class Metrics:
-    """Counts requests by token, route and status; safe for threads."""
+    """Counts requests by token, route and status; thread-safe."""
 
     def __init__(self) -> None:
         self._started = time.time()
@@ -30,13 +30,13 @@ class Metrics:
         self._sums: defaultdict[str, float] = defaultdict(float)
         self._running = 0
         self.draining = False
-        """Whether the server ends once its last request is answered; each answer then closes its connection."""
-        #: Further figures: name, help, and a function that returns the value.
+        """Whether the server stops after its last request; each answer then closes its connection."""
+        #: Further gauges: name, help text, and a function that returns the value.
         self.gauges: list[tuple[str, str, Callable[[], float]]] = []
 
     @property
     def running(self) -> int:
-        """Requests that are being answered."""
+        """Number of requests in progress."""
         return self._running
 
     @contextlib.contextmanager
@@ -51,11 +51,11 @@ class Metrics:
                 self._running -= 1
 
     def record(self, name: str, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one answer.
+        """Count an answered request.
 
         Args:
-            name: name of the token, or empty. ``route``: the path with the names of its parameters, or empty.
-            seconds: how long the request took.
+            name: name of the token, or empty. ``route``: path with names of parameters, or empty.
+            seconds: duration of the request.
         """
         method = method if method in METHODS else "other"
         with self._guard:
@@ -70,7 +70,7 @@ class Metrics:
             self._sums[route] += seconds
 
     def text(self) -> str:
-        """All figures in the text format that scrapers read."""
+        """All metrics in text format."""
         with self._guard:
             requests = sorted(self._requests.items())
             routes = [(route, list(counts), self._sums[route]) for route, counts in self._buckets.items()]

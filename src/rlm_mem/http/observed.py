@@ -1,4 +1,4 @@
-"""Telemetry of HTTP requests: an ASGI layer that records the route, never the address."""
+"""ASGI middleware that records telemetry of requests, with the route instead of the address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Observed:
-    """Records each request as a span and a value of ``http.server.request.duration``; no cost while telemetry is off.
+    """Records each request as a span and a value of ``http.server.request.duration``; free while telemetry is off.
 
     Args:
         app: the observed application, including its guard.
@@ -40,16 +40,16 @@ class Observed:
             try:
                 await self._app(scope, receive, answer)
             finally:
-                # The router has set the route by now.
+                # The router has set the route by this point.
                 route = route_of(scope)
                 if route is not None:
                     current.label("http.route", route)
 
 
 def route_of(scope: Scope) -> str | None:
-    """The path with the names of its parameters in place of their values; None where no route matched.
+    """The path with the names of its parameters in place of their values; None if no route matched.
 
-    An attribute of a metric must have few values: routes are few, addresses are not.
+    Attributes of metrics must have few values, so addresses are not suitable.
     """
     if scope.get("endpoint") is None:
         return None

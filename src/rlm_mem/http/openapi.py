@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, generated from the types that validate requests, so that the two cannot differ."""
+"""Generates the OpenAPI 3.1 document from the types that validate requests, so that they cannot differ."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REASONS = {
     502: "The model failed.", 503: "Busy, or the model is not set up.", 504: "The model took too long.",
     507: "The disk is full.",
 }  # fmt: skip
-#: Plain data of any shape, as in metadata; integers in the range that JSON readers preserve.
+#: Schema of arbitrary plain data, as in metadata; integers in the range that JSON readers preserve.
 _PLAIN: dict[str, Any] = {
     "anyOf": [
         {"type": ["null", "boolean", "string"]},
@@ -45,7 +45,7 @@ _PLAIN: dict[str, Any] = {
 
 
 def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) -> dict[str, Any]:
-    """The document of the HTTP interface.
+    """Generate the document of the HTTP interface.
 
     Args:
         types: the chunk and link types of a memory; None: the built-in ones.
@@ -103,7 +103,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
 
 
 def _kinds() -> dict[str, Any]:
-    """Every type in the document, by the key of its schema."""
+    """All types in the document, by the key of their schemas."""
     kinds: dict[str, Any] = {}
     for operation in ROUTES:
         for kind in (operation.response, operation.request, *operation.others.values()):
@@ -119,7 +119,7 @@ def _key(kind: Any) -> str:
 
 
 def _queries() -> set[str]:
-    """Names of parameter types, whose fields are inlined where they are used instead of listed as components."""
+    """Names of parameter types, whose fields are inlined instead of listed as components."""
     return {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
 
 
@@ -150,7 +150,7 @@ def _operation(
             "content": {_JSON: {"schema": schemas[_key(operation.body)]}},
         }
     if operation.raw_body:
-        # Accepted as it is: no schema describes the bytes of a file.
+        # No schema describes the bytes of a file.
         content: dict[str, Any] = {media: {} for media in operation.raw_body}
         shown["requestBody"] = {"required": True, "content": content}
     return shown
@@ -174,7 +174,7 @@ def _parameters(
 
 
 def _parameter(name: str, place: str, schema: Mapping[str, Any], *, required: bool) -> dict[str, Any]:
-    """A parameter; clients leave out an optional one instead of sending null, so its schema does not allow null."""
+    """A parameter. Clients omit an optional one instead of sending null, so its schema does not allow null."""
     shown = dict(schema)
     if shown.get("default", 0) is None:
         del shown["default"]
@@ -231,12 +231,12 @@ def _headers(operation: Operation) -> dict[str, Any]:
 
 
 def _with_names(shown: Any, names: Mapping[str, list[str]]) -> Any:
-    """The document with this memory's type names in place of the patterns for them."""
+    """The document with this memory's type names in place of their patterns."""
     if isinstance(shown, list):
         return [_with_names(part, names) for part in shown]
     if not isinstance(shown, dict):
         return shown
     if shown.get("x-names") in names:
-        kept = {key: value for key, value in shown.items() if key not in ("x-names", "pattern")}
-        return {**kept, "enum": names[shown["x-names"]]}
+        schema = {key: value for key, value in shown.items() if key not in ("x-names", "pattern")}
+        return {**schema, "enum": names[shown["x-names"]]}
     return {key: _with_names(value, names) for key, value in shown.items()}

@@ -1,4 +1,4 @@
-"""The addresses of a server: the host names it answers to, and the connections it accepts as safe."""
+"""The addresses of a server: accepted host names and connections."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Site:
 
     Attributes:
         port: the port it listens on.
-        public_url: its address for clients on other machines, such as ``https://memory.example``; None: it has none.
-        proxies: networks of the reverse proxies that end TLS before it.
-        local_only: whether it listens on the loopback interface alone.
+        public_url: address for clients on other machines, such as ``https://memory.example``; None: there is none.
+        proxies: networks of the reverse proxies that terminate TLS.
+        local_only: whether it only listens on the loopback interface.
         oauth: whether an authorization server issues tokens for it.
     """
 
@@ -56,17 +56,17 @@ class Site:
 
     @cached_property
     def address(self) -> str:
-        """The base address of links: scheme, host and port."""
+        """The base URL of links: scheme, host and port."""
         return self.public_url or f"http://{LOOPBACK}:{self.port}"
 
     @property
     def resource(self) -> str:
-        """The identifier of the MCP server as an OAuth resource (RFC 8707): tokens must be issued for it."""
+        """The identifier of the MCP server as an OAuth resource (RFC 8707), for which tokens must be issued."""
         return f"{self.address}/mcp"
 
     @property
     def secure(self) -> bool:
-        """Whether browsers reach it over TLS."""
+        """Whether browsers connect over TLS."""
         return self.address.startswith("https://")
 
     def is_own_origin(self, origin: str) -> bool:
@@ -74,7 +74,7 @@ class Site:
         return origin.lower() in self._origins
 
     def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
-        """Status and reason to refuse a request that did not come by one of the server's addresses; None if it did."""
+        """Status and reason to refuse a request that was not made to one of the server's addresses; None if it was."""
         host = headers.get("host", "").lower()
         peer = _address(scope)
         if host in self._local_hosts:
@@ -105,7 +105,7 @@ class Site:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
+    """Whether an address can only be reached from this machine.
 
     Raises:
         InvalidConfig: it is not an IP address.
@@ -121,7 +121,7 @@ def is_loopback(host: str) -> bool:
 
 
 def proxy_networks(proxies: Iterable[str]) -> tuple[Network, ...]:
-    """The networks of proxies named by address or network (``10.0.0.0/24``).
+    """Parse proxies given as addresses or networks (``10.0.0.0/24``).
 
     Raises:
         InvalidConfig: one of them is neither an address nor a network.

@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 
 def wants_events(request: Request) -> bool:
-    """Whether the client accepts an event stream instead of one document at the end."""
+    """Whether the client accepts an event stream instead of a single document."""
     accepted = [
         part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")
     ]
@@ -60,19 +60,19 @@ def event(name: str, data: Any, number: int | None = None) -> bytes:
 
 
 def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
-    """A response that sends events as they arrive, and comments while there are none."""
+    """A response that sends events as they arrive, and comments while there are none, to keep the connection open."""
     return StreamingResponse(kept_alive(events), media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
 
 
 async def run_events(
     run: LiveRun, after: int = 0, *, owned: bool, max_tokens: int | None = None
 ) -> AsyncIterator[bytes]:
-    """The events of a run.
+    """Yield the events of a run.
 
     Args:
         after: number of the last event that the client has received.
-        owned: whether the run was started for this client alone, so that it ends when the client disconnects.
-        max_tokens: most tokens of the answer in the last event; None: no limit.
+        owned: whether the run was started for this client only, so that it is cancelled when the client disconnects.
+        max_tokens: maximum tokens of the answer in the last event; None: no limit.
     """
     try:
         async for one in run.follow(after):
@@ -84,24 +84,24 @@ async def run_events(
 
 
 async def finished(run: LiveRun, request: Request) -> bool:
-    """Wait for the end of a run; False when the client disconnected first, which ends the run."""
+    """Wait for the end of a run; False if the client disconnected first, which cancels the run."""
 
     async def to_its_end() -> None:
         async for _ in run.follow():
             pass
 
-    async def until_gone() -> None:
+    async def until_disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    ended, gone = asyncio.create_task(to_its_end()), asyncio.create_task(until_gone())
+    finished_task, disconnected = asyncio.create_task(to_its_end()), asyncio.create_task(until_disconnected())
     try:
-        await asyncio.wait({ended, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return ended.done()
+        await asyncio.wait({finished_task, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+        return finished_task.done()
     finally:
-        if not ended.done():
+        if not finished_task.done():
             run.cancel()
-        for task in (ended, gone):
+        for task in (finished_task, disconnected):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
@@ -112,7 +112,7 @@ class Exchange:
     """A request to an endpoint whose response is not one JSON document.
 
     Attributes:
-        opened: the memory, with the access of the client.
+        opened: the memory and the client's access to it.
     """
 
     state: ServerState

@@ -1,4 +1,4 @@
-"""Text in, chunks out: cutting, type detection, linking, and REMEMBER, which does all three in one commit.
+"""Turns text into stored chunks: chunking, type detection, linking, and REMEMBER, which combines them.
 
 May import store and text. Reading files and foreign formats is in `interchange`.
 """

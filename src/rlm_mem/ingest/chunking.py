@@ -1,6 +1,6 @@
-"""ChunkingEngine: cuts a text into typed chunks of bounded size at natural boundaries.
+"""ChunkingEngine: splits a text into typed chunks of bounded size at natural boundaries.
 
-A text below the minimum size is one chunk; where a longer one is cut is decided in `ingest/cuts.py`.
+A text below the minimum size is one chunk; `ingest/cuts.py` chooses the cuts of longer texts.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from rlm_mem.text.secrets import Screened, screen
 from rlm_mem.text.segments import headings_at
 from rlm_mem.text.tokens import count_many, count_tokens
 
-_UNITS_PER_TARGET = 10  # units in a chunk of target size, approximately
-_UNITS_PER_CHUNK = 32  # most units in a chunk, approximately: bounds the time
+_UNITS_PER_TARGET = 10  # approximate number of units in a chunk of target size
+_UNITS_PER_CHUNK = 32  # approximate maximum of units in a chunk; bounds the time
 _ATTEMPTS = 4
-_KEEP_WHOLE = 8.0  # cost of cutting inside a paragraph when no target asks for it
-_SHORT = 8  # most characters, per token of the minimum size, of a text that may be below it
+_KEEP_WHOLE = 8.0  # cost of cutting inside a paragraph if no target size is set
+_SHORT = 8  # maximum characters, per token of the minimum size, of a text that may be below it
 
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """One chunk of a text, not stored yet.
+    """One chunk of a text, before it is stored.
 
     `content` is exactly `text[start:end]` of the source. Its first `overlap` characters repeat the end of the chunk
     before (0 unless the cut fell inside running text); without them, the chunks contain every character of the source
@@ -49,22 +49,22 @@ class ChunkResult:
 
     @property
     def chunk_type(self) -> str:
-        """The same as `type`, under the name that `create_chunk` takes."""
+        """The same as `type`, under the parameter name of `create_chunk`."""
         return self.type
 
 
 class ChunkingEngine:
-    """Cuts text into chunks (docs/spec/operations.md, Chunking).
+    """Splits text into chunks (docs/spec/operations.md, Chunking).
 
     Paragraphs below the minimum are merged with their neighbours, those above the maximum are split at sentence
     ends, the end of one chunk repeated at the start of the next. Dialogue is cut between turns, sections at their
-    headings; code blocks, lists, tables and turns stay whole where they fit. An unbroken run of characters is cut, too.
+    headings; code blocks, lists, tables and turns are kept whole if they fit. Unbroken runs of characters are cut, too.
     Time and memory are linear in the text.
 
     Args:
         min_tokens: smallest chunk, in o200k tokens; a whole text below it is one chunk.
         max_tokens: largest chunk, never exceeded.
-        target_tokens: size to aim for by merging paragraphs. None: as few paragraphs to a chunk as the minimum
+        target_tokens: preferred size, reached by merging paragraphs. None: as few paragraphs per chunk as the minimum
             allows, and a paragraph is only split when it exceeds the maximum.
         overlap_tokens: tokens repeated after a cut in running text. None: an eighth of the maximum, at most 40.
 
@@ -101,7 +101,7 @@ class ChunkingEngine:
     def chunk(
         self, content: str, conversation_id: str | None = None, tags: Sequence[str] | None = None
     ) -> list[ChunkResult]:
-        """Split `content` into chunks, in order; text with nothing but space gives an empty list.
+        """Split `content` into chunks, in order; white space alone gives an empty list.
 
         Args:
             content: any text.
@@ -119,7 +119,7 @@ class ChunkingEngine:
         end = len(content.rstrip())
         start = len(content) - len(content.lstrip())
         below = end - start <= _SHORT * self.min_tokens and (start == 0 or content[start - 1] in "\r\n")
-        if below and start < end:  # indentation may belong to the text: then it is parsed
+        if below and start < end:  # text with indentation is parsed, as the indentation may belong to it
             tokens = count_tokens(content[start:end])
             if tokens < self.min_tokens:
                 kind = detect_content_type(content[start:end])
@@ -133,16 +133,16 @@ class ChunkingEngine:
         results: list[ChunkResult] = []
         for index, ((first, last), tokens) in enumerate(zip(spans, counts, strict=True)):
             start, end = _slice(cuts, first, last)
-            own = cuts.start[first]
+            unrepeated = cuts.start[first]
             results.append(
                 ChunkResult(
                     content=content[start:end],
                     tokens=tokens,
-                    type=detect_content_type(content[own:end]),
+                    type=detect_content_type(content[unrepeated:end]),
                     index=index,
                     start=start,
                     end=end,
-                    overlap=own - start,
+                    overlap=unrepeated - start,
                     conversation_id=conversation_id,
                     tags=list(checked),
                 )
@@ -150,7 +150,7 @@ class ChunkingEngine:
         return results
 
     def detect_content_type(self, content: str) -> str:
-        """One of decision, pattern, preference, fact, note, by rules."""
+        """Detect the type of a text by rules: decision, pattern, preference, fact or note."""
         if not isinstance(content, str):
             raise InputError(f"content must be text, not {type(content).__name__}")
         return detect_content_type(content)
@@ -158,7 +158,7 @@ class ChunkingEngine:
     def _cuts(self, content: str) -> Cuts:
         costs = CutCosts() if self.target_tokens is not None else CutCosts(sentence=_KEEP_WHOLE)
         aim = self.target_tokens or self.min_tokens
-        # Units are small enough that two cuts around them can always meet both bounds.
+        # Units are small enough that cuts around them can meet both bounds.
         largest = max(1, min(self.max_tokens // 4, max(1, self.max_tokens - self.min_tokens)))
         grain = min(largest, max(aim // _UNITS_PER_TARGET, self.max_tokens // _UNITS_PER_CHUNK, 1))
         return find_cuts(
@@ -171,10 +171,10 @@ class ChunkingEngine:
         )
 
     def _partition(self, content: str, cuts: Cuts) -> tuple[list[tuple[int, int]], list[int]]:
-        """The chunks as ranges of units, with exact counts.
+        """Chunks as ranges of units, with exact token counts.
 
-        The sum of parts can differ from the count of the whole; where that broke a bound, the bounds are tightened
-        by the same ratio and the packing is repeated.
+        The sum of parts can differ from the count of the whole; if that violates a bound, the bounds are tightened by
+        the same ratio and packing is repeated.
         """
 
         def exact(first: int, last: int) -> int:
@@ -187,16 +187,16 @@ class ChunkingEngine:
         for _ in range(_ATTEMPTS):
             spans = pack(cuts, sizes, exact)
             counts = count_many([content[slice(*_slice(cuts, *span))] for span in spans])
-            closer = self._tightened(sizes, cuts, spans, counts)
+            closer = self._tighten_bounds(sizes, cuts, spans, counts)
             if closer is None:
                 break
             sizes = closer
         return spans, counts
 
-    def _tightened(
+    def _tighten_bounds(
         self, sizes: Sizes, cuts: Cuts, spans: list[tuple[int, int]], counts: list[int]
     ) -> Sizes | None:
-        """Bounds to pack again with; None where the real bounds hold or cannot be met better."""
+        """Bounds for packing again; None if the real bounds are met or cannot be met better."""
         least, most = sizes.least, sizes.most
         for (first, last), count in zip(spans, counts, strict=True):
             if last - first > 1 and count > self.max_tokens:
@@ -220,22 +220,21 @@ def _size(value: object, name: str, least: int) -> int:
 
 # --- detecting the type of a text --------------------------------------------------------------------------
 
-# Rules over ordinary English, no model. A label at the start ("Decision: …") settles it. Otherwise each sentence is
-# read by itself: something decided, something liked or wanted, something that recurs, a plain statement about the
-# world, or none of these; where several apply, the earlier in this list wins ("we agreed to meet every Monday" is a
-# decision), but a sentence that opens with a condition ("Whenever we …") is a pattern. The type of a longer text is
-# the commonest one of its sentences, the first one counting double; a conversation is a note unless one type pervades
-# it.
+# Rules over ordinary English, no model. A label at the start ("Decision: …") determines the type. Otherwise each
+# sentence is classified: a decision, something liked or wanted, something recurring, a plain statement about the world,
+# or none of these. If several apply, the first in this list wins ("we agreed to meet every Monday" is a decision), but
+# a sentence that begins with a condition ("Whenever we …") is a pattern. The type of a longer text is the most frequent
+# one of its sentences, the first counting twice; a conversation is a note unless one type dominates it.
 
 _MAX_TEXT = 1_200  # characters that are read
 _MAX_SENTENCE = 400  # characters of one sentence that are read
-_SHARE = 0.3  # of a text's weight that a type must have
+_SHARE = 0.3  # minimum share of a text's weight for its type
 _SHARE_IN_DIALOGUE = 0.5
 _WEIGHTS = {"decision": 1.0, "preference": 1.0, "pattern": 0.9, "fact": 0.6}
 
 
 def detect_content_type(content: str) -> str:
-    """One of ``decision``, ``pattern``, ``preference``, ``fact``, ``note``."""
+    """Detect the type of a text by rules: ``decision``, ``pattern``, ``preference``, ``fact`` or ``note``."""
     text = content[:_MAX_TEXT].replace("’", "'")
     label = _LABEL.match(text)
     if label is not None:
@@ -258,7 +257,7 @@ def detect_content_type(content: str) -> str:
 
 
 def states_choice(text: str) -> bool:
-    """Whether a text, or a part of one of its sentences, states a preference or a decision."""
+    """Whether a text or a clause states a preference or a decision."""
     plain = text.replace("’", "'")
     return _PREFERENCE.search(plain) is not None or _DECISION.search(plain) is not None
 
@@ -432,7 +431,7 @@ _STATING_WORDS = _words(
     """
 )
 
-# A rule set is only tried on a sentence with one of its words: most sentences have none.
+# A rule set is tried only on sentences with one of its words, which most sentences lack.
 _WORD = late(r"[a-z']+")
 _DECISION_WORDS = _words(
     """
@@ -485,20 +484,20 @@ _CUES = _DECISION_WORDS | _PREFERENCE_WORDS | _TENTATIVE_WORDS | _PATTERN_WORDS 
 
 @dataclass(frozen=True)
 class AnalysedText:
-    """A text ready to be stored: the screened text, its chunks, and the headings above each chunk."""
+    """A text ready to be stored: screened for secrets, split into chunks, with the headings above each chunk."""
 
     screened: Screened
     pieces: list[ChunkResult]
     headings: list[list[str]]
 
 
-_engine = lru_cache(maxsize=16)(ChunkingEngine)  # sizes are checked once
+_engine = lru_cache(maxsize=16)(ChunkingEngine)  # caches the validation of sizes
 
 
 def analyse(
     text: str, sizes: IngestConfig, secrets: SecretsConfig, action: SecretAction | None = None
 ) -> AnalysedText:
-    """Screen a text for secrets and cut it into chunks; needs no store.
+    """Screen a text for secrets and split it into chunks, without a store.
 
     Args:
         text: not empty, and within ``sizes.max_content_bytes``.
@@ -509,7 +508,7 @@ def analyse(
         InvalidChunk: there is nothing to remember, it is too long, or there is a secret and secrets are refused.
     """
     text = _checked_text(text, sizes.max_content_bytes)
-    # The whole text at once, since cutting could split a private key.
+    # The whole text is screened at once, since chunking could split a private key.
     screened = screen(text, secrets, action)
     engine = _engine(
         sizes.min_tokens,
@@ -530,7 +529,7 @@ def _checked_text(text: object, limit: int) -> str:
         raise InvalidChunk(f"the text to remember must be str, not {type(text).__name__}", hint=remedy)
     if not text.strip():
         raise InvalidChunk("there is nothing to remember: the text is empty")
-    # Counting characters first: a text of many gigabytes is refused without encoding it.
+    # The characters are counted first, so that a text of gigabytes is refused without encoding it.
     if len(text) > limit or len(check_content(text).encode()) > limit:
         raise InvalidChunk(
             f"content of {len(text):,} characters is larger than the {limit:,} bytes that one remember takes",

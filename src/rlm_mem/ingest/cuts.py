@@ -1,8 +1,8 @@
-"""Finds the places where a text may be cut, and chooses among them.
+"""Finds places where a text may be cut, and chooses the cheapest cuts.
 
-First the places: a sequence of small units (sentences, lines of code, rows, pieces of an unbroken run), each with its
-exact token count and the cost of starting a chunk there. Then the cheapest choice among them: sizes within bounds
-first, then good places, then the target.
+A text is split into small units (sentences, lines of code, rows, pieces of an unbroken run), each with its exact token
+count and the cost of starting a chunk there. The cheapest cuts meet the size bounds first, then prefer good places,
+then the target size.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from rlm_mem.text.tokens import count_many
 
 @dataclass(frozen=True)
 class CutCosts:
-    """Costs of starting a chunk at a place, on a scale where a chunk of maximum size costs 4.
+    """Costs of starting a chunk at a place, on a scale on which a chunk of maximum size costs 4.
 
-    Cutting something that should stay whole costs more than any size; a good beginning costs nothing.
+    Cutting something that should stay whole costs more than any size; a natural beginning costs nothing.
     """
 
-    heading: float = -1.0  # a section starts its own chunk, unless it would be far below the target
+    heading: float = -1.0  # a section starts a chunk, unless that would be far below the target
     paragraph: float = 0.0
     turn: float = 0.0
     answer: float = 0.5  # between a question and its reply
     same_speaker: float = 0.5
     line: float = 1.0  # between blocks with no empty line between them
-    after_colon: float = 3.0  # "The steps are:" and its list
+    after_colon: float = 3.0  # between "The steps are:" and its list
     after_rule: float = 5.0
     item: float = 6.0
     nested_item: float = 8.0
@@ -51,14 +51,14 @@ class CutCosts:
 
 @dataclass
 class Cuts:
-    """Parallel lists, one entry per unit; the `text[start:end]` of all units contain every character except space."""
+    """Parallel lists with one entry per unit; the units contain every character of the text except space."""
 
     start: list[int] = field(default_factory=list)
     end: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
-    gap: list[int] = field(default_factory=list)  # tokens of a long stretch of space before the unit
+    gap: list[int] = field(default_factory=list)  # tokens of long white space before the unit
     cost: list[float] = field(default_factory=list)  # of starting a chunk with this unit
-    repeat_from: list[int] = field(default_factory=list)  # where the repeated text begins; `start` if none
+    repeat_from: list[int] = field(default_factory=list)  # start of the repeated text; `start` if none
     repeat_tokens: list[int] = field(default_factory=list)
 
     def estimate(self, first: int, last: int) -> int:
@@ -67,13 +67,13 @@ class Cuts:
 
 
 class _Atom(NamedTuple):
-    """A smallest piece, which is only cut if it is too large by itself."""
+    """A smallest piece of text, which is only cut if it is too large by itself."""
 
     start: int
     end: int
     cost: float
-    running: bool  # a cut before it falls inside running text: the text before it is repeated
-    inner: float = 0.0  # cost of a cut inside it, where one is needed
+    running: bool  # inside running text, so that a cut before it repeats the text before it
+    inner: float = 0.0  # cost of a cut inside it, if needed
 
 
 class _Sized(Struct, gc=False):
@@ -89,18 +89,18 @@ _MANY_SECTIONS = 1_000
 
 
 def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, costs: CutCosts) -> Cuts:
-    """All places where `text` may be cut.
+    """Find all places where `text` may be cut.
 
     Args:
         text: any text; empty gives no units.
-        grain: tokens up to which neighbouring pieces are joined into one unit (keeps packing linear).
-        largest: tokens of the largest unit, unless a single character has more.
-        most: tokens of the largest chunk: a sentence beyond it is cut at no more cost than any other running text.
-        overlap: tokens repeated when a chunk starts inside running text, at most.
+        grain: maximum tokens of pieces joined into one unit (keeps packing linear).
+        largest: maximum tokens of a unit, unless a single character has more.
+        most: maximum tokens of a chunk; a longer sentence is cut at the cost of other running text.
+        overlap: maximum tokens repeated when a chunk starts inside running text.
         costs: the cost of each kind of cut.
     """
-    atoms = _sized(text, _atoms(text, costs), largest, most, costs)
-    apart = not _crowded(atoms, grain)
+    atoms = _split_to_size(text, _atoms(text, costs), largest, most, costs)
+    apart = not _has_many_sections(atoms, grain)
     cuts = Cuts()
     index = 0
     while index < len(atoms):
@@ -109,7 +109,7 @@ def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, c
             last += 1
             total += atoms[last].gap + atoms[last].tokens
         first = atoms[index]
-        repeat_from, repeat_tokens = _repeat(text, atoms, index, overlap)
+        repeat_from, repeat_tokens = _overlap_start(text, atoms, index, overlap)
         cuts.start.append(first.atom.start)
         cuts.end.append(atoms[last].atom.end)
         cuts.tokens.append(total)
@@ -122,12 +122,12 @@ def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, c
 
 
 def _may_join(following: _Sized, total: int, grain: int, apart: bool) -> bool:
-    """Whether one more atom fits; with ``apart`` a section begins a unit of its own."""
+    """Whether another atom fits into a unit; with ``apart``, a section begins a new unit."""
     return (not apart or following.atom.cost >= 0.0) and total + following.gap + following.tokens <= grain
 
 
-def _crowded(atoms: list[_Sized], grain: int) -> bool:
-    """Whether the text is over a thousand tiny sections (rules, say), each of which packing would consider."""
+def _has_many_sections(atoms: list[_Sized], grain: int) -> bool:
+    """Whether the text has over a thousand tiny sections (such as rules), too many for packing to consider each."""
     sections = sum(1 for one in atoms if one.atom.cost < 0.0)
     return sections > _MANY_SECTIONS and sections * grain > sum(one.tokens + one.gap for one in atoms)
 
@@ -174,7 +174,7 @@ def _block_cost(text: str, before: Block | None, block: Block, costs: CutCosts) 
 
 
 def _inside(text: str, block: Block, costs: CutCosts) -> list[tuple[int, int, float]]:
-    """The atoms of one block, each with the cost of a cut before it (meaningless for the first)."""
+    """The atoms of one block, each with the cost of a cut before it (undefined for the first)."""
     start, end, kind = block.start, block.end, block.kind
     if kind == structure.CODE:
         return _code_lines(text, start, end, costs)
@@ -188,7 +188,7 @@ def _inside(text: str, block: Block, costs: CutCosts) -> list[tuple[int, int, fl
     spans = units(text, start, end)
     if len(spans) == 1:
         return [(start, spans[0][1], inner)]
-    # An item keeps its indentation, which `units` leaves out.
+    # An item includes its indentation, which `units` omits.
     return [(start if number == 0 else first, last, inner) for number, (first, last) in enumerate(spans)]
 
 
@@ -207,8 +207,8 @@ def _code_lines(text: str, start: int, end: int, costs: CutCosts) -> list[tuple[
     return lines
 
 
-def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCosts) -> list[_Sized]:
-    """Count every atom; cut those that are too large, until all fit or are single characters."""
+def _split_to_size(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCosts) -> list[_Sized]:
+    """Count the tokens of every atom, and cut those that are too large until all fit or are single characters."""
     counts = _counts(text, atoms)
     while any(
         count > largest and atom.end - atom.start > 1 for atom, count in zip(atoms, counts, strict=True)
@@ -219,7 +219,7 @@ def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCos
             if count <= largest or length <= 1:
                 smaller.append(atom)
                 continue
-            # Aim a little below the share of characters that would fit; at least halve, so this ends.
+            # Aim slightly below the share of characters that would fit; at least halve, so that this terminates.
             inner = atom.inner or (costs.inside_sentence if count <= most else costs.sentence + costs.line)
             limit = max(1, min(length // 2 + length % 2, length * largest * 3 // (count * 4)))
             for number, (start, end) in enumerate(pieces(text, atom.start, atom.end, limit)):
@@ -230,7 +230,7 @@ def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCos
             break
         atoms = smaller
         counts = _counts(text, atoms)
-    gaps = [""] + [_uncounted(text, before.end, atom.start) for before, atom in pairwise(atoms)]
+    gaps = [""] + [_uncounted_space(text, before.end, atom.start) for before, atom in pairwise(atoms)]
     return [_Sized(*row) for row in zip(atoms, counts, count_many(gaps[: len(atoms)]), strict=True)]
 
 
@@ -254,17 +254,17 @@ def _breaks(text: str, end: int, following: int) -> bool:
     return text[end:following] in _SHORT_BREAKS
 
 
-def _uncounted(text: str, end: int, following: int) -> str:
-    """The part of the space between two atoms that `_counts` counts with neither."""
+def _uncounted_space(text: str, end: int, following: int) -> str:
+    """White space between two atoms that `_counts` counts with neither."""
     if _breaks(text, end, following):
         return ""
     return text[end : following - 1] if text[following - 1] == " " else text[end:following]
 
 
-def _repeat(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
-    """Where a chunk that starts with this atom begins to repeat the text before it, and how many tokens that is.
+def _overlap_start(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
+    """Where a chunk that starts with this atom begins to repeat the text before it, and the number of repeated tokens.
 
-    Whole sentences where they fit, else the last words of the sentence before; nothing between blocks or
+    Whole sentences are repeated if they fit, else the last words of the sentence before; nothing between blocks or
     inside an unbroken run.
     """
     start = atoms[index].atom.start
@@ -292,13 +292,13 @@ def _repeat(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[i
 # --- choosing the cuts --------------------------------------------------------------------------------------
 
 _AT_BOUND = 4.0  # cost of a chunk of exactly the maximum size
-_TOO_SMALL = 100.0  # more than any cut costs: bounds come before good places
-_NEARLY = 6  # tokens from a bound within which the sum of parts is replaced by an exact count
+_TOO_SMALL = 100.0  # more than any cut, since bounds take precedence over good places
+_NEARLY = 6  # distance in tokens from a bound below which exact counts are needed
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bounds in tokens of one chunk: `least` <= chunk <= `most` where possible, near `target` where free."""
+    """Size bounds of a chunk in tokens: `least` <= chunk <= `most` where possible, otherwise close to `target`."""
 
     least: int
     target: int
@@ -306,7 +306,7 @@ class Sizes:
 
     @lru_cache(maxsize=64)  # noqa: B019 - of a few plain numbers, and the same for nearly every text
     def costs(self) -> tuple[float, ...]:
-        """Cost of a chunk by its size, from 0 to `most` tokens: zero at the target, rising to both sides."""
+        """Cost of a chunk by size, from 0 to `most` tokens: zero at the target, rising on both sides."""
         table: list[float] = []
         for size in range(self.most + 1):
             if size >= self.target:
@@ -320,7 +320,7 @@ class Sizes:
 
     @lru_cache(maxsize=64)  # noqa: B019
     def costs_by_sum(self) -> tuple[tuple[float, bool], ...]:
-        """The same by the sum of parts, each with whether it is exact; near a bound the lowest possible cost."""
+        """Costs by the sum of parts, each with whether it is exact; near a bound, the lowest possible cost."""
         table, most, least = self.costs(), self.most, self.least
         at_most = min(table[max(0, most - 2 * _NEARLY) :])
         at_least = min(table[max(0, least - 2 * _NEARLY) : least + 2 * _NEARLY + 1])
@@ -333,10 +333,10 @@ class Sizes:
 
 
 def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tuple[int, int]]:
-    """Chunks as ranges of units `[first, last)`, in order, all units covered.
+    """Choose chunks as ranges of units `[first, last)` that cover all units in order.
 
     `exact(first, last)` counts the tokens of such a chunk, repeated text included. A single unit is always allowed, so
-    only a unit that cannot be cut any further exceeds `sizes.most`.
+    only a unit that cannot be cut further exceeds `sizes.most`.
     """
     count = len(cuts.start)
     table, most, repeat = sizes.costs(), sizes.most, cuts.repeat_tokens
@@ -346,7 +346,7 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
         accumulate(map(add, cuts.tokens, cuts.gap), initial=0)
     )  # tokens before each unit, gaps included
     start = list(map(sub, map(add, upto, cuts.gap), repeat))  # tokens before a chunk that starts with a unit
-    before = [0.0] * (count + 1)  # cheapest cost of everything before a unit, the cut there included
+    before = [0.0] * (count + 1)  # lowest cost of everything before a unit, including the cut there
     came_from = [0] * (count + 1)
     for last in range(1, count + 1):
         total = upto[last]
@@ -365,12 +365,12 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
             elif cost < cheapest:
                 cheapest, chosen = cost, first
         for lowest, first in doubtful:
-            if lowest < cheapest:  # else no size could make it the best: skip the counting
+            if lowest < cheapest:  # otherwise it cannot be the best, whatever its exact size
                 size = exact(first, last)
                 cost = before[first] + table[size] if size <= most else float("inf")
                 if cost < cheapest:
                     cheapest, chosen = cost, first
-        if cheapest == float("inf"):  # a unit that cannot be cut any further is larger than allowed
+        if cheapest == float("inf"):  # a unit that cannot be cut further exceeds the maximum
             cheapest = before[last - 1] + table[most]
         came_from[last] = chosen
         if last < count:

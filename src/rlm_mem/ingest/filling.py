@@ -1,4 +1,4 @@
-"""Stores many texts: analysed ahead, in other processes if that is quicker, and stored in large transactions."""
+"""Bulk storage of texts: analysis ahead of time, in worker processes if that is faster, and large transactions."""
 
 from __future__ import annotations
 
@@ -44,40 +44,40 @@ from rlm_mem.text.stated import Stated
 from rlm_mem.text.statements import statements_in
 
 BATCH = 500
-"""Most texts of one transaction, unless another number is given."""
+"""Default maximum of texts per transaction."""
 _MOST_CHARACTERS = 1_000_000
-"""Most characters of one transaction, approximately."""
+"""Approximate maximum of characters per transaction."""
 _LONGEST_LOCK = 1.0
-"""Seconds after which a transaction ends and the rest of its batch is left for the next, so that others can write."""
+"""Seconds after which a transaction ends early, so that others can write; the rest is left for the next one."""
 _WORTH_PROCESSES = 600_000
-"""With fewer characters than this, starting processes takes longer than analysing the texts here."""
+"""Minimum of characters for which starting worker processes is faster than analysing in this process."""
 _WORTH_FORKS = 100_000
-"""The same where processes are forks of this one, which have nothing to load."""
+"""The same for processes forked from this one, which need not load modules."""
 _PER_TEXT = 100
-"""Cost of analysing a text besides its length, as a number of characters that take as long."""
+"""Fixed cost of analysing a text, in characters that take as long."""
 _LOT, _LOT_CHARACTERS = 25, 16_000
-"""Most texts that are analysed by one call, and most of their characters, approximately."""
+"""Approximate maximum of texts, and of their characters, per call of the analysis."""
 _WORTH_STORING, _WORTH_STORING_IDLE = 120, 25
-"""Least number of waiting chunks to store while the next text is being analysed, else others are analysed; and the
+"""Minimum of waiting chunks to store while the next text is being analysed, otherwise texts are analysed here; and the
 same where none are left. What waits when the last text is analysed is stored while the other processes have nothing to
 do, so it should be little."""
-_HELD = 64
-"""Newest chunks of a conversation, and of a tag, that a batch keeps in memory."""
+_CACHED_PER_KEY = 64
+"""Number of newest chunks per conversation and per tag that a batch keeps in memory."""
 _OPTIONS = TextOptions.__annotations__.keys()
-_MOST_KEPT = 10_000
-"""Chunks that are kept in memory from one transaction to the next."""
+_MAX_CACHED_CHUNKS = 10_000
+"""Maximum of chunks that stay in memory between transactions."""
 _NOTHING = '["", null, null]'
 _NONE: Mapping[str, str] = MappingProxyType({})
 _SUMMARY = itemgetter(2)
 _NEW = 1 << 53
-"""First number of the chunks of a batch: greater than the numbers of all stored chunks."""
+"""First number of the chunks of a batch, greater than any number in the store."""
 
 
 # --- analysis, which needs no store ----------------------------------------------------------------------------------
 
 
 class _Task(msgspec.Struct):
-    """What all texts of a filling have in common."""
+    """Settings that apply to all texts of a run."""
 
     ingest: IngestConfig
     secrets: SecretsConfig
@@ -86,14 +86,14 @@ class _Task(msgspec.Struct):
 
 
 class _Refused(msgspec.Struct, array_like=True, tag=True):
-    """Why a text cannot be stored."""
+    """The reason why a text cannot be stored."""
 
     message: str
     hint: str | None = None
 
 
 class _Analysed(msgspec.Struct, array_like=True, tag=True):
-    """A text, the encoded segments of its chunks, and their statements if these are wanted."""
+    """An analysed text: its chunks, their encoded segments and, if requested, their statements."""
 
     text: AnalysedText
     segments: list[LocalTerms]
@@ -101,24 +101,24 @@ class _Analysed(msgspec.Struct, array_like=True, tag=True):
 
 
 class _Text(msgspec.Struct):
-    """One of the texts to remember, with its arguments."""
+    """A text to remember, with its arguments."""
 
     text: str
     options: TextOptions
 
 
 def analyse_texts(given: str, items: Sequence[str]) -> list[_Analysed | _Refused]:
-    """Analyse some texts: here, or in another process.
+    """Analyse texts, in this or a worker process.
 
     Args:
-        given: JSON of what the texts have in common.
+        given: JSON of the settings (``_Task``).
         items: JSON of each text: the text, what to do with secrets, and its provenance.
     """
     task = msgspec.json.decode(given, type=_Task)
-    return [_analysed(task, *json.loads(item)) for item in items]
+    return [_analyse_text(task, *json.loads(item)) for item in items]
 
 
-def _analysed(
+def _analyse_text(
     task: _Task, text: str, action: Any, provenance: Mapping[str, Any] | None
 ) -> _Analysed | _Refused:
     try:
@@ -130,23 +130,23 @@ def _analysed(
         if task.statements:
             statements.append(statements_in(piece.content, get_analyser(task.language)))
         around = surroundings(provenance_of(piece, len(found.pieces), headings, provenance))
-        segments.append(local_terms(piece.content, _repeated(piece), around, task.language))
+        segments.append(local_terms(piece.content, _overlap_length(piece), around, task.language))
         segments[-1].normalised = normalised_hash(piece.content)
     return _Analysed(found, segments, statements)
 
 
-def _repeated(piece: ChunkResult) -> int:
+def _overlap_length(piece: ChunkResult) -> int:
     return piece.overlap if piece.overlap < len(piece.content) else 0
 
 
-def _given(item: object) -> _Text | _Refused:
-    """One item as a text with its arguments."""
+def _parse_item(item: object) -> _Text | _Refused:
+    """Parse an item into a text with its arguments, or the reason for refusing it."""
     if isinstance(item, str):
         return _Text(item, {})
     if isinstance(item, InputError):
         return _Refused(item.message, item.hint)
     if not isinstance(item, Mapping):
-        return _Refused(f"it must be str or a mapping with the key text, not {_kind(item)}")
+        return _Refused(f"it must be str or a mapping with the key text, not {_type_name(item)}")
     options = dict(item)
     text = options.pop("text", None)
     unknown = next((name for name in options if name not in _OPTIONS), None)
@@ -154,29 +154,29 @@ def _given(item: object) -> _Text | _Refused:
         return _Refused(f"remember does not take {unknown!r:.60}", f"keys are text, {', '.join(_OPTIONS)}")
     if not isinstance(text, str):
         remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
-        return _Refused(f"the text to remember must be str, not {_kind(text)}", remedy)
+        return _Refused(f"the text to remember must be str, not {_type_name(text)}", remedy)
     return _Text(text, cast("TextOptions", options))
 
 
-def _kind(value: object) -> str:
+def _type_name(value: object) -> str:
     return type(value).__name__
 
 
-def _for_analysis(item: _Text) -> str:
-    """A text as JSON: ASCII, since it may contain lone surrogates; of its provenance only what is indexed."""
+def _encode_item(item: _Text) -> str:
+    """Encode a text with its secrets option and indexed provenance as JSON (ASCII, since it may have surrogates)."""
     origin = item.options.get("provenance")
     named = {
         key: value
         for key, value in (origin.items() if isinstance(origin, Mapping) else ())
         if key in ("title", "path") and isinstance(value, str)
     }
-    asked = [item.text, item.options.get("secrets"), named or None]
-    if asked[1] is None and item.text.isascii() and not named:
-        return msgspec.json.encode(asked).decode()  # in a fifth of the time
-    return json.dumps(asked, default=repr)
+    arguments = [item.text, item.options.get("secrets"), named or None]
+    if arguments[1] is None and item.text.isascii() and not named:
+        return msgspec.json.encode(arguments).decode()  # five times faster than json.dumps
+    return json.dumps(arguments, default=repr)
 
 
-def _analysed_ahead(
+def _analyse_ahead(
     items: Iterable[object],
     settings: Config,
     ahead: int,
@@ -184,12 +184,12 @@ def _analysed_ahead(
     *,
     statements: bool,
 ) -> Iterator[tuple[_Text, _Analysed | _Refused]]:
-    """The texts with their analysis, in order; about ``ahead`` texts are analysed in advance.
+    """Yield the texts with their analysis, in order; about ``ahead`` texts are analysed in advance.
 
     Args:
-        otherwise: called while the next analysis is not ready, with whether there is no text left to analyse here.
+        otherwise: called while waiting for an analysis, with whether no text is left to analyse in this process.
     """
-    rest = map(_given, items)
+    rest = map(_parse_item, items)
     first: list[_Text | _Refused] = []
     size, worth = 0, _WORTH_FORKS if can_fork() else _WORTH_PROCESSES
     while size < worth and (following := next(rest, None)) is not None:
@@ -197,29 +197,29 @@ def _analysed_ahead(
         size += _PER_TEXT + (len(following.text) if isinstance(following, _Text) else 0)
     few = len(first) + (size < worth)
     lot = max(1, min(_LOT, _LOT_CHARACTERS * len(first) // max(1, size)))
-    taken: deque[_Text | _Refused] = deque()
+    submitted: deque[_Text | _Refused] = deque()
 
-    def questions() -> Iterator[str]:
+    def encoded_items() -> Iterator[str]:
         for one in chain(first, rest):
-            taken.append(one)
-            yield _NOTHING if isinstance(one, _Refused) else _for_analysis(one)
+            submitted.append(one)
+            yield _NOTHING if isinstance(one, _Refused) else _encode_item(one)
 
     task = _Task(settings.ingest, settings.secrets, settings.search.language, statements)
-    answers: Iterator[_Analysed | _Refused] = called(
-        f"{__name__}:analyse_texts", json.dumps(msgspec.to_builtins(task)), questions(),
+    analyses: Iterator[_Analysed | _Refused] = called(
+        f"{__name__}:analyse_texts", json.dumps(msgspec.to_builtins(task)), encoded_items(),
         list[_Analysed | _Refused], lot=lot, processes=settings.store.processes, few=few,
         count=len(first), ahead=ahead // lot, otherwise=otherwise,
     )  # fmt: skip
-    for answer in answers:
-        one = taken.popleft()
-        yield (_Text("", {}), one) if isinstance(one, _Refused) else (one, answer)
+    for analysis in analyses:
+        one = submitted.popleft()
+        yield (_Text("", {}), one) if isinstance(one, _Refused) else (one, analysis)
 
 
 # --- storing ---------------------------------------------------------------------------------------------------------
 
 
 class _Ready(msgspec.Struct):
-    """A text that only has to be stored, with its drafts; ``number`` counts from 0."""
+    """A checked and analysed text with its drafts; ``number`` counts from 0."""
 
     number: int
     text: PreparedText
@@ -231,7 +231,7 @@ class _Ready(msgspec.Struct):
 
 
 class _Refusal(Exception):
-    """A text of a batch cannot be stored; internal."""
+    """Raised inside a transaction when a text of it cannot be stored."""
 
     def __init__(self, place: int, error: InputError | NotFoundError | ConflictError) -> None:
         super().__init__(place)
@@ -250,9 +250,9 @@ def remember_many(
     stored: Callable[[int, RememberResult], None] | None = None,
     config: Config | None = None,
 ) -> list[RememberResult]:
-    """Store many texts, with the same result as one after the other, in transactions of many texts each.
+    """Store many texts in large transactions, with the same result as storing them one by one.
 
-    Texts are analysed outside of the write lock, and by other processes where there are many (``store.processes``).
+    Texts are analysed outside of the write lock, and by worker processes if there are many (``store.processes``).
     A transaction also ends after about a second, so that other writers get their turn. What a finished transaction
     stored is durable: a process that is killed loses only its current batch.
 
@@ -260,13 +260,13 @@ def remember_many(
         store: the store to write to.
         items: texts, or mappings with the key ``text`` and the arguments of ``remember``; read one after the other. An
             error in place of a text that could not be read is refused in its turn.
-        batch: most texts of one transaction.
+        batch: maximum texts per transaction.
         finder: finds the chunks that the texts replace or contradict.
         progress: called after each transaction with the number of texts stored, and of those read so far.
         refused: called with the number (from 0) of a text that cannot be stored, and the error; the others are stored,
             unless it raises an error. None: the error is raised.
         stored: called with the number (from 0) of a text and its result once that is durable; before ``progress``.
-        config: settings; None takes the store's.
+        config: settings; None: those of the store.
 
     Returns:
         The result of each text that was stored, in order.
@@ -279,14 +279,16 @@ def remember_many(
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise InputError(f"batch must be a whole number from 1 up, not {batch!r:.40}")
     if isinstance(items, str | bytes | Mapping):
-        raise InvalidChunk(f"items must be several texts, not {_kind(items)}", hint="put it into a list")
+        raise InvalidChunk(f"items must be several texts, not {_type_name(items)}", hint="put it into a list")
     check_items(items, "items")
     for call, what in ((progress, "progress"), (refused, "refused")):
         check_function(call, what)
     filling = _Filling(store, config or store.config, finder, progress, refused, stored)
     with rare_collections:
         for number, (item, found) in enumerate(
-            _analysed_ahead(items, filling.settings, 2 * batch, filling.go_on, statements=finder is not None)
+            _analyse_ahead(
+                items, filling.settings, 2 * batch, filling.store_if_worthwhile, statements=finder is not None
+            )
         ):
             try:
                 if isinstance(found, _Refused):
@@ -302,7 +304,7 @@ def remember_many(
 
 
 class _Filling:
-    """The texts that wait for the next transaction, and the results of those stored."""
+    """The texts that wait for the next transaction, and the results of stored texts."""
 
     def __init__(
         self,
@@ -323,12 +325,12 @@ class _Filling:
         self._refused = refused
         self._stored = stored
         self._ahead: dict[tuple[str, int, str], LocalTerms] = {}
-        self._digests: dict[str, str] = {}  # normalised hashes of contents
+        self._digests: dict[str, str] = {}  # normalised hash by content
         self._index = BatchIndex(store)
         self._linker = AutoLinker(store, settings.ingest, batch=self._index)
 
     def add(self, number: int, item: _Text, found: _Analysed) -> None:
-        """Check the arguments of a text and make its drafts; raises InputError."""
+        """Validate the arguments of a text and queue it with its drafts; raises InputError."""
         store = self._store
         text = prepare(store, found.text, self.settings, item.options)
         drafts = [store.draft(piece.content, fields, text.extra) for piece, fields in text.pieces]
@@ -343,19 +345,19 @@ class _Filling:
         self.chunks += len(drafts)
 
     def refuse(self, number: int, error: RlmMemError) -> None:
-        """Report that a text cannot be stored: call ``refused``, or raise the error."""
+        """Report a text that cannot be stored: call ``refused``, or raise the error."""
         if self._refused is None:
             error.message = f"text {number}: {error.message}"
             raise error
         self._refused(number, error)
 
     def flush(self) -> None:
-        """Store the waiting texts."""
+        """Store all waiting texts."""
         while self.waiting:
             try:
                 self._store_some(len(self.waiting))
             except _Refusal as refusal:
-                if self._store.backend.in_transaction:  # the caller's, which the error rolls back
+                if self._store.backend.in_transaction:  # the error rolls back the caller's transaction
                     self.refuse(self.waiting[refusal.place].number, refusal.error)
                 while refusal.place:
                     refusal.place -= self._store_some(refusal.place)
@@ -364,11 +366,11 @@ class _Filling:
         self._digests.clear()
         self.characters = self.chunks = 0
 
-    def go_on(self, idle: bool) -> bool:
-        """Store the waiting texts if there are enough for a transaction; returns whether there were.
+    def store_if_worthwhile(self, idle: bool) -> bool:
+        """Store the waiting texts if they are enough for a transaction; returns whether they were.
 
         Args:
-            idle: there is nothing else to do meanwhile.
+            idle: nothing else can be done while waiting.
         """
         if self.chunks < (_WORTH_STORING_IDLE if idle else _WORTH_STORING):
             return False
@@ -376,7 +378,7 @@ class _Filling:
         return True
 
     def _store_some(self, most: int) -> int:
-        """Store the first waiting texts in one transaction; returns their number."""
+        """Store up to ``most`` waiting texts in one transaction; returns their number."""
         made = self._transaction(self.waiting[:most])
         for one, result in zip(self.waiting, made, strict=False):
             after_commit(self._store, one.text, result)
@@ -411,8 +413,8 @@ class _Filling:
         return made
 
 
-class _Places:
-    """The newest chunks of a conversation, or of the store, in order of time; ``complete``: there are no older ones."""
+class _RecentChunks:
+    """The newest chunks of a conversation or of the store, ordered by time; ``complete``: there are no older ones."""
 
     def __init__(self, newest: list[tuple[str, float, int]], *, complete: bool) -> None:
         self._places = [(at, number, chunk_id) for chunk_id, at, number in reversed(newest)]
@@ -422,12 +424,12 @@ class _Places:
         place = bisect_left(self._places, (at, number))
         if place or self._complete:
             self._places.insert(place, (at, number, chunk_id))
-            if len(self._places) > 4 * _HELD:
-                del self._places[: 2 * _HELD]
+            if len(self._places) > 4 * _CACHED_PER_KEY:
+                del self._places[: 2 * _CACHED_PER_KEY]
                 self._complete = False
 
     def before(self, start: float | None, end: float, limit: int) -> list[tuple[str, float, int]] | None:
-        """The last chunks from ``start`` on and before ``end``, newest first; None if older ones may be missing."""
+        """The last chunks in a period before ``end``, newest first; None if the cache may lack some."""
         last = bisect_left(self._places, (end,))
         first = 0 if start is None else bisect_left(self._places, (start,))
         if first == 0 and last < limit and not self._complete:
@@ -438,7 +440,7 @@ class _Places:
         ]
 
     def since(self, start: float, limit: int) -> list[tuple[str, float, int]] | None:
-        """The first chunks from ``start`` on; None if older ones may be missing."""
+        """The first chunks from ``start`` on; None if the cache may lack some."""
         first = bisect_left(self._places, (start,))
         if first == 0 and not self._complete:
             return None
@@ -446,10 +448,10 @@ class _Places:
 
 
 class BatchIndex:
-    """A link index for batches, kept in memory and up to date while the write lock is held.
+    """A link index that caches recent chunks in memory during bulk storage, and is current inside ``held``.
 
     Args:
-        store: answers queries about chunks that are not in memory, within its transaction.
+        store: answers queries about chunks that are not cached.
     """
 
     def __init__(self, store: ChunkStore) -> None:
@@ -459,10 +461,10 @@ class BatchIndex:
         self._numbers = count(_NEW)
         self._digests: dict[str, str] = {}
         self._repeated: set[str] = set()
-        self._start_again()
+        self._clear()
 
-    def _start_again(self) -> None:
-        self._places: dict[str | None, _Places] = {}
+    def _clear(self) -> None:
+        self._places: dict[str | None, _RecentChunks] = {}
         self._tagged: dict[str | None, list[tuple[float, int, Summary]]] = {}  # None: all chunks
         self._bounded: set[str | None] = set()
         self._chunks: dict[str, Chunk] = {}
@@ -470,19 +472,19 @@ class BatchIndex:
 
     @contextmanager
     def held(self, drafts: Sequence[Chunk], digests: Mapping[str, str] = _NONE) -> Iterator[None]:
-        """A transaction for some of these chunks; if others wrote since the last one, memory is cleared first.
+        """Open a transaction for these chunks; the cache is cleared if others wrote since the last one.
 
         Args:
-            digests: normalised hashes of contents, if the caller has them.
+            digests: normalised hash by content, as far as known.
         """
         store, version = self._store, self._version
         self._version = -1
         with store.batch():
             if version != store.backend.version(store.namespace):
                 self.others += 1
-                self._start_again()
-            elif len(self._summaries) > _MOST_KEPT:
-                self._start_again()
+                self._clear()
+            elif len(self._summaries) > _MAX_CACHED_CHUNKS:
+                self._clear()
             contents = [draft.content for draft in drafts]
             self._digests = {one: digests.get(one) or normalised_hash(one) for one in contents}
             self._repeated = store.backend.queries.known_hashes(store.namespace, set(self._digests.values()))
@@ -491,7 +493,7 @@ class BatchIndex:
                     [draft for draft in drafts if self._digests[draft.content] not in self._repeated]
                 )
             for talk in new:
-                self._places.setdefault(talk, _Places([], complete=True))
+                self._places.setdefault(talk, _RecentChunks([], complete=True))
             yield
             version = store.backend.version(store.namespace)
         self._version = version
@@ -499,7 +501,7 @@ class BatchIndex:
     # --- changes of chunks -----------------------------------------------------------------------------
 
     def added(self, chunk: Chunk) -> None:
-        """Note that a chunk was stored."""
+        """Add a stored chunk to the cache."""
         at, number = parse_time(chunk.metadata.at).timestamp(), next(self._numbers)
         self._repeated.add(self._digests.get(chunk.content) or normalised_hash(chunk.content))
         for key in {None, chunk.metadata.conversation_id}:
@@ -508,13 +510,13 @@ class BatchIndex:
         if chunk.metadata.trust == "quarantined":
             return
         summary = summary_of(chunk, at)
-        if chunk.metadata.expires_at is None:  # else the store must check whether it has expired
+        if chunk.metadata.expires_at is None:  # otherwise the store must check whether it has expired
             self._chunks[chunk.id], self._summaries[chunk.id] = chunk, summary
         for tag in (None, *chunk.tags):
             self._tag(tag, at, number, summary)
         for link in chunk.links:
             if link.type == SUPERSEDES:
-                self._forget(link.target_id)
+                self._remove(link.target_id)
 
     def _tag(self, tag: str | None, at: float, number: int, summary: Summary) -> None:
         found = self._tagged.get(tag)
@@ -523,17 +525,17 @@ class BatchIndex:
         place = bisect_left(found, (-at, -number))
         if place < len(found) or tag not in self._bounded:
             found.insert(place, (-at, -number, summary))
-            if len(found) > 2 * _HELD:
-                del found[_HELD:]
+            if len(found) > 2 * _CACHED_PER_KEY:
+                del found[_CACHED_PER_KEY:]
                 self._bounded.add(tag)
 
     def changed(self, chunk_id: str) -> None:
-        """Note that a chunk was changed."""
-        self._forget(chunk_id)
+        """Remove a changed chunk from the cache."""
+        self._remove(chunk_id)
         self._tagged.clear()
         self._bounded.clear()
 
-    def _forget(self, chunk_id: str) -> None:
+    def _remove(self, chunk_id: str) -> None:
         self._chunks.pop(chunk_id, None)
         self._summaries.pop(chunk_id, None)
 
@@ -563,8 +565,8 @@ class BatchIndex:
         """As ``ChunkStore.list_between``."""
         ask = self._store.list_between
         if conversation_id not in self._places:
-            newest = ask(None, None, _HELD, conversation_id=conversation_id, newest_first=True)
-            self._places[conversation_id] = _Places(newest, complete=len(newest) < _HELD)
+            newest = ask(None, None, _CACHED_PER_KEY, conversation_id=conversation_id, newest_first=True)
+            self._places[conversation_id] = _RecentChunks(newest, complete=len(newest) < _CACHED_PER_KEY)
         places = self._places[conversation_id]
         found = None
         if newest_first and end is not None:
@@ -576,22 +578,22 @@ class BatchIndex:
             found = ask(start, end, limit, conversation_id=conversation_id, newest_first=newest_first)
         if alone is not None:
             about = self.summaries([chunk_id for chunk_id, _, _ in found])
-            kept = {
+            same_stream = {
                 one.id
                 for one in about
                 if one.conversation_id is None and (one.origin, one.source) == alone[:2]
             }
-            found = [place for place in found if place[0] in kept]
+            found = [place for place in found if place[0] in same_stream]
         return found
 
     def latest(self, limit: int, *, tag: str | None = None) -> list[Summary]:
         """As ``ChunkStore.latest``."""
-        if limit > _HELD:
+        if limit > _CACHED_PER_KEY:
             return self._store.latest(limit, tag=tag)
         found = self._tagged.get(tag)
         if found is None:
-            newest = self._store.latest(_HELD, tag=tag)
-            if len(newest) == _HELD:
+            newest = self._store.latest(_CACHED_PER_KEY, tag=tag)
+            if len(newest) == _CACHED_PER_KEY:
                 self._bounded.add(tag)
             found = self._tagged[tag] = [(-one.at, place - _NEW, one) for place, one in enumerate(newest)]
         return list(map(_SUMMARY, found[:limit]))

@@ -1,7 +1,6 @@
-"""Automatic links of a new chunk to those before it (docs/spec/links.md, Automatic rules).
+"""Automatic links of a new chunk to earlier chunks (docs/spec/links.md, Automatic rules).
 
-Every rule makes a bounded query of the index, so linking costs the same in a store of a hundred chunks and of a
-million.
+Every rule makes a bounded query of the index, so the cost of linking does not depend on the size of the store.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from rlm_mem.config import IngestConfig
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import Summary
 
-_STEP = 0.9  # strength of the next nearest chunk, relative to the one before
+_STEP = 0.9  # strength of each chunk relative to the next nearer one
 _TAGS_ASKED = 16  # tags of a new chunk that are looked up
-_TAGGED = 32  # newest chunks of each tag that are compared
+_TAGGED = 32  # number of newest chunks compared for each tag
 _ID, _ID_AND_TIME = itemgetter(0), itemgetter(0, 1)  # of a place of ``list_between``
 
 
 class LinkIndex(Protocol):
-    """The queries that the linker makes; the methods are those of ``ChunkStore``."""
+    """Index queries of the linker; the methods are those of ``ChunkStore``."""
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None: ...
     def find_normalised(self, content: str, limit: int = 10) -> list[str]: ...
@@ -45,35 +44,35 @@ class LinkIndex(Protocol):
 
 
 class KeptIndex(LinkIndex, Protocol):
-    """A link index for a batch: it answers from memory and must be told of each chunk stored or changed meanwhile.
+    """A link index that caches chunks during a batch and must be notified of each chunk stored or changed.
 
-    ``others`` is the number of transactions before which others had written.
+    ``others`` counts the transactions before which another process had written.
     """
 
     others: int
 
     def added(self, chunk: Chunk) -> None:
-        """Note that a chunk was stored."""
+        """Notify the index of a stored chunk."""
         ...
 
     def changed(self, chunk_id: str) -> None:
-        """Note that a chunk was changed."""
+        """Notify the index of a changed chunk."""
         ...
 
 
 class AutoLinker:
-    """Links a new chunk to those before it (docs/spec/links.md, Automatic rules).
+    """Links a new chunk to earlier chunks (docs/spec/links.md, Automatic rules).
 
     ``context_of``: the same conversation, nearest first. ``follows``: at most five minutes earlier in the same
-    conversation or by the same author, the nearer the stronger; a chunk imported without a time of its own
+    conversation or by the same author, stronger if nearer; a chunk imported without a time of its own
     follows only chunks from the same file or address. ``related_to``: shared tags, strength = Jaccard of the tag sets.
     ``similar_to``: the same words except for case, space and punctuation. Of each type at most
     ``ingest.max_links_per_type`` links are stored, strongest first, then newest.
 
     Args:
         chunk_store: an open store; ``chunk_store.config.ingest`` sets the bounds.
-        config: other bounds.
-        batch: answers the queries during a batch and is told of each new chunk; None: the store answers.
+        config: bounds to use instead.
+        batch: index to query and notify during a batch; None: the store is queried.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class AutoLinker:
         """Add automatic links to a new chunk; its existing links are kept.
 
         Returns:
-            The chunk with its links. A chunk that is stored already is updated in the store; any other is not written.
+            The chunk with its links. A stored chunk is updated in the store; any other is not written.
         """
         found = self.links_for(chunk)
         present = {(link.target_id, link.type) for link in chunk.links}
@@ -100,19 +99,18 @@ class AutoLinker:
         return stored or replace(chunk, links=links)
 
     def alike(self, content: str) -> list[str]:
-        """Chunks with the same words except for case, space and punctuation, newest first; at most as many as a rule
-        uses."""
+        """Chunks that differ at most in case, space and punctuation, newest first; no more than a rule uses."""
         limit = max(self._config.max_similar, self._config.max_links_per_type)
         return self.index.find_normalised(content, limit + 1)
 
     def links_for(
         self, chunk: Chunk, made_at: str | None = None, alike: Sequence[str] | None = None
     ) -> list[ChunkLinks]:
-        """The automatic links of a chunk, stored or not; the links that it has already are ignored.
+        """Compute the automatic links of a chunk, stored or not; its existing links are ignored.
 
         Args:
             made_at: time of the links; None: now.
-            alike: the result of :meth:`alike` for the text of the chunk, if the caller has it.
+            alike: the result of :meth:`alike` for the text of the chunk, if already known.
         """
         limit = self._config.max_links_per_type
         if limit == 0:
@@ -120,12 +118,12 @@ class AutoLinker:
         made_at = made_at or format_time(self._store.clock())
         moment = parse_time(chunk.metadata.at or made_at)
         said_before: dict[str, float] = {}
-        if chunk.metadata.conversation_id is not None:  # newest first, as far back as any rule looks
-            said_before = self._before(chunk, None, moment, limit + 1)
+        if chunk.metadata.conversation_id is not None:  # newest first, as many as any rule needs
+            said_before = self._earlier_chunks(chunk, None, moment, limit + 1)
         links = [
-            *self._context(chunk, moment, said_before, limit),
-            *self._follows(chunk, moment, said_before, limit),
-            *(self._related(chunk.tags, chunk.id, limit) if chunk.tags else ()),
+            *self._context_links(chunk, moment, said_before, limit),
+            *self._follows_links(chunk, moment, said_before, limit),
+            *(self._related_links(chunk.tags, chunk.id, limit) if chunk.tags else ()),
         ]
         room = limit
         for target in self.alike(chunk.content) if alike is None else alike:
@@ -144,22 +142,22 @@ class AutoLinker:
         strength: float = 0.5,
         reasoning: str | None = None,
     ) -> bool:
-        """Link two chunks on purpose, by any built-in or registered type.
+        """Link two chunks with a built-in or registered type.
 
         Args:
             strength: 0-1.
-            reasoning: why, in words.
+            reasoning: the reason as text.
 
         Returns:
             True; linking again changes strength and reasoning of the existing link.
 
         Raises:
             InvalidLink: unknown type, strength outside 0-1, a missing chunk, or a chunk linked to itself.
-            InvalidChunkId: an id that cannot be one.
+            InvalidChunkId: an id is malformed.
         """
         return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
 
-    def _before(
+    def _earlier_chunks(
         self,
         chunk: Chunk,
         since: datetime | None,
@@ -167,7 +165,7 @@ class AutoLinker:
         limit: int,
         alone: tuple[str, str, str] | None = None,
     ) -> dict[str, float]:
-        """Earlier chunks of its conversation with their times, newest first; ``alone`` if it has no conversation."""
+        """Earlier chunks of the conversation with their times, newest first; ``alone``: if there is no conversation."""
         found = self.index.list_between(
             since,
             moment,
@@ -180,14 +178,14 @@ class AutoLinker:
         places.pop(chunk.id, None)
         return places
 
-    def _context(
+    def _context_links(
         self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
     ) -> list[ChunkLinks]:
         conversation_id = chunk.metadata.conversation_id
         if conversation_id is None:
             return []
         near = list(said_before)
-        if len(near) < limit:  # it may be earlier than stored chunks: an import out of order
+        if len(near) < limit:  # an import out of order may be earlier than stored chunks
             later = self.index.list_between(moment, None, limit + 1, conversation_id=conversation_id)
             near += map(_ID, later)
         links: list[ChunkLinks] = []
@@ -196,7 +194,7 @@ class AutoLinker:
                 links.append(ChunkLinks(chunk_id, "context_of", round(_STEP ** len(links), 4)))
         return links
 
-    def _follows(
+    def _follows_links(
         self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
     ) -> list[ChunkLinks]:
         window, now = self._config.follows_seconds, moment.timestamp()
@@ -222,18 +220,18 @@ class AutoLinker:
         return links
 
     def _by_same_author(self, chunk: Chunk, moment: datetime, limit: int) -> dict[str, float]:
-        """The latest earlier chunks that have no conversation and the same origin and source."""
+        """The latest earlier chunks without a conversation that have the same origin and source."""
         about = chunk.metadata
         try:
             since = moment - timedelta(seconds=self._config.follows_seconds)
-        except OverflowError:  # the first minutes of the year 1
+        except OverflowError:  # in the first minutes of year 1
             since = moment
-        return self._before(
+        return self._earlier_chunks(
             chunk, since, moment, 2 * limit + 1, (about.origin, about.source, about.created_at)
         )
 
-    def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
-        own = set(tags)
+    def _related_links(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
+        chunk_tags = set(tags)
         tagged: list[Sequence[Summary]] = []
         newest: list[Summary] | None = None
         for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
@@ -241,19 +239,21 @@ class AutoLinker:
             if len(found) >= _TAGGED:
                 newest = self.index.latest(_TAGGED) if newest is None else newest
                 if 2 * sum([tag in one.tags for one in newest]) > len(newest):
-                    continue  # most chunks have this tag: it does not relate two of them
+                    continue  # a tag of most chunks does not relate any two of them
             tagged.append(found)
         strengths: dict[Sequence[str], float] = {}  # by tags, since most chunks share theirs with others
         scored: list[tuple[float, float, str]] = []
         best, last = 0, 0.0
         for summary in tagged[0] if len(tagged) == 1 else {one.id: one for one in chain(*tagged)}.values():
-            if best >= limit and len(own) == 1 and summary.at < last:
-                break  # newest first: no later one can rank above the ones kept
+            if best >= limit and len(chunk_tags) == 1 and summary.at < last:
+                break  # newest first, so no further one can rank above those found
             strength = strengths.get(summary.tags)
             if strength is None:
-                shared = len(own.intersection(summary.tags))
+                shared = len(chunk_tags.intersection(summary.tags))
                 enough = shared >= self._config.min_shared_tags
-                strength = strengths[summary.tags] = shared / len(own.union(summary.tags)) if enough else 0.0
+                strength = strengths[summary.tags] = (
+                    shared / len(chunk_tags.union(summary.tags)) if enough else 0.0
+                )
             if strength and summary.id != own_id:
                 scored.append((strength, summary.at, summary.id))
                 if strength == 1.0:
@@ -272,19 +272,19 @@ def add_manual_link(
     strength: float = 0.5,
     reasoning: str | None = None,
 ) -> bool:
-    """Link two chunks on purpose; see ``AutoLinker.add_manual_link``."""
+    """Link two chunks (see ``AutoLinker.add_manual_link``)."""
     return chunk_store.add_link(source_id, target_id, link_type, strength, reasoning)
 
 
 def has_own_time(about: ChunkMetadata) -> bool:
-    """Whether the time of a chunk is its own; that of an import without ``occurred_at`` is the time of the import."""
+    """Whether the time of a chunk is that of its content, not the time of an import without ``occurred_at``."""
     return about.occurred_at is not None or about.origin not in ("import", "web")
 
 
 def of_one_stream(later: ChunkMetadata, earlier: ChunkMetadata) -> bool:
-    """Whether two chunks near in time may follow each other: one conversation, or one author outside of any.
+    """Whether two chunks near in time may follow each other: same conversation, or same author outside of any.
 
-    What was imported without times of its own follows only what came from the same file or address.
+    Chunks imported without times of their own only follow those from the same file or address.
     """
     if later.conversation_id != earlier.conversation_id:
         return False

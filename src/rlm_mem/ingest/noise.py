@@ -1,8 +1,8 @@
-"""Finds automatic links of earlier rules that today's rules would not make, and removes them on request.
+"""Finds automatic links that the present rules would not make, and removes them on request.
 
-Only a link that the automatic linker certainly made counts. It has an automatic type and no reasoning, came with the
+A link only counts if the automatic linker certainly made it: it has an automatic type and no reasoning, came with the
 first links of its chunk, has exactly a strength that a rule computes, and was made at the same instant as one whose
-strength nobody enters by hand, such as 0.729. Links that could have been made by hand stay.
+strength nobody enters by hand, such as 0.729. Links that may have been made by hand are not touched.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LOT = 200
 
 
 def noisy_links(store: ChunkStore, *, progress: Progress | None = None) -> Iterator[Finding]:
-    """A finding ``noise-links`` for each active chunk with such links.
+    """A finding ``noise-links`` for each active chunk with obsolete automatic links.
 
     Args:
-        progress: called with (chunks looked at, chunks in all).
+        progress: called with (chunks checked, total chunks).
     """
     ids = store.list_chunks()
     for start in range(0, len(ids), _LOT):
@@ -45,7 +45,7 @@ def noisy_links(store: ChunkStore, *, progress: Progress | None = None) -> Itera
 
 
 def prune_links(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
-    """Remove such links, with a new revision of each chunk, which ``undo`` reverts.
+    """Remove obsolete automatic links; each chunk gets a new revision, which ``undo`` reverts.
 
     Args:
         dry_run: only report what would be removed.
@@ -60,7 +60,7 @@ def prune_links(store: ChunkStore, *, dry_run: bool = True, progress: Progress |
         try:
             with store.batch():
                 made = [Repair(one.finding, one.action, done=_prune(store, one.finding)) for one in lot]
-        except (RlmMemError, OSError) as error:  # nothing of the lot was changed
+        except (RlmMemError, OSError) as error:  # the whole transaction was rolled back
             made = [Repair(one.finding, one.action, error=str(error)) for one in lot]
         done += made
     return done
@@ -68,28 +68,30 @@ def prune_links(store: ChunkStore, *, dry_run: bool = True, progress: Progress |
 
 def _prune(store: ChunkStore, finding: Finding) -> bool:
     chunk = store.get_chunk(finding.chunk_id or "", track=False)
-    noise = noise_of(store, chunk) if chunk else []  # it may have been changed meanwhile
+    noise = noise_of(store, chunk) if chunk else []  # the chunk may have changed in the meantime
     if chunk is None or not noise:
         return False
-    gone = {(link.target_id, link.type) for link in noise}
-    kept = [link for link in chunk.links if (link.target_id, link.type) not in gone]
-    return store.update_chunk(chunk.id, links=kept) is not None
+    noisy_keys = {(link.target_id, link.type) for link in noise}
+    remaining = [link for link in chunk.links if (link.target_id, link.type) not in noisy_keys]
+    return store.update_chunk(chunk.id, links=remaining) is not None
 
 
 def noise_of(store: ChunkStore, chunk: Chunk) -> list[ChunkLinks]:
-    """The links of a chunk that the automatic linker made and would not make today, in their order."""
+    """Automatic links of a chunk that would not be made today, in their order."""
     automatic = [
         link for link in chunk.links if link.type in AUTO_LINK_TYPES and not (link.reasoning or link.extra)
     ]
     if not automatic:
         return []
-    first = _first_linked(store, chunk)
+    first = _first_linked_version(store, chunk)
     if first is None:
         return []
     then = {_key(link) for link in first.links}
     targets = store.get_many(list(dict.fromkeys(link.target_id for link in automatic)))
     window = store.config.ingest.follows_seconds
-    made = [link for link in automatic if _key(link) in then and _computed(first, link, targets, window)]
+    made = [
+        link for link in automatic if _key(link) in then and _is_rule_strength(first, link, targets, window)
+    ]
     certain = {link.created_at for link in made if round(link.strength * 100, 6) % 1}
     limit = store.config.ingest.max_links_per_type
     room = dict.fromkeys(AUTO_LINK_TYPES, limit)
@@ -108,8 +110,8 @@ def _key(link: ChunkLinks) -> tuple[object, ...]:
     return (link.target_id, link.type, link.strength, link.created_at)
 
 
-def _first_linked(store: ChunkStore, chunk: Chunk) -> Chunk | None:
-    """The chunk as it was when it got its first links; None if that version is not kept."""
+def _first_linked_version(store: ChunkStore, chunk: Chunk) -> Chunk | None:
+    """The version of a chunk that got its first links; None if it is no longer stored."""
     if chunk.revision == 1:
         return chunk
     versions = store.history(chunk.id)
@@ -118,16 +120,20 @@ def _first_linked(store: ChunkStore, chunk: Chunk) -> Chunk | None:
     return next((version.chunk for version in versions if version.chunk.links), None)
 
 
-def _computed(chunk: Chunk, link: ChunkLinks, targets: dict[str, Chunk], window: float) -> bool:
-    """Whether the strength of a link is one that a rule computes, in this version or an earlier one."""
+def _is_rule_strength(chunk: Chunk, link: ChunkLinks, targets: dict[str, Chunk], window: float) -> bool:
+    """Whether a rule of this or an earlier version computes the strength of this link."""
     target = targets.get(link.target_id)
     if target is None:
         return False
     if link.type == "context_of":
         strengths = _RANKS
     elif link.type == "related_to":
-        own, other = set(chunk.tags), set(target.tags)
-        strengths = [len(own & other) / len(own | other)] if own & other else []
+        chunk_tags, target_tags = set(chunk.tags), set(target.tags)
+        strengths = (
+            [len(chunk_tags & target_tags) / len(chunk_tags | target_tags)]
+            if chunk_tags & target_tags
+            else []
+        )
     else:
         gap = max(0.0, _seconds(chunk) - _seconds(target))
         closeness = max(0.0, 1.0 - gap / window) if window else 1.0

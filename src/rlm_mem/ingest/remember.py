@@ -1,4 +1,4 @@
-"""REMEMBER: text of any length becomes typed, linked chunks in one transaction (docs/spec/operations.md)."""
+"""REMEMBER: store text of any length as typed, linked chunks in one transaction (docs/spec/operations.md)."""
 
 from __future__ import annotations
 
@@ -35,65 +35,65 @@ from rlm_mem.text.secrets import Screened, SecretsFound, screen_data
 from rlm_mem.text.stated import Stated
 
 When = str | date | Callable[[int], "str | date | None"]
-"""A time, or a function from a character position of the text to the time when that was said."""
+"""A time, or a function from a character position of the text to its time."""
 
 
 class LinkFinder(Protocol):
     """Finds the chunks that a new chunk replaces or contradicts, within the transaction that stores it."""
 
-    cases: list[str]  # ids of the cases that were opened in the review queue
-    stated: dict[str, Sequence[Stated]]  # statements of each text, for the texts that were read ahead
+    cases: list[str]  # ids of the review cases that were opened
+    stated: dict[str, Sequence[Stated]]  # statements by text, if they were extracted in advance
 
-    replaced: list[str]  # ids of the chunks that a text says it replaces
+    replaced: list[str]  # ids of chunks that the text states it replaces
 
     def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
-        """Called with the contents of the chunks of a text, before the transaction begins unless the caller began one.
+        """Start a text with the contents of its chunks, before the transaction unless the caller has opened one.
 
         Args:
-            index: reads earlier chunks while many texts are stored; None: they are read from the store.
+            index: reads earlier chunks during bulk storage; None: the store does.
         """
         ...
 
     def expect(self, texts: Sequence[str]) -> None:
-        """Called with the contents of all chunks of one transaction of many texts, before it."""
+        """Announce the contents of all chunks of the next transaction of many texts."""
         ...
 
     def enter(self, former: Collection[str]) -> None:
-        """Called when the text begun is about to be stored, within the transaction.
+        """Continue the text inside the transaction that stores it.
 
         Args:
-            former: ids of the chunks that the caller says the text replaces, which are ignored.
+            former: ids of chunks that the caller lists as replaced, which the finder ignores.
         """
         ...
 
     def committed(self) -> None:
-        """Called after each transaction that stored texts, unless it was rolled back."""
+        """Called after each transaction that stored texts and was not rolled back."""
         ...
 
     def ask(self, chunk: Chunk) -> None:
-        """Make the queries that ``links_for`` will need; their answers may be empty at this point."""
+        """Prefetch the queries of ``links_for``; their answers may be empty at this point."""
         ...
 
     def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
-        """Further links of a chunk that is about to be stored."""
+        """Links to add to a chunk that is about to be stored."""
         ...
 
     def states(self, text: str) -> bool:
-        """Whether a text that was begun states anything that another text may end or contradict."""
+        """Whether a started text makes a statement that another text may end or contradict."""
         ...
 
     def is_said_otherwise(self, chunk: Chunk, same: Chunk) -> bool:
-        """Whether a chunk between an earlier one and a new one with the same words states another value."""
+        """Whether a chunk between an earlier one and a new one of the same words states a different value."""
         ...
 
     def done(self) -> None:
-        """Called after the last chunk, before the commit."""
+        """Finish the text; called after its last chunk, before the commit."""
         ...
 
 
 @dataclass(frozen=True)
 class RememberResult:
-    """What one ``remember`` stored; ``print`` shows it in a line or two.
+    """The result of storing one text; ``print`` shows it in a line or two.
 
     Attributes:
         chunk_ids: ids of all chunks of the text, in order, including those that were stored before.
@@ -101,9 +101,9 @@ class RememberResult:
         duplicates: ids of the chunks that were not stored again, mostly because the same conversation has the same
             words already; see ``not_stored``.
         tokens: o200k tokens of the new chunks.
-        secrets: what looks like a key or password, and whether it was hidden; false when there is none.
-        replaced: ids of the chunks that the text replaced, because the caller or the text itself says so.
-        proposed: ids of the cases opened in the review queue: chunks that the text may replace or contradict.
+        secrets: secrets that were found, and whether they were redacted; false if there are none.
+        replaced: ids of chunks that the text replaced, as stated by the caller or the text itself.
+        proposed: ids of the opened review cases, about chunks that the text may replace or contradict.
         not_stored: number of ``duplicates`` that were left out because ``ingest.max_similar`` chunks say nearly the
             same, in any conversation.
     """
@@ -162,7 +162,7 @@ def remember(
     finder: LinkFinder | None = None,
     config: Config | None = None,
 ) -> RememberResult:
-    """Store a text with automatic chunking, typing and linking, all or nothing.
+    """Store a text with automatic chunking, typing and linking, in one transaction.
 
     A chunk that its conversation contains already, word for word, is not stored again: its id is returned and the
     repetition is recorded. Each chunk's ``metadata.provenance`` records its origin: ``span`` (characters
@@ -172,32 +172,32 @@ def remember(
         store: the store to write to.
         text: at most ``ingest.max_content_bytes`` bytes of UTF-8.
         conversation_id: the conversation it belongs to; None for none.
-        tags: words to find it by; a single text is one tag.
+        tags: its tags; a single text is one tag.
         confidence: 0-1.
         chunk_type: preference, fact, pattern, decision, note or a registered type; None detects it per chunk.
-        source: a word for its source: interaction, import, derived, …
-        occurred_at: when it was said, if that is not now; for a text that spans time, a function from a
+        source: its source: interaction, import, derived, …
+        occurred_at: time of the statement, if that is not now; for a text that spans time, a function from a
             character position to the time there.
-        metadata: further fields for every chunk, kept in ``metadata.extra``.
-        provenance: further facts about the origin, such as a path.
+        metadata: further fields of every chunk, stored in ``metadata.extra``.
+        provenance: further facts about its origin, such as a path.
         secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``; None:
             ``config.secrets.action``.
         progress: called after each chunk with (done, total).
         replaces: ids of chunks that the text replaces (``ChunkStore.supersede``); if it has several chunks, its first
             one replaces them.
-        origin: how it came: person, agent, tool, import or web; None: derived from ``source``.
+        origin: person, agent, tool, import or web; None: derived from ``source``.
         trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
-        expires, ttl: when reads stop returning it: a time, or a duration (seconds, ``30d``); not both.
+        expires, ttl: time, or duration (seconds, ``30d``), after which reads do not return it; not both.
         again: store the text even if ``ingest.max_similar`` chunks say nearly the same already.
         finder: finds the chunks that the text replaces or contradicts.
         config: settings; None takes the store's.
 
     Raises:
-        InvalidChunk: there is nothing to remember, or an argument is wrong, or there is a secret and secrets are
+        InvalidChunk: the text is empty, an argument is wrong, or the text contains a secret and secrets are
             refused. Nothing was changed.
         InputError: ``secrets`` is not one of the three.
-        NotFoundError, ConflictError: a chunk to replace does not exist, or was replaced already; nothing was changed.
-        StorageError: it could not be written; nothing was changed.
+        NotFoundError, ConflictError: a chunk to replace does not exist, or was already replaced; nothing was changed.
+        StorageError: the write failed; nothing was changed.
     """
     settings = config or store.config
     if progress is not None:
@@ -231,7 +231,7 @@ def remember(
 def _read_ahead(
     store: ChunkStore, linker: AutoLinker, finder: LinkFinder | None, text: PreparedText
 ) -> list[Chunk]:
-    """Make the chunk of a text of one piece, and send all queries needed to store it at once, to save round trips."""
+    """Make the draft of a text of one chunk and send all queries for storing it at once, which saves round trips."""
     ((piece, fields),) = text.pieces
     draft = store.draft(piece.content, fields, text.extra)
 
@@ -246,7 +246,7 @@ def _read_ahead(
 
 
 class TextOptions(TypedDict, total=False):
-    """The arguments of :func:`remember` that say how a text is stored."""
+    """The arguments of :func:`remember` that apply to a single text."""
 
     conversation_id: str | None
     tags: Sequence[str] | str | None
@@ -266,12 +266,12 @@ class TextOptions(TypedDict, total=False):
 
 
 class PreparedText(Struct):
-    """A text whose arguments are checked, ready to be stored.
+    """A text with validated arguments, ready to be stored.
 
     Attributes:
         pieces: its chunks, each with its fields.
         extra: written to ``metadata.extra`` of each chunk.
-        former: ids of the chunks that it replaces.
+        former: ids of chunks that it replaces.
         again: store it even if ``ingest.max_similar`` chunks say nearly the same already.
         found: the secrets found in it.
     """
@@ -284,7 +284,7 @@ class PreparedText(Struct):
 
 
 def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: TextOptions) -> PreparedText:
-    """Check the arguments given with a text, without querying the index.
+    """Validate the arguments of a text, without querying the index.
 
     Raises:
         InvalidChunk, InputError: an argument is wrong.
@@ -325,12 +325,14 @@ def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: 
         check_flag(again, "again")
     pieces = []
     for piece, headings in zip(analysed.pieces, analysed.headings, strict=True):
-        own = {"type": piece.type, **fields, "tokens": piece.tokens}
-        own["provenance"] = provenance_of(piece, len(analysed.pieces), headings, fields.get("provenance"))
+        piece_fields = {"type": piece.type, **fields, "tokens": piece.tokens}
+        piece_fields["provenance"] = provenance_of(
+            piece, len(analysed.pieces), headings, fields.get("provenance")
+        )
         if spoken_at is not None:
             said_at = spoken_at(screened.original(piece.start + piece.overlap))
-            own["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
-        pieces.append((piece, own))
+            piece_fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
+        pieces.append((piece, piece_fields))
     found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
     return PreparedText(pieces, extra, check_chunk_ids(replaces) if replaces else [], again, found)
 
@@ -348,7 +350,7 @@ def store_text(
 
     Args:
         linker: the linker of the store.
-        drafts: the chunks of its pieces, if the caller has made them.
+        drafts: drafts of its chunks, if they were already made.
 
     Raises:
         InvalidChunk, NotFoundError, ConflictError: a chunk to replace has the same words, does not exist, or was
@@ -365,17 +367,17 @@ def store_text(
         alike: list[str] | None = None
         draft = drafts[place] if drafts is not None else None
         same = index.find_same(piece.content, fields.get("conversation_id"))
-        if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
-            same = None  # the earlier chunk had been superseded by then: store a new one
+        if same is not None and _was_superseded(store, same, former, fields.get("occurred_at")):
+            same = None  # the earlier chunk had been superseded by that time, so store a new one
         if same is not None and finder is not None and finder.states(piece.content):
             draft = draft or store.draft(piece.content, fields, text.extra)
             alike = linker.alike(piece.content)
             latest = _latest_same(store, same, alike)
             if latest is not None and finder.is_said_otherwise(draft, latest):
-                same = None  # what it says holds again
+                same = None  # its statement is in force again
         if same is None and not text.again and not former:
             alike = linker.alike(piece.content) if alike is None else alike
-            same = _said_often(store, alike, limit) if 0 < limit <= len(alike) else None
+            same = _newest_if_frequent(store, alike, limit) if 0 < limit <= len(alike) else None
             often += same is not None
         if same is None:
             new.append(
@@ -385,7 +387,7 @@ def store_text(
         else:
             known.append(same)
             chunk_ids.append(same)
-            if _said_again(store, same, fields) and linker.batch is not None:
+            if _update_repeated(store, same, fields) and linker.batch is not None:
                 linker.batch.changed(same)
         if progress is not None:
             progress(piece.index + 1, len(text.pieces))
@@ -408,15 +410,15 @@ def store_text(
 
 
 def after_commit(store: ChunkStore, text: PreparedText, made: RememberResult) -> None:
-    """Count repetitions and report secrets. Called after the commit, since a failed batch must change nothing."""
+    """Count repetitions and report secrets; must follow the commit, since a failed transaction must change nothing."""
     for chunk_id in made.duplicates:
         store.note_repetition(chunk_id)
     if text.found.found:
         store.on_secret(made.chunk_ids[0], text.found)
 
 
-def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool:
-    """Update a chunk whose words were given again: the higher trust and the later expiry of the two apply.
+def _update_repeated(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool:
+    """Update a chunk whose words were stored again, with the higher trust and the later expiry of the two.
 
     Returns:
         Whether the chunk was changed.
@@ -436,7 +438,7 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool
 
 
 def _latest_same(store: ChunkStore, same: str, alike: Sequence[str]) -> Chunk | None:
-    """The latest of the chunks with the words and the conversation of one of them; None if that one is damaged."""
+    """The latest chunk with the words and conversation of ``same``; None if that one is damaged."""
     found = store.get_many([same, *alike])
     if same not in found:
         return None
@@ -447,17 +449,17 @@ def _latest_same(store: ChunkStore, same: str, alike: Sequence[str]) -> Chunk | 
     )
 
 
-def _said_often(store: ChunkStore, alike: Sequence[str], limit: int) -> str | None:
-    """The newest of the chunks that say the same if at least ``limit`` of them are current."""
-    holding = [one.id for one in store.summaries(alike) if one.superseded_by is None]
-    return holding[0] if len(holding) >= limit else None
+def _newest_if_frequent(store: ChunkStore, alike: Sequence[str], limit: int) -> str | None:
+    """The newest of the equivalent chunks if at least ``limit`` of them are current, else None."""
+    current_ids = [one.id for one in store.summaries(alike) if one.superseded_by is None]
+    return current_ids[0] if len(current_ids) >= limit else None
 
 
-def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said_at: str | None) -> bool:
-    """Whether a chunk with the words of a new text had been superseded by the time of that text.
+def _was_superseded(store: ChunkStore, same: str, former: Sequence[str], said_at: str | None) -> bool:
+    """Whether the chunk with the words of a new text was already superseded at the time of that text.
 
     Raises:
-        InvalidChunk: the new text is to replace this chunk.
+        InvalidChunk: the new text shall replace this very chunk.
     """
     if same in former:
         raise InvalidChunk(
@@ -474,7 +476,7 @@ def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said_at: s
 def provenance_of(
     piece: ChunkResult, parts: int, headings: Sequence[str], provenance: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The provenance of one chunk of a text: that of the whole text, and the place of the chunk in it."""
+    """The provenance of one chunk: that of the text, and the chunk's place in it."""
     place = {**(provenance or {}), "span": [piece.start, piece.end]}
     if piece.overlap:
         place["overlap"] = piece.overlap
@@ -496,12 +498,12 @@ def store_piece(
     draft: Chunk | None = None,
     alike: Sequence[str] | None = None,
 ) -> Chunk:
-    """Store one piece of a text with its automatic links and ``links``, which lead to chunks that exist.
+    """Store one chunk of a text with automatic links and ``links``, whose targets exist.
 
     Args:
         fields: type, tokens, provenance and what ``given_fields`` returns, ``extra`` included.
-        draft: the chunk, if the caller has made it.
-        alike: the result of ``AutoLinker.alike`` for the text, if the caller has it.
+        draft: the draft of the chunk, if it was already made.
+        alike: the result of ``AutoLinker.alike`` for the text, if already known.
     """
     chunk = draft or store.draft(piece.content, fields, extra)
     chunk.links = [*linker.links_for(chunk, chunk.metadata.created_at, alike), *links]
@@ -514,12 +516,12 @@ def store_piece(
 
 
 class RememberOperation:
-    """Stores content as memory, chunked and linked: :func:`remember` with its answer as a dictionary.
+    """Stores content like :func:`remember`, with the result as a dictionary.
 
     Args:
         store: the store to write to.
         config: settings; None takes the store's.
-        on_progress: called after each chunk, unless a call has its own ``progress``.
+        on_progress: called after each chunk, unless a call passes ``progress``.
     """
 
     def __init__(
@@ -549,7 +551,7 @@ class RememberOperation:
         expires: str | date | None = None,
         ttl: Ttl | None = None,
     ) -> dict[str, Any]:
-        """Like :func:`remember`, but returns answers and failures as a dictionary.
+        """Store content like :func:`remember`, and return results and failures as a dictionary.
 
         Returns:
             ``{"success": True, "chunk_ids": [str], "total_tokens": int, "chunks_created": int, "duplicates": [str]}``,
@@ -578,7 +580,7 @@ class RememberOperation:
                 ttl=ttl,
                 config=self._config,
             )
-        except RlmMemError as error:  # documented: one sentence, no traceback
+        except RlmMemError as error:  # documented: failures are returned as one sentence
             failed = {
                 "success": False,
                 "chunk_ids": [],

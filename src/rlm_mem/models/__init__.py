@@ -1,9 +1,9 @@
-"""Models: what answers prompts, such as the request for a program of a recall.
+"""Models that answer prompts, such as a request for the program of a recall.
 
 ``base`` has the protocol, its types and the budget of a run; ``opening`` finds a model by name; ``apis`` has a record
-for each provider; ``scripted`` answers from a queue; ``cli_models`` runs command-line agents; ``providers`` reaches
-APIs and local servers (extra ``llm``); ``pricing`` turns usage into cost; ``keys`` finds the keys of
-providers. Prompts and the use of answers belong to ``sandbox`` and ``recall``.
+for each provider; ``scripted`` replies from a queue; ``cli_models`` runs command-line agents; ``providers`` calls APIs
+and local servers (extra ``llm``); ``pricing`` computes costs; ``keys`` finds keys of providers. Prompts and the use of
+answers belong to ``sandbox`` and ``recall``.
 """
 
 from __future__ import annotations

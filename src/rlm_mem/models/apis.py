@@ -1,4 +1,4 @@
-"""The providers whose API can be called: one record each, with everything specific to it.
+"""Supported API providers, with one record of provider-specific settings each.
 
 To add a provider that ``pydantic_ai`` supports, add a record here; any other needs a package of its own
 (docs/extending.md, A model provider).
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """A model, the address of its server and the key for it. ``key`` is left out of ``repr``."""
+    """A model with the address of its server and its key, which ``repr`` omits."""
 
     provider: str
     model: str
@@ -29,26 +29,26 @@ class Target:
 
     @property
     def url(self) -> str:
-        """The address that requests go to."""
+        """The address to which requests are sent."""
         return self.base_url or APIS[self.provider].home
 
 
 @dataclass(frozen=True)
 class Api:
-    """One provider.
+    """Settings of one provider.
 
     Attributes:
-        name: prefix of its models' names.
-        connect: makes the SDK's object for one model, which opens no connection; imports the SDK.
+        name: prefix of its model names.
+        connect: imports the SDK and creates its object for one model, without opening a connection.
         package: the SDK that must be installed.
-        keys: environment variables, and user names in the keyring, that are tried for its key, in this order.
-        home: the provider's own server; empty where a server has to be named.
-        url_variable: environment variable that names another server.
-        below_v1: whether servers keep this API below ``/v1``, which is added to an address without a path.
-        own_server: whether even ``home`` is a server that the user runs, which needs no key.
-        first_model: whether a name without a model means the first one that the server lists.
-        takes_schema: whether a request may constrain the answer to a JSON Schema (``response_format``).
-        prices: name of its list in the price data; empty: no completion has a price.
+        keys: environment variables, and user names in the keyring, to try for its key, in order.
+        home: the provider's server; empty if the user must name one.
+        url_variable: environment variable with the address of another server.
+        below_v1: whether the API is below ``/v1``, which is then added to an address without a path.
+        own_server: whether even ``home`` is a server of the user, which needs no key.
+        first_model: whether a name without a model selects the first one that the server lists.
+        takes_schema: whether requests may constrain the answer to a JSON Schema (``response_format``).
+        prices: name of the provider in the price data; empty: completions are unpriced.
     """
 
     name: str
@@ -99,7 +99,7 @@ def _openai_compatible(target: Target) -> Model[Any]:
 
     try:
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-    except ModuleNotFoundError:  # a release before that class, which pydantic-ai-harness requires
+    except ModuleNotFoundError:  # an older release, which pydantic-ai-harness requires
         from pydantic_ai.providers.openai import OpenAIProvider
 
         plain = OpenAIProvider(target.url, target.key)
@@ -111,13 +111,13 @@ def _openai_compatible(target: Target) -> Model[Any]:
 def _profile() -> OpenAIModelProfile:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-    # A stream that ends without a finish reason was cut off; it is not a short answer.
+    # A stream that ends without a finish reason was cut off.
     return OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
 
 
 def _local_profile() -> OpenAIModelProfile:
     profile = _profile()
-    # All local servers support the older name of the limit, but only some the newer one.
+    # All local servers support the older name of the token limit, but only some the newer one.
     profile["openai_chat_supports_max_completion_tokens"] = False
     return profile
 
@@ -166,7 +166,7 @@ APIS = {
         Api(
             "openai-compatible",
             _openai_compatible,
-            # Not OPENAI_API_KEY: that key must not be sent to whatever server a base URL names.
+            # Not OPENAI_API_KEY, which must not be sent to whatever server a base URL names.
             keys=("RLM_MEM_LLM_API_KEY",),
             below_v1=True,
             first_model=True,

@@ -1,13 +1,13 @@
-"""The protocol of models, messages in, one completion with its usage out, and the budget that bounds their calls.
+"""The protocol of models, its types, and the budget that bounds their calls.
 
-Every model implements one small protocol, :class:`LLM`. A name such as
-``"offline"``, ``"openai:gpt-…"`` or ``"cli:claude"`` becomes one through :func:`rlm_mem.models.get_llm`; a plain
-callable or an object whose ``complete(prompt)`` returns a string through :func:`rlm_mem.models.adapt`.
+Every model implements one small protocol, :class:`LLM`. :func:`rlm_mem.models.get_llm` returns one for a name such as
+``"offline"``, ``"openai:gpt-…"`` or ``"cli:claude"``; :func:`rlm_mem.models.adapt` also for a plain callable or an
+object whose ``complete(prompt)`` returns a string.
 
 A recall, its nested sessions and its parallel sub-calls share one :class:`Budget`. Every limit is checked *before* the
-step that would break it, under one lock, so a hundred threads cannot overshoot together. Running out raises
+step that would break it, under one lock, so a hundred threads cannot overshoot together. Exhausting a budget raises
 :class:`~rlm_mem.errors.BudgetError`, which is terminal: it is raised in the driver of the sandbox, where no ``except``
-of a program can reach it, and it is sticky: code that catches it on the host side gets it again at the next step.
+of a program can catch it, and code that catches it on the host side gets it again at the next step.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Prompt = str | Sequence[Message]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or several completions.
+    """Tokens used by one or several completions.
 
     ``input_tokens`` counts the whole prompt, those read from or written to the provider's cache included;
     ``output_tokens`` counts everything generated, reasoning included. The other counts are parts of these two,
@@ -87,18 +87,18 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One answer of a model.
+    """One completion of a model, with its usage and cost.
 
     Attributes:
         text: the answer; may be empty.
-        usage: tokens spent on it, failed attempts not included (providers do not report those).
+        usage: tokens used, without those of failed attempts (providers do not report them).
         model: the name that the model reports, else the name that was requested.
         seconds: wall time of the whole call, retries included.
         provider: ``openai``, ``anthropic``, …, ``cli``, ``offline``, ``scripted``, ``callable``.
-        cost: US dollars, or None when the price is not known ("unpriced", which differs from 0).
+        cost: US dollars, or None if the price is unknown ("unpriced", which differs from 0).
         finish_reason: ``stop``, ``length`` (cut off at ``max_tokens``), ``content_filter``, or None when
             the model does not report one.
-        attempts: how often the provider was asked, 1 when nothing had to be retried.
+        attempts: number of requests to the provider, 1 without retries.
     """
 
     text: str
@@ -132,24 +132,24 @@ class Options(TypedDict, total=False):
 
 @runtime_checkable
 class LLM(Protocol):
-    """A model. ``complete`` is synchronous and may be called from several threads at once.
+    """Protocol of models; ``complete`` is synchronous and may be called from several threads at once.
 
     Raises (``complete``):
-        ModelError: a subclass for each remedy.
+        ModelError: the call failed; each remedy has a subclass.
     """
 
     @property
     def name(self) -> str:
-        """How the model is named in trajectories and messages; never contains a key."""
+        """The model's name in trajectories and messages; never contains a key."""
         ...
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Answer ``messages``."""
+        """Return a completion of ``messages``."""
         ...
 
 
 def is_llm(model: object) -> TypeGuard[LLM]:
-    """Whether a model is written for the protocol: it has a name, and its ``complete`` takes the options."""
+    """Whether an object implements the protocol: it has a name, and its ``complete`` accepts the options."""
     complete = getattr(model, "complete", None)
     if not callable(complete) or not isinstance(getattr(model, "name", None), str):
         return False
@@ -162,19 +162,19 @@ def is_llm(model: object) -> TypeGuard[LLM]:
 
 
 SURE = 0.6
-"""Confidence above which an answer counts as sure. The offline model gives a less sure one as a suggestion."""
+"""Confidence above which an answer is stated as sure; the offline model returns others as suggestions."""
 
 
 def is_offline(model: LLM) -> bool:
-    """Whether a model is built in: it needs no instructions, and has nothing to fall back to."""
+    """Whether a model is the built-in one, which needs no instructions and no fallback."""
     return model.name == "offline"
 
 
 def as_messages(prompt: Prompt) -> list[Message]:
-    """Return ``prompt`` as a list of messages: a string becomes one user message.
+    """Convert a prompt to a list of messages; a string becomes one user message.
 
     Raises:
-        InputError: ``prompt`` is empty, or contains anything but messages.
+        InputError: ``prompt`` is empty or contains other objects than messages.
     """
     if isinstance(prompt, str):
         return [Message("user", prompt)]
@@ -188,10 +188,10 @@ def as_messages(prompt: Prompt) -> list[Message]:
 
 
 def render_prompt(prompt: Prompt) -> str:
-    """Return ``prompt`` as one text, for models that read a single string.
+    """Convert a prompt to one text, for models that read a single string.
 
     System messages come first, without a heading; turns are marked ``[user]`` and ``[assistant]``
-    only when there is more than one, so that a plain question stays exactly as it was.
+    only if there is more than one, so that a plain question is unchanged.
     """
     messages = as_messages(prompt)
     system = [message.content for message in messages if message.role == "system"]
@@ -204,7 +204,7 @@ def render_prompt(prompt: Prompt) -> str:
 
 
 def sendable(text: str) -> str:
-    """Return ``text`` with characters that UTF-8 cannot encode (lone surrogates) replaced by ``?``."""
+    """Replace characters that UTF-8 cannot encode (lone surrogates) by ``?``."""
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
@@ -214,12 +214,12 @@ def estimate_usage(prompt: str, answer: str) -> Usage:
 
 
 BUDGET_NAMES = ("iterations", "depth", "seconds", "model_calls", "tokens", "usd")
-"""Every value that ``BudgetError.stopped_by`` can take."""
+"""All values of ``BudgetError.stopped_by``."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run may spend; None means no limit.
+    """Limits of one run; None means no limit.
 
     Args:
         iterations: model turns of the run, nested sessions included (``max_iterations``), >= 0.
@@ -230,7 +230,7 @@ class Limits:
         usd: cost of all calls in US dollars, >= 0. A call whose price is unknown ends a run with this limit.
 
     Raises:
-        InvalidConfig: a limit is negative, not a number, or ``seconds`` is zero.
+        InvalidConfig: a limit is negative or not a number, or ``seconds`` is zero.
     """
 
     iterations: int | None = 10
@@ -241,10 +241,10 @@ class Limits:
     usd: Decimal | float | None = None
 
     def changed(self, given: Mapping[str, Any]) -> Limits:
-        """These limits with those given in their place, but for the given ones that are None.
+        """A copy with some limits replaced; None values are ignored.
 
         Raises:
-            InvalidConfig: there is no such limit, or its value is wrong.
+            InvalidConfig: a limit is unknown or its value is invalid.
         """
         for name in given:
             if name not in BUDGET_NAMES:
@@ -271,7 +271,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class ModelSpending:
-    """What one model was used for within a run.
+    """Calls, tokens and cost of one model within a run.
 
     ``cost`` is in US dollars and covers the priced calls only; ``unpriced_calls`` counts the others.
     """
@@ -285,14 +285,14 @@ class ModelSpending:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a budget has spent so far.
+    """What a run has spent so far.
 
     Args:
         usage: tokens of all calls.
-        cost: US dollars, or None as soon as one call had no known price (unpriced is never zero).
-        priced_cost: US dollars of the calls that had a price.
+        cost: US dollars, or None if the price of any call is unknown (unpriced is never zero).
+        priced_cost: US dollars of calls with a known price.
         depth: deepest nesting reached.
-        models: the same by model, in order of first use.
+        models: spending by model, in order of first use.
     """
 
     iterations: int
@@ -313,7 +313,7 @@ class Spent:
 
 @dataclass
 class Reservation:
-    """What is reserved for a call in progress; settled by :meth:`Budget.add_usage`."""
+    """Resources reserved for a call in progress, until :meth:`Budget.add_usage` settles it."""
 
     tokens: int = 0
     usd: Decimal = Decimal(0)
@@ -322,7 +322,7 @@ class Reservation:
 
 @dataclass
 class _Tally:
-    """Mutable sums for one model."""
+    """Mutable totals of one model."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -331,14 +331,14 @@ class _Tally:
 
 
 class Budget:
-    """The shared account of one run; safe to use from many threads.
+    """The shared budget of one run; thread-safe.
 
     The clock starts with the first iteration, call or nested session, not with construction, so a
     session may be prepared in advance.
 
     Args:
-        limits: what may be spent.
-        clock: a monotonic clock in seconds; tests and the host-driven form pass their own.
+        limits: limits of the run.
+        clock: a monotonic clock in seconds; tests and host-driven runs pass their own.
     """
 
     def __init__(self, limits: Limits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -357,21 +357,21 @@ class Budget:
 
     @property
     def stopped_by(self) -> str | None:
-        """Name of the budget that ended the run, or None while none has."""
+        """Name of the budget that ended the run, or None."""
         ended = self._ended
         return ended.stopped_by if ended is not None else None
 
     def start(self) -> None:
-        """Start the clock; later calls change nothing."""
+        """Start the clock; further calls have no effect."""
         with self._lock:
             self._start()
 
     def start_iteration(self) -> int:
-        """Count one turn and return its number from 1.
+        """Count one turn and return its number, from 1.
 
         Raises:
             MaxIterationsError: the turn would exceed ``limits.iterations``.
-            BudgetError: another budget is used up.
+            BudgetError: another budget is exhausted.
         """
         with self._lock:
             self._start()
@@ -383,10 +383,10 @@ class Budget:
             return self._iterations
 
     def start_call(self, expected_tokens: int = 0) -> Reservation:
-        """Count one model call that is about to be made; it may cost as much as the most expensive one so far.
+        """Count and reserve one model call, assuming that it costs as much as the most expensive one so far.
 
         Args:
-            expected_tokens: most tokens of the call, when known (prompt plus longest answer);
+            expected_tokens: maximum tokens of the call, if known (prompt plus longest answer);
                 reserved until :meth:`add_usage` settles the call, so that parallel calls cannot overshoot.
 
         Raises:
@@ -415,7 +415,7 @@ class Budget:
             usd = self.limits.usd
             if isinstance(usd, Decimal):
                 due = self._cost() + self._reserved_usd
-                # A budget of zero still allows calls that are known to be free.
+                # A budget of zero still allows calls known to be free.
                 if due + reserved_usd > usd or (due >= usd and reserved_usd > 0):
                     self._end(
                         "usd", f"the next call would exceed the {usd} USD of the run", "raise the usd limit"
@@ -433,13 +433,13 @@ class Budget:
         model: str = "",
         reservation: Reservation | None = None,
     ) -> None:
-        """Add a finished call. Never raises: the answer is paid for and may be used; the *next* call is refused.
+        """Add a finished call. Never raises, since its answer is paid for and usable; the *next* call is refused.
 
         Args:
-            usage: tokens of the call; None when the model did not report them, or the call failed.
-            cost: US dollars, or None when the price is not known.
+            usage: tokens of the call; None if they are unknown or the call failed.
+            cost: US dollars, or None if the price is unknown.
             model: name for the breakdown by model.
-            reservation: what :meth:`start_call` returned for this call.
+            reservation: the result of :meth:`start_call` for this call.
         """
         with self._lock:
             if reservation is not None:
@@ -455,7 +455,7 @@ class Budget:
                 self._highest_cost = max(self._highest_cost, cost)
 
     def cancel(self, reservation: Reservation) -> None:
-        """Release the reservation of a call that failed at no cost; it still counts as a call."""
+        """Release the reservation of a call that failed without cost; it still counts as a call."""
         with self._lock:
             self._release(reservation)
 
@@ -474,31 +474,31 @@ class Budget:
             self._depth = max(self._depth, depth)
 
     def check(self) -> float:
-        """Raise when the run is over: time is up, tokens or money are spent, or a budget ended it before.
+        """Raise if the run is over: time, tokens or money are exhausted, or a budget already ended it.
 
         Returns:
-            Seconds of wall clock left; infinite without a limit.
+            Remaining seconds of wall time; infinite without a limit.
 
         Raises:
-            BudgetError: a budget is used up; ``stopped_by`` names it.
+            BudgetError: a budget is exhausted; ``stopped_by`` names it.
         """
         with self._lock:
             self._check()
             return self._seconds_left()
 
     def remaining_seconds(self) -> float:
-        """Seconds of wall clock left, never below 0; infinite without a limit."""
+        """Remaining seconds of wall time, at least 0; infinite without a limit."""
         with self._lock:
             return self._seconds_left()
 
     def remaining_tokens(self) -> int | None:
-        """Tokens neither spent nor reserved, never below 0; None without a limit."""
+        """Tokens neither spent nor reserved, at least 0; None without a limit."""
         with self._lock:
             limit = self.limits.tokens
             return None if limit is None else max(0, limit - self._tokens() - self._reserved)
 
     def spent(self) -> Spent:
-        """What was spent so far."""
+        """The spending so far."""
         with self._lock:
             tallies = self._tallies.values()
             unpriced = sum(tally.unpriced for tally in tallies)
@@ -518,7 +518,7 @@ class Budget:
                 ),
             )
 
-    # The caller of the methods below holds the lock.
+    # The methods below require that the caller holds the lock.
 
     def _start(self) -> None:
         if self._started is None:
@@ -545,7 +545,7 @@ class Budget:
 
     def _check(self) -> None:
         if self._ended is not None:
-            # A fresh object each time: one raised in several threads would mix their tracebacks.
+            # A new object each time, since an exception raised in several threads would mix their tracebacks.
             raise type(self._ended)(
                 self._ended.message, stopped_by=self._ended.stopped_by, hint=self._ended.hint
             )
@@ -579,9 +579,9 @@ class Budget:
 
 # --- delimiters in prompts -----------------------------------------------------------------------------
 #
-# Text from the memory, from programs and from users is put between <tag> lines. Inside it, anything that looks like
-# the end of such a block, another block or the fence of a program gets a backslash: <\/output>,
-# `\`\`repl. One pass over the text, in time linear in its length.
+# Text from the memory, from programs and from users is put between <tag> lines. In such text, anything that looks like
+# the end of a block, another block or a program fence gets a backslash: <\/output>, `\`\`repl. One pass, in time linear
+# in the length of the text.
 
 _BRACKETS = "<＜﹤‹〈〈⟨˂ᐸ≺❮❬"
 _SLASHES = "/／⁄∕⧸╱"
@@ -590,7 +590,7 @@ _NAMES = (
     "question|store|hits|output|error|context|earlier|system|user|assistant|repl|python|code|program|"
     "tool_code|tool_call"
 )
-# Every closing tag, of any name; opening tags only with one of our names.
+# Matches every closing tag, but opening tags only with a name of this package.
 _AFTER = rf"{_GAP}(?:[{_SLASHES}]|(?:{_NAMES})\b)"
 _TAG = late(rf"[{_BRACKETS}](?={_AFTER})", re.IGNORECASE)
 _BROKEN_TAG = late(rf"([{_BRACKETS}])\\(?={_AFTER})", re.IGNORECASE)
@@ -600,10 +600,10 @@ _BROKEN_FENCE = late(rf"(?<=[{_TICKS}~])\\(?=[{_TICKS}~])")
 
 
 def breaking(text: str) -> str:
-    """Return ``text`` with a backslash in each tag and fence, so that it can neither end nor begin a block."""
+    """Insert a backslash into each tag and fence of a text, so that it can neither end nor begin a block."""
     return _FENCE.sub(lambda run: "\\".join(run[0]), _TAG.sub(r"\g<0>\\", text))
 
 
 def unbroken(text: str) -> str:
-    """Undo :func:`breaking`, for a reader that is not a language model."""
+    """Undo :func:`breaking`, for readers that are not language models."""
     return _BROKEN_FENCE.sub("", _BROKEN_TAG.sub(r"\1", text))

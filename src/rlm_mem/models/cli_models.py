@@ -1,7 +1,7 @@
-"""Models behind a command: an agent such as ``claude`` or ``codex``, or any program that reads a prompt.
+"""Models that run a command: an agent such as ``claude`` or ``codex``, or any program that reads a prompt.
 
-They need no key: the agent's own login is used. The prompt goes to standard input, or in place of the argument
-``{prompt}``; the answer is what the command prints.
+No key is needed, since the agent's own login is used. The prompt is passed on standard input or replaces the argument
+``{prompt}``; the answer is the command's output.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 @dataclass(frozen=True)
 class Agent:
-    """How to get a plain completion, without tools, from one command-line agent.
+    """How to get a plain completion, without tools, from a command-line agent.
 
     Attributes:
         argv: the command that reads the prompt from standard input.
-        read: turns its output into a completion; raises ModelError if it reports a failure.
-        login: the remedy when it is not logged in.
+        read: parses its output into a completion; raises ModelError if it reports a failure.
+        login: the remedy if it is not logged in.
     """
 
     argv: tuple[str, ...]
@@ -48,13 +48,13 @@ class Agent:
 
 
 class CommandLLM:
-    """A model behind a command line.
+    """A model that runs a command for each completion.
 
     Args:
-        argv: the program and its arguments; ``{prompt}`` among them stands for the prompt.
-        settings: ``timeout_seconds`` applies where a call gives no time-out; the other settings are ignored.
-        agent: how to read the answer of a known agent; None takes the printed text as it is.
-        name: of the model, in messages and trajectories.
+        argv: the program and its arguments, in which ``{prompt}`` is replaced by the prompt.
+        settings: ``timeout_seconds`` is the default time-out of a call; the other settings are ignored.
+        agent: how to read the answer of a known agent; None uses the output unchanged.
+        name: name of the model in messages and trajectories.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class CommandLLM:
 
     @classmethod
     def from_spec(cls, spec: str, settings: LLMConfig) -> CommandLLM:
-        """Return the model for ``claude``, ``codex``, either with further arguments, or any command line.
+        """Create the model for ``claude``, ``codex``, either with further arguments, or any command line.
 
         Raises:
-            InvalidConfig: empty, or with quotes that do not match.
-            ModelUnavailable: there is no such program.
+            InvalidConfig: the command line is empty or has unmatched quotes.
+            ModelUnavailable: the program does not exist.
         """
         try:
             words = shlex.split(spec, posix=os.name == "posix")
@@ -84,22 +84,22 @@ class CommandLLM:
         program = shutil.which(argv[0])
         if program is None:
             raise ModelUnavailable(f"there is no program {argv[0]!r}", hint="install it, or give its path")
-        # The name is written into trajectories, without the arguments, which may contain secrets.
+        # The name is written into trajectories, so it omits the arguments, which may contain secrets.
         return cls([program, *argv[1:]], settings, agent=agent, name=f"cli:{Path(words[0]).name}")
 
     def __repr__(self) -> str:
         return f"<LLM {self.name}>"
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Run the command once. Of the options, ``timeout`` and ``on_text`` are used.
+        """Run the command once; of the options, only ``timeout`` and ``on_text`` are used.
 
         Raises:
-            ModelTimeout: it took too long and was ended, with everything it had started.
-            ModelUnavailable: it cannot be run, or is not logged in.
-            ModelError: it failed, or printed nothing or too much.
+            ModelTimeout: it took too long and was stopped, with all processes it had started.
+            ModelUnavailable: it cannot be run or is not logged in.
+            ModelError: it failed, or its output was empty or too long.
         """
         prompt = sendable(render_prompt(messages))
-        # An argument of a command cannot contain a NUL.
+        # A NUL is not allowed in an argument.
         argv = [prompt.replace("\0", " ") if word == _PROMPT else word for word in self._argv]
         stdin_text = "" if _PROMPT in self._argv else prompt
         timeout = options.get("timeout")
@@ -107,9 +107,9 @@ class CommandLLM:
         on_text = options.get("on_text")
         if self._agent is None:
             outcome = run_command(argv, stdin_text, name=self.name, timeout=timeout, on_text=on_text)
-            completion = _plain(outcome, prompt, self.name)
+            completion = _read_plain(outcome, prompt, self.name)
         else:
-            # An empty folder has no project files, instructions or servers that an agent could act upon.
+            # An empty folder contains no project files, instructions or servers that an agent could act upon.
             with tempfile.TemporaryDirectory(prefix="rlm-mem-", ignore_cleanup_errors=True) as folder:
                 outcome = run_command(argv, stdin_text, name=self.name, timeout=timeout, cwd=Path(folder))
             try:
@@ -122,7 +122,7 @@ class CommandLLM:
         return replace(completion, model=model, provider="cli", seconds=outcome.seconds)
 
 
-def _plain(outcome: CommandResult, prompt: str, name: str) -> Completion:
+def _read_plain(outcome: CommandResult, prompt: str, name: str) -> Completion:
     text = _ESCAPES.sub("", outcome.output).strip()
     if outcome.status != 0:
         raise ModelError(
@@ -136,10 +136,10 @@ def _plain(outcome: CommandResult, prompt: str, name: str) -> Completion:
 def _read_claude(outcome: CommandResult) -> Completion:
     result = _json_object(outcome.output)
     if result is None or "result" not in result:
-        raise _failed("claude", outcome, outcome.errors or outcome.output)
+        raise _failure("claude", outcome, outcome.errors or outcome.output)
     text = str(result["result"] or "")
     if result.get("is_error") or outcome.status != 0:
-        raise _failed(
+        raise _failure(
             "claude", outcome, text or str(result.get("subtype", "")), result.get("api_error_status")
         )
     used = _mapping(result.get("usage"))
@@ -147,11 +147,11 @@ def _read_claude(outcome: CommandResult) -> Completion:
     models = _mapping(result.get("modelUsage"))
     model = max(models, key=lambda name: _count(_mapping(models[name]), "outputTokens"), default="")
     cost = result.get("total_cost_usd")
-    # For models of other vendors behind the user's own server, the agent guesses a price.
+    # For other vendors' models behind the user's own server, the agent only guesses a price.
     known = isinstance(cost, (int, float)) and not isinstance(cost, bool) and "claude" in model
     return Completion(
         text,
-        # This agent reports cached tokens apart from its input tokens.
+        # This agent reports cached tokens separately from input tokens.
         Usage(
             input_tokens=_count(used, "input_tokens") + cached + written,
             output_tokens=_count(used, "output_tokens"),
@@ -179,7 +179,7 @@ def _read_codex(outcome: CommandResult) -> Completion:
         elif event.get("type") in ("error", "turn.failed"):
             failure = str(event.get("message") or _mapping(event.get("error")).get("message") or failure)
     if outcome.status != 0 or text is None:
-        raise _failed("codex", outcome, failure or outcome.errors)
+        raise _failure("codex", outcome, failure or outcome.errors)
     usage = Usage(
         input_tokens=_count(used, "input_tokens"),
         output_tokens=_count(used, "output_tokens"),
@@ -189,7 +189,7 @@ def _read_codex(outcome: CommandResult) -> Completion:
     return Completion(text, usage, finish_reason="stop")
 
 
-def _failed(name: str, outcome: CommandResult, text: str, status: object = None) -> ModelError:
+def _failure(name: str, outcome: CommandResult, text: str, status: object = None) -> ModelError:
     detail = _detail(text)
     if re.search(r"log ?in\b|logged in|not authenticated|unauthorized|401|api key", detail, re.IGNORECASE):
         return ModelUnavailable(f"{name} is not logged in: {detail}")
@@ -228,8 +228,8 @@ AGENTS: Mapping[str, Agent] = {
             "claude",
             "--print",
             "--output-format=json",
-            "--tools=",  # an answer is wanted, not actions
-            "--strict-mcp-config",  # no MCP servers: one of this package would be asked its own question
+            "--tools=",  # no actions, only an answer
+            "--strict-mcp-config",  # no MCP servers, since one of this package would receive its own question
             "--no-session-persistence",
             "--system-prompt=Follow the instructions you are given. Answer with text only.",
         ),
@@ -239,7 +239,7 @@ AGENTS: Mapping[str, Agent] = {
     "codex": Agent(
         (
             *("codex", "exec", "--json", "--sandbox=read-only", "--skip-git-repo-check", "--ephemeral"),
-            # A remembered text must not make the agent read files or send them anywhere.
+            # Remembered text must not make the agent read files or send them anywhere.
             *("-c", "features.shell_tool=false", "-c", "web_search=disabled"),
             *("-c", "features.apps=false", "-c", "features.plugins=false"),
             *("-c", "features.multi_agent=false", "-c", "features.goals=false"),
@@ -248,4 +248,4 @@ AGENTS: Mapping[str, Agent] = {
         "run: codex login",
     ),
 }
-"""Agents that ``cli:NAME`` may name; arguments after the name are passed to the command."""
+"""Agents available as ``cli:NAME``; arguments after the name are passed to the command."""

@@ -1,7 +1,6 @@
-"""Run one command: text in, text out, bounded in time and size, without processes left behind.
+"""Runs a command on a text, bounded in time and output, without leaving processes behind.
 
-No shell is involved. On POSIX the command gets a process group of its own, so that ending it also ends what it
-started.
+No shell is involved. On POSIX the command runs in its own process group, so that stopping it also stops its children.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rlm_mem.errors import ModelError, ModelRefused, ModelTimeout, ModelUnavaila
 from rlm_mem.own_process import environment_of_programs
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
-"""A command that prints more than this is ended: no answer is that long."""
+"""A command that prints more than this is stopped, since no answer is that long."""
 
 _MAX_ERROR_BYTES = 8 * 1024
 _POLL_SECONDS = 0.2
@@ -35,7 +34,7 @@ _LINGER_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a command ended: exit status (negative: ended by that signal), its output, the end of its error output."""
+    """Result of a command: exit status (negative: the signal that ended it), output, end of the error output."""
 
     status: int
     output: str
@@ -52,21 +51,21 @@ def run_command(
     cwd: Path | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> CommandResult:
-    """Run ``argv`` with ``text`` on its standard input and wait for it to end.
+    """Run ``argv`` with ``text`` on its standard input and wait for it to finish.
 
     Args:
         argv: the program and its arguments.
-        text: written to standard input as UTF-8, which is then closed.
-        name: name of the model in messages.
-        timeout: seconds until it is ended, or None.
-        cwd: its working folder; None: that of this process.
-        on_text: called in this thread with each piece of output as it comes.
+        text: text for standard input, written as UTF-8.
+        name: name of the model for messages.
+        timeout: seconds until it is stopped, or None.
+        cwd: working folder; None: that of this process.
+        on_text: called in this thread with each piece of output as it arrives.
 
     Raises:
-        ModelUnavailable: there is no such program, or it may not be run.
+        ModelUnavailable: the program does not exist or may not be run.
         ModelRefused: the arguments are longer than the system allows.
-        ModelTimeout: not done in time; it was ended.
-        ModelError: more output than :data:`MAX_OUTPUT_BYTES`; it was ended.
+        ModelTimeout: it did not finish in time and was stopped.
+        ModelError: it printed more than :data:`MAX_OUTPUT_BYTES` and was stopped.
     """
     began = time.monotonic()
     process = _start(argv, name, cwd)
@@ -85,7 +84,7 @@ def run_command(
         output = _collect(process, pieces, name, deadline, timeout, on_text)
         status = _wait(process, name, deadline, timeout)
     finally:
-        # Reached also by Ctrl-C and by exceptions of on_text; harmless when everything has ended by itself.
+        # Also reached after Ctrl-C and exceptions of on_text; harmless if everything has exited.
         _end(process)
         for thread in threads:
             thread.join(timeout=_LINGER_SECONDS)
@@ -139,7 +138,7 @@ def _collect(
         except Empty:
             if process.poll() is None:
                 continue
-            # The command has ended, but a child of it keeps the pipe open.
+            # The command has exited, but a child keeps the pipe open.
             ended_at = ended_at or now
             if now - ended_at < _LINGER_SECONDS:
                 continue
@@ -175,9 +174,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     running = process.poll() is None
     if running:
         _signal(process, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it ignores SIGTERM; SIGKILL follows
+        with contextlib.suppress(subprocess.TimeoutExpired):  # SIGTERM was ignored, SIGKILL follows
             process.wait(_LINGER_SECONDS)
-    # Also after an ordinary end: children that outlive the command belong to its group.
+    # Also after a normal exit: children that outlive the command are in its group.
     _signal(process, signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
     if running:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -185,7 +184,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    # ProcessLookupError: the whole group has ended. PermissionError: what is left runs as another user.
+    # ProcessLookupError: the whole group has exited. PermissionError: the rest runs as another user.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
             os.killpg(process.pid, number)
@@ -194,7 +193,7 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _write(pipe: IO[bytes], text: str) -> None:
-    # A command need not read its input: closing it early is not an error.
+    # A command need not read its input, so closing it early is not an error.
     with contextlib.suppress(OSError, ValueError):
         pipe.write(text.encode("utf-8", errors="replace"))
     with contextlib.suppress(OSError, ValueError):
@@ -211,8 +210,8 @@ def _read_output(pipe: IO[bytes], pieces: SimpleQueue[bytes]) -> None:
     pieces.put(b"")
 
 
-def _read_errors(pipe: IO[bytes], kept: bytearray) -> None:
+def _read_errors(pipe: IO[bytes], tail: bytearray) -> None:
     with pipe:
         while piece := os.read(pipe.fileno(), 65536):
-            kept += piece
-            del kept[:-_MAX_ERROR_BYTES]
+            tail += piece
+            del tail[:-_MAX_ERROR_BYTES]

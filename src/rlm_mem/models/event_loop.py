@@ -1,8 +1,7 @@
-"""An event loop in a thread of its own, so that asynchronous clients serve synchronous callers.
+"""An event loop in a thread, so that asynchronous clients can serve synchronous callers.
 
-The usual way, running a loop in the calling thread, fails where a loop is already running (a server, a
-notebook) and where several threads share one client, whose connections belong to the loop that opened them.
-One loop per client avoids both problems.
+Running a loop in the calling thread fails if one is already running there (a server, a notebook) or if several threads
+share a client, whose connections are bound to the loop that opened them. One loop per client avoids both problems.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines for any number of threads; starts with the first one, ends with ``close()``.
+    """Runs coroutines for any number of threads; starts with the first call, ends with ``close()``.
 
-    A thread that is interrupted while it waits (Ctrl-C) cancels its own coroutine and no other.
+    A waiting thread that is interrupted (Ctrl-C) cancels only its own coroutine.
     """
 
     def __init__(self, name: str) -> None:
@@ -33,7 +32,7 @@ class LoopThread:
         self._thread: threading.Thread | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
-        """Run ``coroutine`` to its end and return its result.
+        """Run ``coroutine`` to completion and return its result.
 
         Raises:
             TimeoutError: not done within ``seconds``; the coroutine is cancelled. Only for a loop that
@@ -47,7 +46,7 @@ class LoopThread:
         on_text: Callable[[str], None],
         seconds: float | None = None,
     ) -> T:
-        """Run ``start(emit)`` and call ``on_text`` with what it emits, here in the calling thread.
+        """Run ``start(emit)`` and call ``on_text`` in the calling thread with each emitted text.
 
         An exception of ``on_text`` cancels the coroutine and is raised.
 
@@ -64,13 +63,13 @@ class LoopThread:
         except Empty:
             future.cancel()
             raise TimeoutError from None
-        except BaseException:  # KeyboardInterrupt too: no caller waits for this coroutine any more
+        except BaseException:  # including KeyboardInterrupt: nobody waits for this coroutine any more
             future.cancel()
             raise
         return self._wait(future, _left(deadline))
 
     def close(self) -> None:
-        """Stop the loop; coroutines still running on it are cancelled. May be called twice."""
+        """Stop the loop and cancel its running coroutines; may be called twice."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
@@ -83,7 +82,7 @@ class LoopThread:
             if self._loop is None:
                 runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
                 self._loop = runner.get_loop()
-                # A daemon: a forgotten client must not keep the process alive.
+                # A daemon thread, so that a client that was never closed does not keep the process alive.
                 self._thread = threading.Thread(target=_serve, args=(runner,), name=self._name, daemon=True)
                 self._thread.start()
                 weakref.finalize(self, _stop, self._loop)
@@ -94,7 +93,7 @@ class LoopThread:
         try:
             return future.result(seconds)
         except BaseException:
-            future.cancel()  # no effect on a coroutine that has ended by itself
+            future.cancel()  # no effect if the coroutine has ended
             raise
 
 
@@ -103,10 +102,10 @@ def _left(deadline: float | None) -> float | None:
 
 
 def _serve(runner: asyncio.Runner) -> None:
-    with runner:  # its end cancels what still runs
+    with runner:  # closing it cancels running coroutines
         runner.get_loop().run_forever()
 
 
 def _stop(loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.suppress(RuntimeError):  # closed already
+    with contextlib.suppress(RuntimeError):  # already closed
         loop.call_soon_threadsafe(loop.stop)

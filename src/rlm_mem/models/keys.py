@@ -1,7 +1,7 @@
-"""Keys of model providers, and where they come from; ``text.secrets.redact`` removes them from what is written.
+"""Finds keys of model providers in the environment or keyring.
 
-A key is read from the environment, or from the system's keyring when the package ``keyring`` is installed
-(service ``rlm-mem``, user name = the variable's name). It is never a setting, so it is never written to a brain.
+The keyring is used if the package ``keyring`` is installed (service ``rlm-mem``, user name = the variable's name). A
+key is never a setting, so it is never written to a brain; ``text.secrets.redact`` removes keys from written text.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rlm_mem.models.apis import APIS
 KEYRING_SERVICE = "rlm-mem"
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {name: api.keys for name, api in APIS.items()}
-"""Environment variables (and user names in the keyring) that are tried for each provider, in this order."""
+"""Environment variables (and user names in the keyring) to try for each provider, in order."""
 
 
 def find_key(provider: str, environ: Mapping[str, str] | None = None) -> str | None:
-    """Return the key for ``provider`` from the environment, then from the keyring, or None.
+    """The key of a provider from the environment, else from the keyring, else None.
 
-    Surrounding white space is cut off: a key pasted with its newline would make an invalid header.
+    Surrounding white space is removed, since a key pasted with its newline would make an invalid header.
     """
     env = os.environ if environ is None else environ
     names = KEY_VARIABLES.get(provider, ())
@@ -37,10 +37,10 @@ def find_key(provider: str, environ: Mapping[str, str] | None = None) -> str | N
 
 
 def require_key(provider: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return the key for ``provider``.
+    """The key of a provider.
 
     Raises:
-        ModelUnavailable: there is none; the message names the variable to set.
+        ModelUnavailable: the key is missing; the message names the variable to set.
     """
     key = find_key(provider, environ)
     if key is None:
@@ -62,5 +62,5 @@ def _from_keyring(name: str) -> str:
     try:
         return (keyring.get_password(KEYRING_SERVICE, name) or "").strip()
     except (KeyringError, OSError, RuntimeError):
-        # No usable keyring on this machine (a server, a container): the same as no key in it.
+        # Without a usable keyring (a server, a container), there is no key in it.
         return ""

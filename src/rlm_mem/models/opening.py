@@ -1,6 +1,6 @@
-"""Open a model that the caller gives as a name, a callable, or an object with ``complete``.
+"""Opens models given as a name, a callable, or an object with ``complete``.
 
-No SDK is imported here: each kind of model lives in a module of its own, loaded when named.
+No SDK is imported here: each kind of model is in its own module, which is loaded when it is named.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rlm_mem.models.base import LLM, Completion, Options, Prompt, estimate_usage
 from rlm_mem.models.scripted import ScriptedLLM
 
 PROVIDERS: tuple[str, ...] = tuple(APIS)
-"""Prefixes of model names that need the extra ``llm``; other packages add more."""
+"""Prefixes of model names that need the extra ``llm``; other packages can add more."""
 
 
 class _PlainLLM:
-    """A callable, or an object with ``complete()``, that takes one string and returns one.
+    """Adapts a callable, or an object with ``complete()``, that maps a string to a string.
 
-    It runs in the caller's thread and cannot be interrupted: ``timeout`` is passed on if it accepts one.
+    It runs in the caller's thread and cannot be interrupted; ``timeout`` is passed on if it is accepted.
     """
 
     def __init__(self, call: Callable[..., Any], name: str) -> None:
@@ -38,11 +38,13 @@ class _PlainLLM:
         return f"<LLM {self.name}>"
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Answer by calling the object; its own exceptions pass through unchanged."""
+        """Call the object; its exceptions are passed through unchanged."""
         prompt = render_prompt(messages)
-        given = {key: value for key, value in options.items() if key in self._accepted and value is not None}
+        accepted_options = {
+            key: value for key, value in options.items() if key in self._accepted and value is not None
+        }
         began = time.monotonic()
-        result = self._call(prompt, **given)
+        result = self._call(prompt, **accepted_options)
         seconds = time.monotonic() - began
         if isinstance(result, Completion):
             return result
@@ -55,7 +57,7 @@ class _PlainLLM:
                 hint="complete() must be synchronous and return a str or a Completion",
             )
         on_text = options.get("on_text")
-        if on_text is not None and "on_text" not in given:
+        if on_text is not None and "on_text" not in accepted_options:
             on_text(text)
         return Completion(
             text, estimate_usage(prompt, text), model=self.name, seconds=seconds, provider="callable"
@@ -63,18 +65,18 @@ class _PlainLLM:
 
 
 def _option_names(call: Callable[..., Any]) -> frozenset[str]:
-    """Options among the named parameters of ``call``; ``**kwargs`` does not show which it supports."""
+    """Names of options among the parameters of ``call``; ``**kwargs`` does not show which are supported."""
     try:
         parameters = inspect.signature(call).parameters.values()
-    except (TypeError, ValueError):  # builtins and C functions may have no signature
+    except (TypeError, ValueError):  # built-in functions may lack a signature
         return frozenset()
     by_name = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    # The first parameter is the prompt, whatever it is called.
+    # The first parameter is the prompt, whatever its name.
     return frozenset(p.name for p in list(parameters)[1:] if p.kind in by_name) & set(Options.__annotations__)
 
 
 def adapt(model: object, config: Config | None = None) -> LLM:
-    """Return ``model`` as an :class:`LLM`.
+    """Convert a model given in any supported form to an :class:`LLM`.
 
     Args:
         model: an LLM; a name as for :func:`get_llm`, or None for the configured one; an object whose
@@ -82,8 +84,8 @@ def adapt(model: object, config: Config | None = None) -> LLM:
         config: settings for models given by name.
 
     Raises:
-        InputError: ``model`` is none of these.
-        ModelUnavailable: the model named needs something that is missing.
+        InputError: ``model`` is of another type.
+        ModelUnavailable: the extra, key or command of the model is missing.
     """
     if model is None or isinstance(model, str):
         return get_llm(model, config)
@@ -102,17 +104,17 @@ def adapt(model: object, config: Config | None = None) -> LLM:
 
 
 def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
-    """Return the model that ``spec`` names, without contacting it.
+    """Create the model with this name, without contacting it.
 
     Args:
         spec: ``offline``; ``scripted`` or ``scripted:REPLIES.json``; ``PROVIDER:MODEL`` or
             ``PROVIDER:MODEL@URL`` with a provider of :data:`PROVIDERS`; ``cli:claude``, ``cli:codex`` or
             ``cli:COMMAND LINE``; or the name of an installed provider (``rlm_mem.extensions.PROVIDERS``), with or
             without ``:MODEL``. None or empty: ``config.llm.model``, and ``offline`` when that is empty too.
-        config: time-out, retries, temperature, base URL and so on; defaults when None.
+        config: settings such as time-out, retries, temperature and base URL; None: defaults.
 
     Raises:
-        InvalidConfig: the name is not one of these.
+        InvalidConfig: the name is unknown.
         ModelUnavailable: the extra ``llm``, a key or a command is missing.
     """
     settings = (config or Config()).llm
@@ -120,9 +122,9 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
     kind, _, rest = name.partition(":")
     kind = kind.strip().lower()
     rest = rest.strip()
-    # Each kind is loaded when it is named: the command-line and API models take 45 and 60 ms.
+    # Each kind is loaded only when named: the command-line and API models take 45 and 60 ms.
     if kind == "offline" and not rest:
-        # Imported by name: ``offline`` depends on this package, not the reverse.
+        # Imported dynamically because ``offline`` depends on this package, not the reverse.
         offline: LLM = import_module("rlm_mem.offline").OfflineLLM()
         return offline
     if kind == "scripted":
@@ -145,7 +147,7 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
 
 
 def _installed(kind: str, rest: str, settings: LLMConfig) -> LLM | None:
-    """The model of a provider of another package; None where no package has it."""
+    """The model of a provider from another package; None if no package provides it."""
     found = extension(GROUP, kind, ModelUnavailable)
     if found is None:
         return None
@@ -159,7 +161,7 @@ def _installed(kind: str, rest: str, settings: LLMConfig) -> LLM | None:
         return adapt(provider(rest, settings))
     except RlmMemError:
         raise
-    except Exception as error:  # code of another package: it may raise anything
+    except Exception as error:  # code of another package may raise anything
         raise ModelUnavailable(
             f"{kind}:{rest} cannot be opened by the package {found.package}: {described(error)}"
         ) from error

@@ -1,7 +1,7 @@
-"""What a completion costs, from price data that ships with the package ``genai-prices`` (no network).
+"""Computes the cost of completions from price data of the package ``genai-prices``, without network access.
 
-A model without a known price is *unpriced*: the answer is None, never 0, so that a sum over unpriced calls
-is not mistaken for a cheap one.
+A model without a known price is *unpriced*: its cost is None, never 0, so that a sum over unpriced calls is not
+mistaken for a low cost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FREE = frozenset({"offline"})
 
 
 def price(model: str, provider: str, usage: Usage, *, base_url: str | None = None) -> Decimal | None:
-    """Return the cost of ``usage`` in US dollars, or None when the price is not known.
+    """The cost of ``usage`` in US dollars, or None if the price is unknown.
 
     Args:
         model: the model's name as the provider spells it.
@@ -36,7 +36,7 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
     try:
         from genai_prices import Usage as PricedUsage
         from genai_prices import calc_price
-    except ImportError:  # the extra is not installed: no price data at all
+    except ImportError:  # without the extra there is no price data
         return None
     tokens = PricedUsage(
         input_tokens=usage.input_tokens,
@@ -52,5 +52,5 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
             return None
         return calc_price(tokens, model, provider_id=api.prices).total_price
     except (LookupError, ValueError):
-        # LookupError: not in the table. ValueError: figures that contradict each other, as some servers send.
+        # LookupError: the model is not listed. ValueError: inconsistent figures, as some servers report.
         return None

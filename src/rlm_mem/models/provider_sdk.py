@@ -1,4 +1,4 @@
-"""Calls of the SDK layer: open a model, send a conversation, read answer, usage and errors.
+"""Calls to the provider SDK: opens models, sends conversations, and reads answers, usage and errors.
 
 Only this module and the ``connect`` functions of ``apis`` use ``pydantic_ai``; importing it loads that library (about
 a second), so ``providers`` does so with the first completion.
@@ -44,7 +44,7 @@ from rlm_mem.text.secrets import redact
 
 
 async def open_model(target: Target) -> Model[Any]:
-    """Return the model, its connections bound to the running loop; without a name, the first that the server lists."""
+    """A model whose connections are bound to the running loop; without a name, the first that the server lists."""
     model = APIS[target.provider].connect(target)
     await model.__aenter__()
     if not target.model:
@@ -72,19 +72,19 @@ async def _first_model(model: Model[Any], target: Target) -> str:
 
 
 async def close_model(model: Model[Any]) -> None:
-    """Close the model's connections."""
+    """Close the connections of a model."""
     await model.__aexit__(None, None, None)
 
 
 async def ask(model: Model[Any], messages: list[ModelMessage], settings: ModelSettings) -> ModelResponse:
-    """One request, one whole answer."""
+    """Send one request and return the whole answer."""
     return await model_request(model, messages, model_settings=settings)
 
 
 async def ask_streaming(
     model: Model[Any], messages: list[ModelMessage], settings: ModelSettings, emit: Callable[[str], None]
 ) -> ModelResponse:
-    """One request; ``emit`` gets each piece of text as it comes, the whole answer is returned."""
+    """Send one request, pass each piece of text to ``emit``, and return the whole answer."""
     async with model_request_stream(model, messages, model_settings=settings) as stream:
         async for event in stream:
             if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
@@ -99,7 +99,7 @@ async def ask_streaming(
 
 
 def conversation(messages: list[Message]) -> list[ModelMessage]:
-    """Translate messages for the SDK; adjacent messages not from the model become one request."""
+    """Convert messages for the SDK; adjacent messages not from the model become one request."""
     turns: list[ModelMessage] = []
     for message in messages:
         content = sendable(message.content)
@@ -116,12 +116,12 @@ def conversation(messages: list[Message]) -> list[ModelMessage]:
 
 
 def text_of(response: ModelResponse) -> str:
-    """The answer without reasoning; empty when there is none."""
+    """The text of an answer without reasoning; may be empty."""
     return response.text or ""
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """The SDK layer's figures: input includes cached tokens, for every provider."""
+    """Token usage as reported by the SDK, where input includes cached tokens for every provider."""
     usage = response.usage
     return Usage(
         input_tokens=usage.input_tokens,
@@ -132,14 +132,14 @@ def usage_of(response: ModelResponse) -> Usage:
     )
 
 
-# How servers for which the SDK layer has no error class report that a prompt is too long.
+# How servers without an error class in the SDK report that a prompt is too long.
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|exceed_context_size|prompt is too long|too many (?:input )?tokens"
     r"|maximum (?:number of tokens|context)",
     re.IGNORECASE,
 )
 
-# The SDK layer's message for a stream that ended early.
+# The SDK's message for a stream that ended early.
 _CUT_OFF = re.compile(r"Streamed response ended without")
 
 _MAX_DETAIL = 300
@@ -148,15 +148,15 @@ _MAX_DETAIL = 300
 def translate(
     error: Exception, *, name: str, provider: str, url: str, key: str, timeout: float | None, started: bool
 ) -> ModelError | TransientFailure:
-    """Return the error to raise instead of ``error``: a final one, or one worth another attempt.
+    """Convert an SDK error to a final error, or to one that is worth a retry.
 
     Args:
-        name: the model as the user named it.
-        provider: named, with its key variables, in messages.
+        name: the model name given by the user.
+        provider: the provider, for messages.
         url: address of the server, for messages.
-        key: the key in use, hidden if the provider repeats it.
-        timeout: seconds that the caller allowed.
-        started: part of the answer was passed to the caller already, so the request cannot be repeated.
+        key: the key in use, redacted if the error contains it.
+        timeout: time-out of the call in seconds.
+        started: whether part of the answer was already passed to the caller, which prevents a retry.
     """
     found = _classify(error, name, provider, redact(url), _detail(error, key), timeout)
     if started and isinstance(found, TransientFailure):
@@ -223,7 +223,7 @@ def _classify(
     if isinstance(
         error, (sdk.UnexpectedModelBehavior, sdk.ModelAPIError, LookupError, TypeError, ValueError)
     ):
-        # The last three come from an SDK that parses a body of an unexpected shape.
+        # The last three are raised by an SDK on a body of an unexpected shape.
         return ModelError(
             f"{url} sent something that is not an answer of {name}: {detail}",
             hint="check the base URL: it must be the address of the API, which usually ends in /v1",
@@ -252,7 +252,7 @@ def _not_connected(error: sdk.ModelConnectionError, name: str, url: str, detail:
 
 
 def _detail(error: Exception, key: str) -> str:
-    """The provider's message as one short line, without keys."""
+    """The provider's message as one short line, with keys redacted."""
     body = getattr(error, "body", None)
     text = _message_in(body)
     if not text:
@@ -263,7 +263,7 @@ def _detail(error: Exception, key: str) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """The message of the innermost cause: "Connection refused" is more precise than "Connection error"."""
+    """The message of the innermost cause, which is the most precise, such as "Connection refused"."""
     message = str(error)
     for _ in range(8):
         below = error.__cause__ or error.__context__
@@ -275,7 +275,7 @@ def _innermost(error: BaseException) -> str:
 
 
 def _message_in(body: object) -> str:
-    """Find the message in an error body of any of the shapes that providers use."""
+    """The message in an error body of any of the shapes that providers use."""
     for _ in range(3):
         if isinstance(body, dict):
             inner = body.get("message") or body.get("error") or body.get("detail")

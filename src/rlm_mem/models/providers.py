@@ -1,7 +1,7 @@
 """Models behind an API: OpenAI, Anthropic, Google, Ollama, and every OpenAI-compatible server.
 
 One library (``pydantic-ai-slim``, extra ``llm``) calls all of them and normalises their usage figures; it is imported
-with the first completion, not before. Retries, deadlines and errors are handled here, the same for every provider.
+with the first completion. Retries, deadlines and errors are handled here, in the same way for every provider.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 
     from rlm_mem.config import LLMConfig
 
-# A request ends at its own deadline; a client that hangs is abandoned this much later.
+# A request ends at its own deadline; a client that hangs is abandoned after this further time.
 _GRACE_SECONDS = 10.0
 
 
 def provider_llm(provider: str, rest: str, settings: LLMConfig) -> ProviderLLM:
-    """Return the model that ``provider:rest`` names; see :func:`rlm_mem.models.targets.resolve_target`."""
+    """Create the model for ``provider:rest`` (see :func:`rlm_mem.models.targets.resolve_target`)."""
     return ProviderLLM(resolve_target(provider, rest, settings), settings)
 
 
 class ProviderLLM:
-    """A model of one provider; one event loop and one connection pool, shared by all calling threads.
+    """A model of one provider, with one event loop and connection pool shared by all calling threads.
 
     Args:
         target: the model, its server and its key.
-        settings: time-out, retries, temperature and length of answers where a call gives none.
-        policy: how to retry; None takes the number of retries from ``settings``.
+        settings: default time-out, retries, temperature and length of answers.
+        policy: how to retry; None uses the number of retries in ``settings``.
     """
 
     def __init__(self, target: Target, settings: LLMConfig, policy: RetryPolicy | None = None) -> None:
@@ -65,13 +65,13 @@ class ProviderLLM:
         return f"<LLM {self.name}>"
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Answer ``messages``; see :class:`rlm_mem.models.base.Options`.
+        """Return a completion of ``messages``; for the options see :class:`rlm_mem.models.base.Options`.
 
         Raises:
-            ModelUnavailable: no server there, or it does not accept the key.
-            ModelTimeout: no answer in time.
-            ModelRefused: the request itself is at fault: too long, unknown model, quota.
-            ModelOverloaded: rate limits or failures that outlasted every retry, or an answer that broke off.
+            ModelUnavailable: the server cannot be reached or rejects the key.
+            ModelTimeout: the answer did not arrive in time.
+            ModelRefused: the request was rejected: too long, unknown model, quota.
+            ModelOverloaded: rate limits or failures persisted after all retries, or the answer was cut off.
         """
         from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
 
@@ -87,7 +87,7 @@ class ProviderLLM:
         )
         text = provider_sdk.text_of(response)
         usage = provider_sdk.usage_of(response)
-        if usage.total_tokens == 0:  # the server reports none, but a budget needs a figure
+        if usage.total_tokens == 0:  # the server reports no usage, but a budget needs it
             usage = estimate_usage(render_prompt(prompt_messages), text)
         used = response.model_name or self._target.model
         return Completion(
@@ -102,7 +102,7 @@ class ProviderLLM:
         )
 
     def close(self) -> None:
-        """Close connections and the event loop; a later call opens new ones."""
+        """Close the connections and the event loop; a later call opens new ones."""
         with self._lock:
             model, self._model = self._model, None
             if model is not None:
@@ -155,7 +155,7 @@ class ProviderLLM:
         except ModelError:
             raise
         except Exception as error:
-            # SDKs raise classes of their own, of their HTTP library and of their decoders; all are translated.
+            # SDKs raise their own errors and those of their HTTP library and decoders; all are translated.
             if error is raised_by_caller:
                 raise
             raise translate(
@@ -166,7 +166,7 @@ class ProviderLLM:
                 key=self._target.key if self._target.key != NO_KEY else "",
                 timeout=timeout,
                 started=delivered,
-            ) from None  # the SDK's own error may repeat headers and bodies; the new message quotes it redacted
+            ) from None  # the SDK's error may contain headers and bodies; the new message quotes it redacted
         self._check_whole(response, streamed=on_text is not None, delivered=delivered)
         return response
 
@@ -179,7 +179,7 @@ class ProviderLLM:
                 hint="raise llm.max_tokens, which includes reasoning",
             )
         if streamed and response.finish_reason is None:
-            # Only the missing finish reason distinguishes an answer cut off by a clean close from a complete one.
+            # Only the missing finish reason distinguishes an answer that was cut off from a complete one.
             cut = ModelOverloaded(f"{self.name} broke off in the middle of its reply", hint="ask again")
             if delivered:
                 raise cut
@@ -194,22 +194,22 @@ class ProviderLLM:
             return self._model
 
     def _request_settings(self, options: Options, left: float | None) -> ModelSettings:
-        given: dict[str, Any] = {"max_retries": 0}  # only ``call_with_retries`` counts and bounds them
+        request_settings: dict[str, Any] = {"max_retries": 0}  # only ``call_with_retries`` retries
         max_tokens = options.get("max_tokens")
-        given["max_tokens"] = self._settings.max_tokens if max_tokens is None else max_tokens
+        request_settings["max_tokens"] = self._settings.max_tokens if max_tokens is None else max_tokens
         temperature = options.get("temperature")
         temperature = self._settings.temperature if temperature is None else temperature
         if temperature >= 0:
-            given["temperature"] = temperature
+            request_settings["temperature"] = temperature
         if stop := options.get("stop"):
-            given["stop_sequences"] = list(stop)
+            request_settings["stop_sequences"] = list(stop)
         if left is not None:
-            given["request_timeout"] = left
+            request_settings["request_timeout"] = left
         extra = dict(options.get("extra_body") or {})
         schema = options.get("json_schema")
         if schema is not None and APIS[self._target.provider].takes_schema and "response_format" not in extra:
             schema_format = {"name": "answer", "schema": dict(schema), "strict": True}
             extra["response_format"] = {"type": "json_schema", "json_schema": schema_format}
         if extra:
-            given["extra_body"] = extra
-        return given  # type: ignore[return-value]
+            request_settings["extra_body"] = extra
+        return request_settings  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Retries: of transient failures only, with growing waits, and never beyond the caller's deadline."""
+"""Retries of transient failures, with growing waits, within the caller's deadline."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
 class TransientFailure(Exception):
-    """One attempt failed, and another may succeed: a signal to ``call_with_retries``, never seen by its callers.
+    """One attempt failed, but another may succeed; internal to ``call_with_retries``.
 
     Args:
-        error: what the caller gets when no attempt is left.
-        retry_after: seconds that the provider asked to wait, or None.
+        error: the error to raise if no attempt is left.
+        retry_after: seconds to wait as requested by the provider, or None.
     """
 
     def __init__(self, error: ModelError, retry_after: float | None = None) -> None:
@@ -32,12 +32,12 @@ class TransientFailure(Exception):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often to retry, and how long to wait between attempts.
+    """Number of retries and the waits between them.
 
     Attributes:
-        retries: further attempts after the first.
+        retries: maximum number of attempts after the first.
         first_wait: seconds before the second attempt; each later wait is ``factor`` times as long.
-        longest_wait: seconds that a single wait may last, also one that the provider asks for.
+        longest_wait: maximum seconds of a single wait; if the provider asks for more, the call fails.
         jitter: returns a number from 0 to 1; a wait is cut to between half and all of its length, so that
             many clients do not retry at the same instant. Tests inject it, ``sleep`` and ``clock``.
     """
@@ -51,7 +51,7 @@ class RetryPolicy:
     clock: Callable[[], float] = time.monotonic
 
     def wait_before(self, retry: int, retry_after: float | None = None) -> float:
-        """Seconds to wait before retry ``retry`` (from 1); what the provider asked for is not shortened."""
+        """Seconds to wait before a retry (from 1); a wait requested by the provider is not shortened."""
         wait = min(self.first_wait * self.factor ** (retry - 1), self.longest_wait)
         wait *= 0.5 + 0.5 * self.jitter()
         return wait if retry_after is None else max(wait, retry_after)
@@ -60,15 +60,15 @@ class RetryPolicy:
 def call_with_retries(
     attempt: Callable[[float | None], T], policy: RetryPolicy, timeout: float | None = None
 ) -> tuple[T, int]:
-    """Call ``attempt(seconds left)`` until it succeeds; return its result and the number of attempts.
+    """Call ``attempt(seconds left)`` until it succeeds; returns its result and the number of attempts.
 
     Args:
-        attempt: raises TransientFailure when another attempt is worth it, any other exception when not.
+        attempt: raises TransientFailure if another attempt may succeed, else any other exception.
         policy: number of attempts and waits between them.
-        timeout: seconds for everything together, or None.
+        timeout: total seconds for all attempts and waits, or None.
 
     Raises:
-        ModelError: the error of the last attempt, or of the one after which waiting would exceed a limit.
+        ModelError: the last attempt failed, or waiting for another would exceed a limit.
     """
     deadline = None if timeout is None else policy.clock() + timeout
     number = 0

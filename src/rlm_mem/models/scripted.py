@@ -1,4 +1,4 @@
-"""A model whose replies are queued beforehand: for tests, and to replay a recorded run."""
+"""A model that returns predefined replies, for tests and for replaying recorded runs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from rlm_mem.models.base import (
 )
 
 Reply = str | Completion | BaseException | Callable[[list[Message]], "str | Completion"]
-"""A text, a whole completion, an exception to raise, or a function of the messages."""
+"""A text, a completion, an exception to raise, or a function of the messages."""
 
 
 class ScriptedLLM:
-    """Answers with ``replies`` in order, then with ``default``; records every call.
+    """Returns ``replies`` in order, then ``default``, and records every call.
 
     Args:
-        replies: the queue.
-        default: answer to every call after the queue is used up; None: such a call raises ModelError.
-        name: of the model, in completions and messages.
+        replies: queue of replies.
+        default: reply to calls after the queue is exhausted; None: such calls raise ModelError.
+        name: name of the model in completions and messages.
 
     Attributes:
-        prompts: messages of every call so far, in the order in which the calls came in.
-        options: options of every call so far, in the same order.
+        prompts: messages of every call so far, in order.
+        options: options of every call so far, in order.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ScriptedLLM:
         """Read the replies from a JSON file: a list of strings.
 
         Raises:
-            InvalidConfig: no such file, or not a list of strings.
+            InvalidConfig: the file is missing or is not a list of strings.
         """
         try:
             replies = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -66,23 +66,23 @@ class ScriptedLLM:
 
     @property
     def calls(self) -> int:
-        """How often ``complete`` was called."""
+        """Number of calls of ``complete``."""
         return len(self.prompts)
 
     @property
     def remaining(self) -> int:
-        """Queued replies not used yet."""
+        """Number of replies left in the queue."""
         return len(self._replies)
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Return the next reply; an exception in the queue is raised instead.
+        """Return the next reply, or raise it if it is an exception.
 
         Raises:
-            ModelError: the queue is used up and there is no default.
+            ModelError: the queue is exhausted and there is no default.
         """
-        asked = as_messages(messages)
+        prompt = as_messages(messages)
         with self._lock:
-            self.prompts.append(asked)
+            self.prompts.append(prompt)
             self.options.append(options)
             reply = self._replies.pop(0) if self._replies else self._default
             number = len(self.prompts)
@@ -92,9 +92,9 @@ class ScriptedLLM:
             )
         if isinstance(reply, BaseException):
             raise reply
-        answer = reply(asked) if callable(reply) else reply
+        answer = reply(prompt) if callable(reply) else reply
         if isinstance(answer, str):
-            usage = estimate_usage(render_prompt(asked), answer)
+            usage = estimate_usage(render_prompt(prompt), answer)
             answer = Completion(answer, usage, model=self.name, provider="scripted", finish_reason="stop")
         on_text = options.get("on_text")
         if on_text is not None:

@@ -1,4 +1,4 @@
-"""Resolve a model's name to its server and key."""
+"""Resolves a model name to its server and key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_KEY = "no-key-needed"
 
 
 def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
-    """Return the model that ``provider:rest`` names.
+    """Resolve ``provider:rest`` to a model, its server and its key.
 
     Args:
         provider: one of ``apis.APIS``.
@@ -28,8 +28,8 @@ def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
         settings: ``base_url`` applies to ``openai-compatible``, and to the provider of ``model``.
 
     Raises:
-        InvalidConfig: no model, or no usable base URL.
-        ModelUnavailable: the extra or the key is missing.
+        InvalidConfig: the model or a usable base URL is missing.
+        ModelUnavailable: the extra or key is missing.
     """
     api = APIS[provider]
     model, at, url = rest.partition("@http")
@@ -50,7 +50,7 @@ def resolve_target(provider: str, rest: str, settings: LLMConfig) -> Target:
 def _installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # the parent of a dotted name is missing
+    except ModuleNotFoundError:  # the parent package is missing
         return False
 
 
@@ -77,6 +77,6 @@ def _checked_url(api: Api, url: str | None) -> str | None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidConfig(f"{url!r:.200} is not the address of a server", hint="write http://HOST:PORT/v1")
     if api.below_v1 and parts.path in ("", "/"):
-        # Nearly every such server keeps its API below /v1; without it, requests fail with a misleading 404.
+        # Nearly every such server has its API below /v1; otherwise requests fail with a misleading 404.
         return url.rstrip("/") + "/v1"
     return url

@@ -1,6 +1,6 @@
 """Persona: personalities, sliders and gauges, read from Markdown (docs/spec/persona.md).
 
-This package has the parsers of those files, the state of a session, the composed system prompt and the HUD. The caller
+This package parses those files, keeps the state of a session, and composes the system prompt and the HUD. The caller
 passes in the figures of recalls: nothing here imports recall, continuum or interchange.
 """
 

@@ -1,4 +1,4 @@
-"""Text in terminal cells: control characters removed, widths kept the same everywhere, measured, cut and wrapped."""
+"""Lays out text in terminal cells: removes control characters, measures, truncates and wraps."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
 _JOINED = re.compile("\u200d[^\u200d\ufe0e\ufe0f]?")
 _FLAG = re.compile("[\U0001f1e6-\U0001f1ff]")
 MAX_MARKS = 2
-"""Combining marks kept on one letter; more are stacked marks that overflow the line."""
+"""Maximum combining marks on one letter, since stacked marks overflow the line."""
 
 
 def printable(text: str) -> str:
-    """The text without control characters and direction overrides; newlines and tabs stay."""
+    """The text without control characters and direction overrides, but with newlines and tabs."""
     return "".join(
         char
         for char in text.replace("\r\n", "\n")
@@ -29,36 +29,37 @@ def printable(text: str) -> str:
 
 
 def fixed_width(text: str) -> str:
-    """The text on one line, with nothing in it whose width depends on the terminal.
+    """The text on one line, without characters whose width depends on the terminal.
 
-    Terminals disagree about joined emoji, skin tones, flags and variation selectors: families become their first
-    member, skin tones and selectors go, flags become their two letters, unassigned characters become U+FFFD.
+    Terminals disagree about joined emoji, skin tones, flags and variation selectors: families are replaced by their
+    first member, skin tones and selectors removed, flags replaced by their two letters, and unassigned characters by
+    U+FFFD.
     """
     flat = " ".join(printable(text).split())
     if flat.isascii():
         return flat
     flat = _SKIN.sub("", _JOINED.sub("", normalise_unicode("NFC", flat)))
     flat = _FLAG.sub(lambda match: chr(ord(match[0]) - 0x1F1E6 + ord("A")), flat)
-    kept: list[str] = []
+    characters: list[str] = []
     marks = 0
     for char in flat:
         kind = unicodedata.category(char)
         marks = marks + 1 if kind in ("Mn", "Me") else 0
         if kind in ("Cf", "Me") or "\ufe00" <= char <= "\ufe0f" or marks > MAX_MARKS:
             continue
-        kept.append("\ufffd" if kind == "Cn" else char)
-    return "".join(kept)
+        characters.append("\ufffd" if kind == "Cn" else char)
+    return "".join(characters)
 
 
 def width_of(text: str) -> int:
-    """Cells that a text takes; a CJK character or an emoji takes two."""
+    """Width of a text in cells; a CJK character or emoji takes two."""
     if text.isascii():
         return len(text)
     return cell_len(text)
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most ``width`` cells, with an ellipsis where something is missing."""
+    """Truncate a text to at most ``width`` cells, with an ellipsis."""
     if width_of(text) <= width:
         return text
     if width < 1:
@@ -67,27 +68,27 @@ def cut(text: str, width: int) -> str:
 
 
 def left(text: str, width: int) -> str:
-    """The text in exactly ``width`` cells, left-aligned."""
+    """Pad or truncate a text to exactly ``width`` cells, left-aligned."""
     short = cut(text, width)
     return short + " " * (width - width_of(short))
 
 
 def right(text: str, width: int) -> str:
-    """The text in exactly ``width`` cells, right-aligned."""
+    """Pad or truncate a text to exactly ``width`` cells, right-aligned."""
     short = cut(text, width)
     return " " * (width - width_of(short)) + short
 
 
 def wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """The text in lines of at most ``width`` cells; lines after the first begin with ``indent`` spaces.
+    """Wrap a text into lines of at most ``width`` cells; further lines are indented by ``indent`` spaces.
 
-    Words stay whole where they fit on a line; space inside a line is kept.
+    Words are only split if they do not fit on a line; space inside a line is kept.
     """
     indent = min(indent, width - 4) if width > 8 else 0
     lines: list[str] = []
     rest = text
     while len(fitting := _beginning(rest, width)) < len(rest):
-        # Break at the last space after the indent, unless the next character is a space itself.
+        # Break at the last space after the indent, unless the next character is itself a space.
         start = len(rest) - len(rest.lstrip(" "))
         at = len(fitting) if rest[len(fitting) : len(fitting) + 1] == " " else fitting.rfind(" ", start + 1)
         if at <= max(start, indent):
@@ -100,7 +101,7 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def _beginning(text: str, width: int) -> str:
-    """As many whole characters as fit; combining marks stay with their letter."""
+    """The longest prefix of whole characters that fits; combining marks stay with their letter."""
     used = 0
     for at, char in enumerate(text):
         used += width_of(char)
@@ -115,7 +116,7 @@ _LABEL = re.compile(r"(\S+ {2,})\S")
 
 @dataclass(frozen=True)
 class BoxLine:
-    """A line: text from the left, and ``end`` at the right side."""
+    """A line with left-aligned text, and ``end`` at the right side."""
 
     text: str
     end: str = ""
@@ -132,7 +133,7 @@ Part = BoxLine | BoxRule
 
 
 def draw(parts: Sequence[Part], title: str, width: int, *, ascii_only: bool = False) -> list[str]:
-    """Draw the box: lines of exactly ``width`` cells (at least 24). Overlong text continues on the next line."""
+    """Draw a box with lines of exactly ``width`` cells (at least 24); overlong text is wrapped."""
     width = max(width, MIN_WIDTH)
     lines = [_rule(title, width, "++-" if ascii_only else "┌┐─")]
     side = "|" if ascii_only else "│"

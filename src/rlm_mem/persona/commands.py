@@ -1,4 +1,4 @@
-"""Chat messages that change the persona: "Set humor to 20%", "Max directness", "Research mode"."""
+"""Parses chat messages that change the persona: "Set humor to 20%", "Max directness", "Research mode"."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.persona.library import BASE, Library
 
 LONGEST = 300
-"""Characters; a longer text is not a command."""
-# Commands are matched as a whole, with every run of spaces reduced to one.
+"""Maximum characters of a command."""
+# Commands are matched completely, with runs of spaces collapsed to one.
 _NUMBER = r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent\b)?"
 _SLIDER = r"(?:my |the |your )?(?P<name>\w[\w -]*?)(?: slider| level)?"
 _FORMS: tuple[tuple[str, str], ...] = (
     ("set", rf"(?:set|put|turn|make|change|adjust) {_SLIDER} (?:to|at|=|:) ?{_NUMBER}"),
-    # Without a verb the percent sign is required: "user: 12" may be ordinary text.
+    # Without a verb the percent sign is required, since "user: 12" may be ordinary text.
     ("set", rf"{_SLIDER} ?(?:[:= ]|\bto\b|\bat\b) ?(?P<value>\d+(?:\.\d+)?) ?(?:%|percent\b)"),
     ("max", rf"(?:set )?(?:max|maximum|maximize|maximise|full) {_SLIDER}"),
     ("min", rf"(?:set )?(?:min|minimum|minimize|minimise|zero) {_SLIDER}"),
@@ -40,7 +40,7 @@ _BASE_NAMES = ("base", "normal", "default", "standard")
 
 @dataclass(frozen=True)
 class Command:
-    """One change.
+    """One change of the persona.
 
     Attributes:
         kind: ``set`` (slider, value), ``change`` (slider, value is the difference), ``reset`` (slider, or None for all)
@@ -54,26 +54,26 @@ class Command:
 
 
 def parse_commands(text: str, library: Library) -> list[Command]:
-    """The commands that a message consists of; empty when it is ordinary text.
+    """Parse a message into commands; empty if it is ordinary text.
 
-    A message may have several, with commas or "and" between them; when one part is not a command, the whole message is
+    A message may have several, separated by commas or "and"; if one part is not a command, the whole message is
     ordinary text, so that text which happens to contain such words changes nothing.
 
     Raises:
-        InvalidConfig: a command gives an existing slider a value outside its range, or an ambiguous name of a mode.
+        InvalidConfig: the value of a slider is out of range, or the name of a mode is ambiguous.
     """
     if len(check_kind(text, str, "text")) > LONGEST:
         return []
-    bare = _bare(text)
+    bare = _without_politeness(text)
     whole = _command(bare, library)
     if whole is not None:
         return [whole]
-    found = [_command(_bare(part), library) for part in _SEPARATOR.split(bare) if part]
+    found = [_command(_without_politeness(part), library) for part in _SEPARATOR.split(bare) if part]
     made = [one for one in found if one is not None]
     return made if len(made) == len(found) else []
 
 
-def _bare(text: str) -> str:
+def _without_politeness(text: str) -> str:
     bare = " ".join(text.split()).strip("\"'“”‘’`")
     while True:
         shorter = _POLITE.sub("", bare).strip(" .!/")
@@ -104,7 +104,7 @@ def _command_from(kind: str, parts: dict[str, str], library: Library) -> Command
         return Command("reset", slider.name)
     if kind in ("max", "min"):
         return Command("set", slider.name, slider.high if kind == "max" else slider.low)
-    value = _whole(parts["value"], slider.title)
+    value = _parse_integer(parts["value"], slider.title)
     if kind in ("more", "less"):
         return Command("change", slider.name, value if kind == "more" else -value)
     return Command("set", slider.name, slider.checked(value))
@@ -116,10 +116,10 @@ def _mode(name: str, library: Library) -> Command | None:
     try:
         return Command("mode", mode=library.find_mode(name))
     except NotFoundError:
-        return None  # "dark mode" means something else
+        return None  # an unrelated phrase, such as "dark mode"
 
 
-def _whole(text: str, what: str) -> int:
+def _parse_integer(text: str, what: str) -> int:
     value = float(text)
     if not value.is_integer():
         raise InvalidConfig(f"{what} must be a whole number, not {text}")

@@ -1,4 +1,4 @@
-"""The subset of Markdown that persona files use: title, quotes, sections, list items, table rows."""
+"""Parses the subset of Markdown used in persona files: title, quotes, sections, list items, table rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rlm_mem.errors import InvalidConfig
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 
 MAX_BYTES = 262_144
-"""A persona file is read whole and becomes part of prompts: a larger one is refused."""
+"""Maximum size of a persona file, which is read completely and becomes part of prompts."""
 
 _HEADING = re.compile(r"(#{1,6})\s+(.*)$")
 _FENCE = re.compile(r"\s*+(`{3,}|~{3,})")
@@ -36,11 +36,11 @@ class Section:
 
     @property
     def text(self) -> str:
-        """The body as text, without blank lines around it."""
+        """The body without surrounding blank lines."""
         return "\n".join(text for _, text in self.lines).strip()
 
     def items(self) -> list[tuple[int, str]]:
-        """List items with their line numbers; a line indented below an item belongs to it."""
+        """List items with their line numbers; indented lines below an item belong to it."""
         found: list[tuple[int, str]] = []
         for number, text in self.lines:
             match = _ITEM.match(flat(text))
@@ -51,7 +51,7 @@ class Section:
         return found
 
     def rows(self) -> list[tuple[int, list[str]]]:
-        """Rows of the tables with their line numbers, without the rules under headings; cells stripped of space."""
+        """Rows of tables with their line numbers, without the lines below headers; cells are stripped."""
         found = []
         for number, text in self.lines:
             bare = text.strip()
@@ -62,7 +62,7 @@ class Section:
 
 @dataclass
 class Document:
-    """A parsed file.
+    """A parsed persona file.
 
     Attributes:
         title: the first heading, or empty.
@@ -79,11 +79,11 @@ class Document:
     fences: list[tuple[str, int, list[str]]] = field(default_factory=list)
 
     def section(self, *titles: str) -> Section | None:
-        """The first section found under these titles (lower case), tried in order; None if there is none."""
+        """The first section with one of these titles (lower case), tried in order; None if there is none."""
         return next((self.sections[title] for title in titles if title in self.sections), None)
 
     def quoted(self, label: str) -> str | None:
-        """What follows ``> Label:`` among the quotes."""
+        """The text after ``> Label:`` in the quotes; None if there is none."""
         for line in self.quotes:
             name, colon, rest = line.partition(":")
             if colon and name.strip().strip("*").lower() == label:
@@ -114,7 +114,7 @@ def parse_document(text: str) -> Document:
         elif heading and len(heading[1]) <= 2:
             title, _, value = heading[2].rstrip("# ").partition(":")
             current = Section(flat(title), flat(value), number)
-            # Of two sections with the same title, the first counts.
+            # Of sections with the same title, the first counts.
             document.sections.setdefault(current.title.lower(), current)
         elif current is not None:
             current.lines.append((number, line))
@@ -133,15 +133,15 @@ def _after_front_matter(lines: list[str]) -> int:
 
 
 def flat(text: str) -> str:
-    """The text stripped, with every run of white space reduced to one space."""
+    """Strip a text and collapse runs of white space to one space."""
     return " ".join(text.split())
 
 
 def whole_number(text: str, where: str) -> int:
-    """A text as a whole number; it may end in ``%``.
+    """Parse a text as an integer, with an optional ``%``.
 
     Raises:
-        InvalidConfig: it is not a whole number.
+        InvalidConfig: the text is not an integer.
     """
     match = _NUMBER.match(flat(text))
     if match is None:
@@ -152,10 +152,10 @@ def whole_number(text: str, where: str) -> int:
 
 
 def document_text(data: bytes, where: str) -> str:
-    """The text of a persona file.
+    """Decode a persona file.
 
     Raises:
-        InvalidConfig: it is too large, not UTF-8 text, or has the marks of a merge conflict.
+        InvalidConfig: the file is too large, not UTF-8, or has a merge conflict.
     """
     if len(data) > MAX_BYTES:
         raise InvalidConfig(f"{where} has {len(data):,} bytes; a persona file has at most {MAX_BYTES:,}")

@@ -1,4 +1,4 @@
-"""The figures of LIVEHUD: one schema with canonical keys, from a store and the caller's figures of recalls."""
+"""The figures of LIVEHUD in one schema with stable keys, from a store and the costs of recalls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.records import StoreStatus
 
 SCHEMA = "livehud/1"
-"""Value of the key ``schema``; its number rises when a key changes its meaning or is removed."""
+"""Value of the key ``schema``; its number is incremented when a key changes meaning or is removed."""
 
 KEYS: Mapping[str, str] = {
     "schema": "name and number of this schema",
@@ -72,7 +72,7 @@ KEYS: Mapping[str, str] = {
     "cost.unpriced_calls": "calls whose price is not known",
     "cost.text": "the costs in words",
 }
-"""Every key outside of the list of sliders, and its meaning."""
+"""All keys outside of the list of sliders, with their meanings."""
 
 SLIDER_KEYS: Mapping[str, str] = {
     "name": "in lower case",
@@ -86,7 +86,7 @@ SLIDER_KEYS: Mapping[str, str] = {
     "mark": "* where it was set by hand, else a space",
     "behavior": "what the value means",
 }
-"""The keys of each item of ``sliders``."""
+"""Keys of each item of ``sliders``, with their meanings."""
 
 WORDS = 9
 _WRITES: Mapping[str, str] = {
@@ -103,7 +103,7 @@ _WRITES: Mapping[str, str] = {
 
 
 class RecordedRun(Protocol):
-    """The attributes of a recorded recall that are used (``recall.trajectory.Trajectory`` has them)."""
+    """The used attributes of a recorded run (``recall.trajectory.Trajectory``)."""
 
     @property
     def query(self) -> str: ...
@@ -116,7 +116,7 @@ class RecordedRun(Protocol):
 
 
 class Spending(Protocol):
-    """The attributes of a line of costs that are used (``recall.costing.CostLine`` has them)."""
+    """The used attributes of a line of costs (``recall.costing.CostLine``)."""
 
     @property
     def runs(self) -> int: ...
@@ -137,12 +137,12 @@ def figures_of(
     last_run: RecordedRun | None = None,
     spent_today: Iterable[Spending] = (),
 ) -> dict[str, Any]:
-    """Take every figure of the schema, as plain data.
+    """Collect all figures of the schema as plain data.
 
     Args:
         store: the memory.
-        persona: mode and sliders.
-        last_run: the latest recall or reasoning, None when there was none.
+        persona: the persona of the session.
+        last_run: the latest recall or reasoning, if any.
         spent_today: today's costs of recalls, one line per model and operation.
     """
     now = store.clock().astimezone(UTC)
@@ -169,7 +169,7 @@ def figures_of(
 
 
 def paths(figures: Mapping[str, Any], before: str = "") -> list[str]:
-    """The dotted keys of a set of figures; lists are one key."""
+    """Dotted keys of a set of figures; a list is one key."""
     found: list[str] = []
     for key, value in figures.items():
         found += paths(value, f"{before}{key}.") if isinstance(value, Mapping) else [before + key]
@@ -241,11 +241,11 @@ def _future(store: ChunkStore, chunk_id: str | None, at: str | None, state: Stor
 
 
 def _words(beginning: str, text: str) -> str:
-    """At most nine words, of bounded length: a text in a script without spaces counts as one word."""
+    """At most nine words, truncated in case a text without spaces counts as one word."""
     room = WORDS - len(beginning.split())
     words = fixed_width(re.sub(r"[#*_`>|]+", " ", text[:2000])).split()
-    kept = " ".join(words[:room])
-    short = kept if len(kept) <= 60 else kept[:59].rstrip() + "…"
+    beginning_words = " ".join(words[:room])
+    short = beginning_words if len(beginning_words) <= 60 else beginning_words[:59].rstrip() + "…"
     return f"{beginning} {short}" + ("…" if len(words) > room and not short.endswith("…") else "")
 
 
@@ -289,7 +289,7 @@ def _tools() -> list[str]:
 
 
 def _vibe(sliders: Sequence[Mapping[str, Any]]) -> str:
-    """The three sliders that are furthest from their defaults, as a share of their range."""
+    """The three sliders furthest from their defaults, relative to their ranges."""
     apart = [
         (abs(slider["value"] - slider["default"]) / (slider["high"] - slider["low"]), slider)
         for slider in sliders
@@ -331,7 +331,7 @@ def _health(state: StoreStatus) -> dict[str, Any]:
 
 
 def _tiers(store: ChunkStore) -> dict[str, int]:
-    """Number of memories per tier, by the tags of chunks; parts of other memories and superseded ones do not count."""
+    """Number of memories per tier, by tags of chunks; cards and superseded memories do not count."""
 
     def count(tier: str) -> int:
         ids = store.list_chunks(tags=[TIER_TAG + tier])
@@ -344,7 +344,7 @@ def _cost(now: datetime, spent: Iterable[Spending]) -> dict[str, Any]:
     lines = list(spent)
     calls, unpriced = sum(one.calls for one in lines), sum(one.unpriced_calls for one in lines)
     priced = [one.cost for one in lines if one.cost is not None]
-    # Without any call the cost is zero; the cost of a call without a price is unknown.
+    # Without calls the cost is zero; if only unpriced calls were made, it is unknown.
     usd = sum(priced, Decimal(0)) if priced or not calls else None
     parts = [] if usd is None else [_money(usd)]
     if unpriced:

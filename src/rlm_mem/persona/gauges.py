@@ -1,4 +1,4 @@
-"""Gauges: templates in Markdown, filled with figures and drawn as an aligned box (docs/spec/persona.md, Gauges)."""
+"""Gauges: Markdown templates, filled with figures and drawn as an aligned box (docs/spec/persona.md, Gauges)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _BLOCK = re.compile(r"\{\{ ?([#/]) ?(\w+)(?: ([\w.]+))?(?: (columns))? ?\}\}$")
 _PATH = re.compile(r"\w+(?:\.\w+)*$")
 _RULE = re.compile(r"-{3,}\s*(.*)$")
-_FILL = "\x00"  # stands for {{fill}} in a filled line; no figure can contain it
+_FILL = "\x00"  # placeholder of {{fill}} in a filled line; no figure can contain it
 _WITH_NUMBER = ("bar", "left", "right", "cut")
 _FILTERS = (*_WITH_NUMBER, "count", "moment", "money", "join")
 _GAP = 3
-"""Cells between columns."""
+"""Number of cells between columns."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class _Block:
 
 @dataclass(frozen=True)
 class Gauge:
-    """A template.
+    """A parsed gauge file.
 
     Attributes:
-        name: in upper case; the title of the box.
+        name: name in upper case, the title of the box.
         description: the file's prose.
         body: lines and blocks.
         where: the file, for messages.
@@ -55,10 +55,10 @@ class Gauge:
 
 
 def parse_gauge(text: str, name: str, where: str = "") -> Gauge:
-    """Read a gauge file: Markdown with the template in a fenced block named ``gauge`` (or in its only block).
+    """Parse a gauge file: Markdown with the template in a fenced block named ``gauge`` (or in its only block).
 
     Raises:
-        InvalidConfig: there is no such block, or its template is malformed; the message names the line.
+        InvalidConfig: the block is missing or its template is malformed; the message names the line.
     """
     where = where or name
     document = parse_document(text)
@@ -80,7 +80,7 @@ def parse_gauge(text: str, name: str, where: str = "") -> Gauge:
 def _body(
     lines: list[tuple[int, str]], where: str, within: tuple[int, str] | None
 ) -> tuple[tuple[_Line | _Block, ...], list[tuple[int, str]]]:
-    """Nodes up to the end of the block that is open (``within``: its line and kind), and the lines after it."""
+    """Parse nodes up to the end of the open block (``within``: its line and kind); returns them and further lines."""
     result: list[_Line | _Block] = []
     while lines:
         (number, text), lines = lines[0], lines[1:]
@@ -112,27 +112,31 @@ def _check_placeholders(text: str, where: str) -> None:
             raise InvalidConfig(f"{where}: {{{{{inside}}}}} names no figure", hint="write {{store.chunks}}")
         for filter_text in filters:
             name, *numbers = filter_text.split()
-            wanted = 1 if name in _WITH_NUMBER else 0
+            expected_count = 1 if name in _WITH_NUMBER else 0
             if name not in _FILTERS:
                 raise InvalidConfig(
                     f"{where}: there is no filter {name!r:.40}", hint=f"filters: {', '.join(_FILTERS)}"
                 )
-            if len(numbers) != wanted or any(not one.isdecimal() or int(one) > 500 for one in numbers):
-                raise InvalidConfig(f"{where}: the filter {name} takes {wanted or 'no'} number, up to 500")
+            if len(numbers) != expected_count or any(
+                not one.isdecimal() or int(one) > 500 for one in numbers
+            ):
+                raise InvalidConfig(
+                    f"{where}: the filter {name} takes {expected_count or 'no'} number, up to 500"
+                )
 
 
 def render_gauge(
     gauge: Gauge, figures: Mapping[str, Any], width: int = 80, *, ascii_only: bool = False
 ) -> str:
-    """Draw a gauge.
+    """Fill and draw a gauge.
 
     Args:
-        figures: the values that the placeholders name (see ``rlm_mem.persona.figures``).
-        width: of the box in cells, frame included; at least 24.
-        ascii_only: draw frame and bars in ASCII, for terminals that show the usual ones in two cells.
+        figures: values of the placeholders (see ``rlm_mem.persona.figures``).
+        width: width of the box in cells including the frame, at least 24.
+        ascii_only: draw frame and bars in ASCII, for terminals with double-width box characters.
 
     Returns:
-        Lines of exactly ``width`` cells each, without an end of line after the last.
+        Lines of exactly ``width`` cells, without a trailing newline.
 
     Raises:
         InvalidConfig: the template names an unknown figure.
@@ -219,7 +223,7 @@ class _Filling:
         found = self._figure(path, number, scopes)
         for filter_text in filters:
             found = self._filter(found, *filter_text.split())
-        return found if isinstance(found, _Shaped) else _shown(found)
+        return found if isinstance(found, _Shaped) else _format_value(found)
 
     def _figure(self, path: str, number: int, scopes: list[Mapping[str, Any]]) -> Any:
         first, *rest = path.split(".")
@@ -256,7 +260,7 @@ class _Filling:
             return str(value)[:16].replace("T", " ") if value else value
         if name == "join":
             return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-        text = _shown(value)
+        text = _format_value(value)
         return _Shaped({"left": left, "right": right, "cut": cut}[name](text, size))
 
 
@@ -273,7 +277,7 @@ def _template(text: str) -> str:
     )
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -281,7 +285,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {_format_value(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(_shown(item) for item in value)
+        return ", ".join(_format_value(item) for item in value)
     return fixed_width(str(value))

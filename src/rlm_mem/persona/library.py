@@ -1,4 +1,4 @@
-"""Find personalities, sliders and gauges: the files of a brain replace the defaults of the package."""
+"""Finds personalities, sliders and gauges; the files of a brain override the defaults of the package."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ if TYPE_CHECKING:
 
 BASE = "BASE"
 KINDS = ("personalities", "sliders", "gauges")
-"""Folders of a brain with such files."""
+"""Folders of a brain with files of each kind."""
 ORDER = (
     *("verbosity", "humor", "creativity", "morality", "directness", "technicality"),
     *("soul", "identity", "tools", "user"),
 )
-"""Order in which the package's sliders are shown; those of a brain follow, sorted by name."""
+"""Display order of the package's sliders; those of a brain follow, sorted by name."""
 _NAME = re.compile(r"\w(?:[\w -]{0,62}\w)?")
 
 
 @dataclass(frozen=True)
 class _Source:
-    """One Markdown file: of the package, or (``brain``) of a brain."""
+    """A Markdown file of the package or (``brain``) of a brain."""
 
     name: str
     where: str
     brain: BrainFiles | None = None
 
     def text(self) -> str:
-        """Its text; raises InvalidConfig if it cannot be read, or is a link out of its folder."""
+        """The text of the file; raises InvalidConfig if it cannot be read or is a link out of its folder."""
         if self.brain is not None:
             _check_link(self.brain.path(self.name))
         try:
             data = self.brain.read(self.name) if self.brain else Path(self.name).read_bytes()
         except OSError as error:
             raise InvalidConfig(str(error)) from None
-        if data is None:  # removed since it was listed
+        if data is None:  # the file was removed after it was listed
             raise InvalidConfig(f"{self.where} cannot be read: it was removed")
         return document_text(data, self.where)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """The personalities, sliders and gauges that are valid, and an error for each file that is not."""
+    """The valid personalities, sliders and gauges, and an error for each invalid file."""
 
     modes: list[Personality]
     sliders: list[Slider]
@@ -70,14 +70,14 @@ class Survey:
 
 
 class Library:
-    """Personalities, sliders and gauges of one brain.
+    """The personalities, sliders and gauges of one brain.
 
-    A file of the brain takes precedence over the package's of the same name, letter case aside; a new file in
+    A file of the brain overrides the package's file of the same name, ignoring case; a new file in
     ``brain/personalities/`` is available at once. Files are read on demand.
 
     Args:
         brain: the files of an open store (``Backend.files``), or a brain folder, which need not exist; None: the
-            defaults of the package alone.
+            defaults of the package only.
     """
 
     def __init__(self, brain: BrainFiles | Path | str | None = None) -> None:
@@ -101,7 +101,7 @@ class Library:
         return sorted(self._files("personalities"), key=lambda name: (name != BASE, name))
 
     def sliders(self) -> dict[str, Slider]:
-        """Every slider by name, in the order they are shown.
+        """All sliders by name, in display order.
 
         Raises:
             InvalidConfig: a slider file is invalid.
@@ -112,7 +112,7 @@ class Library:
         return valid
 
     def _read_sliders(self) -> tuple[dict[str, Slider], dict[str, InvalidConfig]]:
-        """The sliders by name, and what is wrong with the files that are none."""
+        """Valid sliders by name, and the errors of invalid files."""
         if self._sliders is None:
             valid, invalid = dict[str, Slider](), dict[str, InvalidConfig]()
             sources = {name.lower(): (source, name) for name, source in self._files("sliders").items()}
@@ -126,7 +126,7 @@ class Library:
         return self._sliders
 
     def survey(self) -> Survey:
-        """What there is: all that is valid, and what is wrong with the other files."""
+        """List all valid files, and the errors of the others."""
         sliders, invalid = self._read_sliders()
         found = Survey([], list(sliders.values()), [], list(invalid.values()))
         for name in self.modes():
@@ -143,26 +143,26 @@ class Library:
         return found
 
     def gauges(self) -> list[str]:
-        """Names of the gauges, LIVEHUD first; those of other packages are included."""
+        """Names of all gauges, including those of other packages, LIVEHUD first."""
         names = {*self._files("gauges"), *(_upper(one.name) for one in extensions(GAUGES))}
         return sorted(names, key=lambda name: (name != "LIVEHUD", name))
 
     # --- reading one ----------------------------------------------------------------------------------
 
     def slider(self, dimension: str) -> Slider:
-        """One slider, by its name in any letter case.
+        """Return a slider by name, ignoring case.
 
         Raises:
             InvalidConfig: the name or the file is invalid. NotFoundError: there is no such slider.
         """
-        wanted = _checked_name(dimension, "slider").lower()
-        found = self.sliders().get(wanted)
+        slider_name = _checked_name(dimension, "slider").lower()
+        found = self.sliders().get(slider_name)
         if found is None:
             raise _not_found("slider", dimension, self.sliders())
         return found
 
     def personality(self, mode: str) -> Personality:
-        """One personality as its file defines it (see ``find_mode`` for names), with checked values.
+        """Return a personality as defined by its file, with validated values (see ``find_mode`` for names).
 
         Raises:
             InvalidConfig: the name is invalid, a value is outside its range, or a slider is unknown.
@@ -183,16 +183,16 @@ class Library:
         return made
 
     def find_mode(self, mode: str) -> str:
-        """The full name of a mode: given in any letter case, or by some of its words if unambiguous (``research``).
+        """The full name of a mode, given in any case or by some of its words if unambiguous (``research``).
 
         Raises:
             InvalidConfig: the name is invalid or ambiguous. NotFoundError: there is no such mode.
         """
-        wanted = _checked_name(mode, "mode")
+        mode_name = _checked_name(mode, "mode")
         names = self._files("personalities")
-        if wanted in names:
-            return wanted
-        partly = [name for name in names if _within(name.split("_"), wanted)]
+        if mode_name in names:
+            return mode_name
+        partly = [name for name in names if _within(name.split("_"), mode_name)]
         if len(partly) > 1:
             raise InvalidConfig(
                 f"mode {mode!r:.60} is ambiguous: {' or '.join(sorted(partly))}", hint="write the whole name"
@@ -202,35 +202,35 @@ class Library:
         return partly[0]
 
     def gauge(self, name: str) -> Gauge:
-        """One gauge, by its name in any letter case.
+        """Return a gauge by name, ignoring case.
 
         Raises:
             InvalidConfig: the name or the file is invalid. NotFoundError: there is no such gauge.
         """
-        wanted = _checked_name(name, "gauge")
-        source = self._files("gauges").get(wanted)
+        gauge_name = _checked_name(name, "gauge")
+        source = self._files("gauges").get(gauge_name)
         if source is not None:
-            return parse_gauge(source.text(), wanted, source.where)
-        found = extension(GAUGES, wanted.lower(), InvalidConfig)
+            return parse_gauge(source.text(), gauge_name, source.where)
+        found = extension(GAUGES, gauge_name.lower(), InvalidConfig)
         if found is None:
             raise _not_found("gauge", name, self.gauges())
-        return _installed_gauge(found, wanted)
+        return _installed_gauge(found, gauge_name)
 
     # --- modes over BASE ------------------------------------------------------------------------------
 
     def defaults(self) -> dict[str, int]:
-        """Every slider's value in BASE, else its own default."""
-        own = self.personality(BASE).values
-        return {name: own.get(name, slider.default) for name, slider in self.sliders().items()}
+        """The value of every slider in BASE, else the slider's default."""
+        base_values = self.personality(BASE).values
+        return {name: base_values.get(name, slider.default) for name, slider in self.sliders().items()}
 
     def values(self, mode: str) -> dict[str, int]:
-        """Every slider's value in a mode: that of the mode, else of BASE, else the slider's default."""
+        """The value of every slider in a mode: that of the mode, else of BASE, else the slider's default."""
         return {**self.defaults(), **self.personality(mode).values}
 
     # --- files ----------------------------------------------------------------------------------------
 
     def _files(self, kind: str) -> dict[str, _Source]:
-        """Files by name; those of the brain replace the package's."""
+        """Files by name; those of the brain override those of the package."""
         found = {_upper(path.stem): _Source(str(path), str(path)) for path in _package(kind)}
         if self.brain is not None:
             for name in _markdown(self.brain, kind):
@@ -241,15 +241,15 @@ class Library:
         return found
 
     def copy_defaults(self) -> list[str]:
-        """Copy the package's files into the brain unless it has a file of the same name; returns the names written."""
+        """Copy the package's files into the brain, except those it already has; returns the names of new files."""
         if self.brain is None:
             raise InvalidConfig("there is no brain to copy the defaults to")
         written = []
         for kind in KINDS:
-            there = {PurePosixPath(name).stem.upper() for name in _markdown(self.brain, kind)}
+            existing = {PurePosixPath(name).stem.upper() for name in _markdown(self.brain, kind)}
             for path in _package(kind):
-                # A file that another process creates in the meantime is kept.
-                if path.stem.upper() not in there and self.brain.create(
+                # A file that another process creates in the meantime is not overwritten.
+                if path.stem.upper() not in existing and self.brain.create(
                     f"{kind}/{path.name}", path.read_bytes()
                 ):
                     written.append(f"{kind}/{path.name}")
@@ -260,11 +260,11 @@ class Library:
 def located_files(
     brain: Path | str | None = None, *, namespace: str | None = None, read_only: bool = False
 ) -> Iterator[BrainFiles]:
-    """The files of a brain: of a folder, which need not exist and whose store is not opened, or of a database.
+    """Open the files of a brain: a folder, which need not exist and whose store is not opened, or a database.
 
     Args:
-        brain: the folder or the DSN; None: where the command line looks.
-        namespace: of the persona, on a database; None: the configured one. A folder has one persona for all.
+        brain: the folder or DSN; None: searched as by the command line.
+        namespace: of the persona in a database; None: the configured one. A folder has one persona for all.
     """
     place = locate(brain)
     if isinstance(place, Path):
@@ -285,7 +285,7 @@ def _local(folder: Path) -> LocalBrainFiles:
 
 
 class _Opening:
-    """Opens the store of a folder for each change: most uses of a persona only read, and need no store."""
+    """Opens the store of a folder for each change, since most uses of a persona only read and need no store."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -293,7 +293,7 @@ class _Opening:
 
     @contextmanager
     def begin(self) -> Iterator[FileTransaction]:
-        """A transaction of the store, which is closed afterwards."""
+        """A transaction of the store, which is closed at its end."""
         with ChunkStore(self._folder / "memory") as store:
             try:
                 with store.backend.transaction(DEFAULT_NAMESPACE) as transaction:
@@ -308,12 +308,12 @@ def load_personality(mode: str, brain: Path | str | None = None) -> dict[str, An
 
     Args:
         mode: ``BASE``, ``RESEARCH_ANALYST``, …; any file of ``brain/personalities/``.
-        brain: the brain folder, or a DSN; None: where the command line looks (``RLM_MEM_BRAIN``, else the nearest
+        brain: the brain folder or a DSN; None: searched as by the command line (``RLM_MEM_BRAIN``, else the nearest
             ``brain/``).
 
     Returns:
-        ``mode``, ``title``, ``sliders`` (every slider's value, laid over BASE), ``configuration`` (what the file itself
-        sets), ``description``, ``instructions``, ``activated_when``, ``path``.
+        ``mode``, ``title``, ``sliders`` (every slider's value, applied over BASE), ``configuration`` (the file's own
+        values), ``description``, ``instructions``, ``activated_when``, ``path``.
 
     Raises:
         InvalidConfig: the name or the file is invalid. NotFoundError: there is no such mode.
@@ -353,7 +353,7 @@ def load_slider(dimension: str, brain: Path | str | None = None) -> dict[str, An
 
 
 def _installed_gauge(found: Extension, name: str) -> Gauge:
-    """The gauge of another package: its entry point names the Markdown text."""
+    """The gauge of another package, whose entry point is its Markdown text."""
     text = found.load(InvalidConfig)
     if not isinstance(text, str):
         raise InvalidConfig(
@@ -372,7 +372,7 @@ def _markdown(brain: BrainFiles, kind: str) -> list[str]:
 
 
 def _check_link(path: Path | None) -> None:
-    """Refuse links out of the folder: a brain is cloned and shared, and a prompt must not include other files."""
+    """Refuse links out of the folder: brains are cloned and shared, and prompts must not include other files."""
     if path is not None and path.is_symlink() and not path.resolve().is_relative_to(path.parent.resolve()):
         raise InvalidConfig(
             f"{path} is a link out of {path.parent}", hint="replace the link by the file itself"
@@ -384,7 +384,7 @@ def _upper(name: str) -> str:
 
 
 def _checked_name(name: str, what: str) -> str:
-    """The name in upper case with underscores; never anything that could be a path."""
+    """A name in upper case with underscores, validated so that it cannot be a path."""
     bare = name.strip().removesuffix(".md") if isinstance(name, str) else ""
     if not _NAME.fullmatch(bare):
         raise InvalidConfig(
@@ -394,10 +394,10 @@ def _checked_name(name: str, what: str) -> str:
     return _upper(bare)
 
 
-def _within(words: list[str], wanted: str) -> bool:
-    """Whether the wanted words are consecutive words of a name."""
-    asked = wanted.split("_")
-    return any(words[at : at + len(asked)] == asked for at in range(len(words)))
+def _within(words: list[str], phrase: str) -> bool:
+    """Whether some words are consecutive words of a name."""
+    phrase_words = phrase.split("_")
+    return any(words[at : at + len(phrase_words)] == phrase_words for at in range(len(words)))
 
 
 def _not_found(what: str, name: str, known: Iterable[str]) -> NotFoundError:

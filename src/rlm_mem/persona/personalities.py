@@ -1,4 +1,4 @@
-"""One personality: slider values and text for the system prompt (docs/spec/persona.md, Personalities)."""
+"""Parses personalities: slider values and text for the system prompt (docs/spec/persona.md, Personalities)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _PLACEHOLDER = re.compile(r"[.…\s]*$|\[.*\]$")
 
 @dataclass(frozen=True)
 class Personality:
-    """A mode as its file defines it, before it is applied over BASE.
+    """A mode as defined by its file, before it is applied over BASE.
 
     Attributes:
-        name: ``RESEARCH_ANALYST``, the file's name.
+        name: name of the file, ``RESEARCH_ANALYST``.
         values: slider (lower case) → value, only those that the file sets.
         lines: slider → line of the file, for messages.
         activated_when: when to use it.
-        text: what it adds to the system prompt.
+        text: its text in the system prompt.
         where: the file.
     """
 
@@ -36,24 +36,24 @@ class Personality:
 
     @property
     def title(self) -> str:
-        """The name as people read it: ``Research Analyst``."""
+        """The name for display, ``Research Analyst``."""
         return self.name.replace("_", " ").title() if "_" in self.name else self.name
 
     @property
     def text(self) -> str:
-        """What it adds to the system prompt: description and instructions."""
+        """Its text in the system prompt: description and instructions."""
         return "\n\n".join(part for part in (self.description, self.instructions) if part)
 
 
 def parse_personality(text: str, name: str, where: str = "") -> Personality:
-    """Read a personality file in either of its forms.
+    """Parse a personality file in either of its forms.
 
     The first: ``## Configuration`` with ``- Creativity: 75``, ``## Description``. The other: ``> Activated when: …``
     and ``## Slider Adjustments``, a table Slider | Adjustment | Reason, where an adjustment is ``→ 55%``, ``↓ 25%`` or
-    ``↑ 75-90%``; a span means its middle.
+    ``↑ 75-90%``; a range denotes its middle.
 
     Args:
-        name: the mode, usually the file's name without its ending.
+        name: the mode, usually the file name without extension.
         where: the file, for messages.
 
     Raises:
@@ -81,7 +81,7 @@ def parse_personality(text: str, name: str, where: str = "") -> Personality:
 
 
 def _settings(document: Document, where: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (line, slider, value) for each setting."""
+    """Yield line, slider and value of each setting."""
     listed = document.section("configuration")
     if listed is not None:
         yield from _listed(listed, where)
@@ -98,7 +98,7 @@ def _listed(section: Section, where: str) -> Iterator[tuple[int, str, int]]:
         slider, colon, value = item.partition(":")
         if not colon:
             if _PLACEHOLDER.match(item):
-                continue  # "- ..." of the template
+                continue  # the placeholder "- ..." of the template
             raise InvalidConfig(
                 f"{where} line {line}: {item!r:.60} does not set a slider",
                 hint="write it as - Creativity: 75",

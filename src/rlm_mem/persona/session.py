@@ -1,4 +1,4 @@
-"""The persona of one session: its mode, the sliders set by hand, and the file that keeps both between runs."""
+"""The persona of a session: its mode, the sliders set by hand, and the file that stores both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SESSION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
 
 
 class Persona:
-    """Mode and sliders of one session.
+    """The mode and sliders of one session.
 
     The last command wins: a mode sets the sliders that it names, and a slider set by hand keeps its value until it is
     reset, set again, or named by a mode chosen later.
@@ -33,11 +33,11 @@ class Persona:
         brain: the files of an open store (``Backend.files``), or a brain folder; None: the package's defaults, not
             kept.
         session: name of the session.
-        mode: the initial mode if none is kept.
-        keep: write every change to ``persona/SESSION.json`` of the brain, and read it at the start.
+        mode: the initial mode if none is stored.
+        keep: whether to load and store the state in ``persona/SESSION.json`` of the brain.
 
     Raises:
-        InvalidConfig: a name, or the kept file, is invalid. NotFoundError: there is no such mode.
+        InvalidConfig: a name or the stored file is invalid. NotFoundError: there is no such mode.
     """
 
     def __init__(
@@ -66,22 +66,22 @@ class Persona:
 
     @property
     def mode(self) -> str:
-        """The name of the mode."""
+        """Name of the current mode."""
         return self._mode
 
     @property
     def by_hand(self) -> dict[str, int]:
-        """Sliders that were set by hand."""
+        """Values of sliders that were set by hand."""
         return dict(self._by_hand)
 
     @property
     def defaults(self) -> dict[str, int]:
-        """Every slider's value in BASE."""
+        """Value of every slider in BASE."""
         return self.library.defaults()
 
     @property
     def sliders(self) -> dict[str, int]:
-        """Every slider's value now."""
+        """Current value of every slider."""
         return {**self.library.values(self._mode), **self._by_hand}
 
     def prompt(self, context: PromptContext | Mapping[str, object] | None = None) -> str:
@@ -95,13 +95,13 @@ class Persona:
             context,
         )
 
-    # --- changing it ----------------------------------------------------------------------------------
+    # --- changes --------------------------------------------------------------------------------------
 
     def say(self, text: str) -> list[Command]:
-        """Apply a chat message, if it is a command; returns the commands, none for ordinary text.
+        """Apply a chat message if it is a command; returns its commands, empty for ordinary text.
 
         Raises:
-            InvalidConfig: a command with a value out of range; nothing was changed.
+            InvalidConfig: a value is out of range; nothing was changed.
         """
         commands = parse_commands(text, self.library)
         before = self._mode, dict(self._by_hand)
@@ -119,7 +119,7 @@ class Persona:
         """Set a slider by hand.
 
         Raises:
-            InvalidConfig: the value is not a whole number in the range. NotFoundError: there is no such slider.
+            InvalidConfig: the value is not an integer in the range. NotFoundError: there is no such slider.
         """
         found = self.library.slider(slider)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -128,7 +128,7 @@ class Persona:
         self._save()
 
     def use(self, mode: str) -> str:
-        """Change the mode; returns its full name.
+        """Select a mode; returns its full name.
 
         Raises:
             InvalidConfig: the name or its file is invalid. NotFoundError: there is no such mode.
@@ -148,7 +148,7 @@ class Persona:
     def _use(self, mode: str) -> None:
         chosen = self.library.personality(mode)
         self._mode = chosen.name
-        # BASE, chosen as "normal", is a mode like the others: it resets the sliders that it names.
+        # BASE, also selected as "normal", resets the sliders that it sets, like any other mode.
         self._by_hand = {name: value for name, value in self._by_hand.items() if name not in chosen.values}
 
     def _apply(self, command: Command) -> None:
@@ -163,14 +163,14 @@ class Persona:
             slider = self.library.slider(str(command.slider))
             value = int(command.value or 0)
             if command.kind == "change":
-                # "Raise by 30" stops at the end of the range.
+                # "Raise by 30" is limited to the range.
                 value = min(slider.high, max(slider.low, self.sliders[slider.name] + value))
             self._by_hand[slider.name] = slider.checked(value)
 
-    # --- keeping it -----------------------------------------------------------------------------------
+    # --- storage --------------------------------------------------------------------------------------
 
     def signature(self) -> Signature | None:
-        """A value that changes with the kept state, for watchers; None where nothing is kept."""
+        """A value that changes with the stored state, for watchers; None if the state is not stored."""
         return self._brain.signature(self._file) if self._brain is not None else None
 
     def _save(self) -> None:
@@ -203,7 +203,7 @@ class Persona:
         self._mode = self.library.personality(mode).name
         known = self.library.sliders()
         for name, value in sliders.items():
-            # A slider whose file was removed since is ignored.
+            # Ignore a slider whose file was removed.
             if name in known:
                 if isinstance(value, bool) or not isinstance(value, int):
                     raise InvalidConfig(f"{where}: {name} must be a whole number, not {value!r:.60}")

@@ -1,4 +1,4 @@
-"""One slider: a dimension of behaviour with range, default and meanings of values (docs/spec/persona.md, Sliders)."""
+"""Parses sliders, dimensions of behaviour with a range and meanings of values (docs/spec/persona.md, Sliders)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.documents import Document, Section, flat, parse_document, whole_number
 
 LARGEST = 1_000_000
-# For texts with runs of white space reduced to one space, so that matching takes linear time.
+# For texts with runs of white space collapsed to one space, so that matching takes linear time.
 _RANGE = re.compile(r"(?<!\d)(\d{1,9}+) ?+%?+ ?+(?:\([^()]{0,200}\))? ?(?:-|–|—|−|→|->|\.\.|…|to) ?(\d{1,9})")
 _EXAMPLE = re.compile(r"\*{0,2} ?(\d{1,9}) ?%? ?\*{0,2} ?(?::|—|–|-|=) ?\*{0,2} ?(.+)$")
 
 
 @dataclass(frozen=True)
 class Level:
-    """A band of values with one behaviour; both ends belong to it."""
+    """A range of values with one behaviour, both ends included."""
 
     low: int
     high: int
@@ -30,14 +30,14 @@ class Slider:
     """A dimension of behaviour.
 
     Attributes:
-        name: in lower case, ``humor``; used in settings and commands.
-        title: as it is shown, ``Humor``.
+        name: lower-case name for settings and commands, ``humor``.
+        title: name for display, ``Humor``.
         low, high: the range, both ends included.
-        default: its value when nothing sets it.
+        default: value if nothing sets it.
         description: what it controls.
-        examples: (value, what that value means), by value.
-        levels: bands, where the file has a table of them.
-        tokens: words that go with the slider ("Shotgun Tokens"), in order.
+        examples: (value, its meaning), by value.
+        levels: ranges, if the file has a table of them.
+        tokens: associated words ("Shotgun Tokens"), in order.
     """
 
     name: str
@@ -51,13 +51,13 @@ class Slider:
     tokens: tuple[str, ...] = ()
 
     def checked(self, value: int, where: str = "") -> int:
-        """The value, if it lies in the range.
+        """Return the value if it is in the range.
 
         Args:
-            where: what is being set, for the message; empty names the slider.
+            where: name of the setting for messages; empty: that of the slider.
 
         Raises:
-            InvalidConfig: it lies outside.
+            InvalidConfig: the value is out of range.
         """
         if not self.low <= value <= self.high:
             raise InvalidConfig(
@@ -67,12 +67,12 @@ class Slider:
         return value
 
     def percent(self, value: int) -> int:
-        """How far along its range a value is, 0-100."""
+        """The position of a value in the range, 0-100."""
         return round(100 * (value - self.low) / (self.high - self.low))
 
     def behavior(self, value: int) -> str:
-        """What a value means: the band it lies in, else the nearest example (the higher of two), else the description's
-        first sentence.
+        """The meaning of a value: of its level, the nearest example (the higher of two) or the description's first
+        sentence.
         """
         if self.levels:
             band = min(self.levels, key=lambda one: max(one.low - value, value - one.high, 0))
@@ -82,7 +82,7 @@ class Slider:
         return re.split(r"(?<=[.!?])\s", self.description, maxsplit=1)[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as ``load_slider`` returns it."""
+        """The slider as plain data, as returned by ``load_slider``."""
         return {
             "dimension": self.title,
             "name": self.name,
@@ -99,7 +99,7 @@ class Slider:
 
 
 def parse_slider(text: str, name: str, where: str = "") -> Slider:
-    """Read a slider file in either of its forms.
+    """Parse a slider file in either of its forms.
 
     The first: ``## Range``, ``## Default``, ``## Description``, ``## Examples`` with ``- 50: …``. The other:
     ``> Slider Range: 0% (…) → 100% (…)``, ``## Core Function``, ``## Calibration Levels``, ``## Default: 55%``. A file
@@ -167,7 +167,7 @@ def _inside(value: int, low: int, high: int, what: str) -> int:
 
 
 def _examples(document: Document, where: str) -> list[tuple[int, int, str]]:
-    """(line, value, meaning) of each example."""
+    """Line, value and meaning of each example."""
     section = document.section("examples")
     if section is None:
         return []
@@ -179,7 +179,7 @@ def _examples(document: Document, where: str) -> list[tuple[int, int, str]]:
                 f"{where} line {line}: an example must name its value, not {item!r:.60}",
                 hint="write it as - 50: what the middle means",
             )
-        found.append((line, int(match[1]), _unbracketed(match[2])))
+        found.append((line, int(match[1]), _strip_brackets(match[2])))
     return found
 
 
@@ -190,7 +190,7 @@ def _levels(document: Document, where: str) -> list[tuple[int, Level]]:
     found = []
     for line, cells in section.rows():
         if not re.search(r"\d", cells[0]):
-            continue  # the row of headings
+            continue  # the header row
         match = _RANGE.search(cells[0])
         if match is None:
             low = high = whole_number(cells[0], f"{where} line {line}: the level")
@@ -210,11 +210,11 @@ def _tokens(section: Section) -> tuple[str, ...]:
 
 
 def _prose(text: str) -> str:
-    return _unbracketed(flat(text))
+    return _strip_brackets(flat(text))
 
 
-def _unbracketed(text: str) -> str:
-    """The text without the brackets that templates put around placeholders and some authors keep."""
+def _strip_brackets(text: str) -> str:
+    """Remove the brackets around placeholders, which some authors keep from the template."""
     bare = text.strip()
     return bare[1:-1].strip() if bare.startswith("[") and bare.endswith("]") and "](" not in bare else bare
 

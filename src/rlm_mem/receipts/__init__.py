@@ -1,6 +1,6 @@
-"""Receipts: an answer as one file that can be verified later, against the memory or against a bundle of its chunks.
+"""Receipts: an answer as a file that can be verified later, against the memory or a bundle of its chunks.
 
-``making`` turns a recorded run into a receipt, ``format`` defines the file, ``verifying`` checks what still holds.
+``making`` creates a receipt of a recorded run, ``format`` defines the file, ``verifying`` verifies it.
 Programs of a receipt run only in the sandbox, like those of a model.
 """
 

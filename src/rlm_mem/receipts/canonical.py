@@ -13,14 +13,14 @@ from typing import Any
 from rlm_mem.sandbox.values import well_formed
 
 VOLATILE = frozenset({"access_count", "accessed_at", "storage_size_mb", "index_size_mb"})
-"""Keys of results whose values change although the memory does not: counted reads, and sizes on disk."""
+"""Keys of results that change without a change of the memory: access counts and sizes on disk."""
 
 
 def plain_json(value: Any) -> Any:
-    """The value as plain JSON data.
+    """Convert a value to plain JSON data.
 
-    Tuples become lists, decimals and unknown types become text, lone surrogates U+FFFD, and numbers that are not finite
-    their names as text.
+    Tuples become lists, decimals and unknown types become text, lone surrogates U+FFFD, and non-finite numbers their
+    names.
     """
     if isinstance(value, str):
         return well_formed(value)
@@ -40,14 +40,14 @@ def plain_json(value: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Plain JSON data in its only canonical form: one line with sorted keys, no spaces, UTF-8."""
+    """Encode plain JSON data in its canonical form: one line with sorted keys, no spaces, UTF-8."""
     return json.dumps(
         value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
     ).encode()
 
 
 def digest(value: Any, domain: str) -> str:
-    """SHA-256, in hexadecimal digits, of a line with the domain followed by the canonical form."""
+    """SHA-256 in hexadecimal of a line with the domain, followed by the canonical form."""
     return hashlib.sha256(f"rlm-mem-receipt/1 {domain}\n".encode() + canonical(value)).hexdigest()
 
 

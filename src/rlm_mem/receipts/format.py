@@ -1,4 +1,4 @@
-"""Receipts and bundles as files: lines of canonical JSON, chained by their hashes (docs/spec/receipt.md)."""
+"""The file format of receipts and bundles: lines of canonical JSON, chained by hashes (docs/spec/receipt.md)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _START = "0" * 64
 
 
 class Altered(InputError):
-    """A receipt or bundle that was altered: its text, its order or one of its hashes."""
+    """A receipt or bundle was altered in its text, its order or one of its hashes."""
 
 
 class HashedCall(Struct, forbid_unknown_fields=True, frozen=True):
-    """One call of a program: the function, and the hashes of its arguments and of its result."""
+    """One call of a program: function name, hash of the arguments and hash of the result."""
 
     name: str
     args: str
@@ -39,7 +39,7 @@ class HashedCall(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ReceiptOrigin(Struct, forbid_unknown_fields=True, frozen=True):
-    """The run of the receipt, and the version that wrote it."""
+    """The run of the receipt, and the version of the program that wrote it."""
 
     format: int
     version: str
@@ -49,7 +49,7 @@ class ReceiptOrigin(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class AskedQuestion(Struct, forbid_unknown_fields=True, frozen=True):
-    """The question, and when it was asked."""
+    """The question and its time."""
 
     text: str
     asked_at: str
@@ -69,16 +69,16 @@ class RunSettings(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class MemoryState(Struct, forbid_unknown_fields=True, frozen=True):
-    """The memory when the receipt was written: the number of its last change."""
+    """The state of the memory when the receipt was written: the number of its last change."""
 
     change: int
     chunks: int
 
 
 class ReceiptStep(Struct, forbid_unknown_fields=True, frozen=True):
-    """One turn: programs, output, and the calls that they made.
+    """One turn: programs, output and calls.
 
-    ``reproduced`` is False where a replay gave other results already when the receipt was written.
+    ``reproduced`` is False if a replay already gave other results when the receipt was written.
     """
 
     turn: int
@@ -105,7 +105,7 @@ class ModelReply(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ChunkVersion(Struct, forbid_unknown_fields=True, frozen=True):
-    """One version of a chunk that was read or cited; without revision and hash where it was no longer kept."""
+    """One version of a chunk that was read or cited; without revision and hash if it was no longer stored."""
 
     id: str
     revision: int | None
@@ -114,7 +114,7 @@ class ChunkVersion(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class GivenAnswer(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """How the run ended; ``suggestion``: without an answer, the likeliest one."""
+    """The outcome of the run; ``suggestion``: the likeliest answer if there is no sure one."""
 
     outcome: str
     content: str | None
@@ -128,7 +128,7 @@ class GivenAnswer(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults
 
 
 class RunCost(Struct, forbid_unknown_fields=True, frozen=True):
-    """The cost of the run; US dollars as text, null when a call had no known price."""
+    """Cost of the run; US dollars as text, null if the price of a call is unknown."""
 
     turns: int
     model_calls: int
@@ -139,13 +139,13 @@ class RunCost(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Seal(Struct, forbid_unknown_fields=True, frozen=True):
-    """The end: the number of parts before it."""
+    """The last part, with the number of parts before it."""
 
     parts: int
 
 
 class BundleHead(Struct, forbid_unknown_fields=True, frozen=True):
-    """The receipt that a bundle belongs to."""
+    """The first part of a bundle, which names its receipt."""
 
     format: int
     receipt: str
@@ -171,12 +171,12 @@ _ORDER: tuple[tuple[str, type[Struct], bool], ...] = (
     ("cost", RunCost, False),
     ("seal", Seal, False),
 )
-"""Kinds in their order; the last value: whether a kind may be repeated."""
+"""Kinds of parts in order; the last value is whether a kind may be repeated."""
 
 
 @dataclass(frozen=True)
 class ReceiptPart:
-    """One line: its kind, its content, and the hash over both and everything before."""
+    """One line: its kind, its content, and the hash over both and all lines before it."""
 
     kind: str
     body: dict[str, Any]
@@ -190,7 +190,7 @@ class Receipt:
     Attributes:
         origin, question, settings, state, answer, cost: the parts that occur once.
         steps, replies, chunks: the repeated parts, in order.
-        head: the hash over everything, 64 hexadecimal digits; what a signature covers.
+        head: the hash over all parts, 64 hexadecimal digits, which a signature covers.
         signature: None for an unsigned receipt.
         bundle: the chunks and calls, if requested; written by :meth:`Bundle.write`.
     """
@@ -209,7 +209,7 @@ class Receipt:
 
     @property
     def head(self) -> str:
-        """The hash over everything."""
+        """The hash over all parts."""
         return self.parts()[-1].hash
 
     def parts(self) -> list[ReceiptPart]:
@@ -241,7 +241,7 @@ class Receipt:
         return b"\n".join(lines) + b"\n"
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the file, whole or not at all; returns its path.
+        """Write the file atomically; returns its path.
 
         Raises:
             InputError: it exists already. StorageError: it cannot be written.
@@ -250,10 +250,10 @@ class Receipt:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Receipt:
-        """Read a file, checking form, order and hashes, but not the content.
+        """Parse a receipt, checking form, order and hashes, but not the content.
 
         Raises:
-            Altered: it is not a valid receipt; names the line.
+            Altered: the receipt is invalid; the message names the line.
         """
         bodies: list[tuple[str, Any]] = []
         signature: ReceiptSignature | None = None
@@ -264,8 +264,8 @@ class Receipt:
                 raise Altered(f"{where} is after the signature")
             kind = line.get("kind")
             if kind == "signature" and bodies and bodies[-1][0] == "seal":
-                signature = _typed(line.get("body"), ReceiptSignature, where)
-                _only(line, {"kind", "body"}, where)
+                signature = _convert(line.get("body"), ReceiptSignature, where)
+                _check_keys(line, {"kind", "body"}, where)
                 continue
             while place < len(_ORDER) and _ORDER[place][0] != kind:
                 if not _ORDER[place][2] and (not bodies or bodies[-1][0] != _ORDER[place][0]):
@@ -275,8 +275,8 @@ class Receipt:
                 raise Altered(f"{where} is a part {str(kind)[:40]!r} that does not belong there")
             if not _ORDER[place][2] and bodies and bodies[-1][0] == kind:
                 raise Altered(f"{where} is a second part {kind!r}")
-            _only(line, {"kind", "body", "hash"}, where)
-            body = _typed(line.get("body"), _ORDER[place][1], where)
+            _check_keys(line, {"kind", "body", "hash"}, where)
+            body = _convert(line.get("body"), _ORDER[place][1], where)
             before = chained(before, str(kind), line["body"])
             if line.get("hash") != before:
                 raise Altered(f"{where} ({kind}) was altered, or one before it: its hash does not match")
@@ -304,10 +304,10 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Bundle:
-    """The data to replay a receipt without the memory: the chunks, and the result of each call.
+    """Data for replaying a receipt without the memory: chunks, and the result of each call.
 
     Attributes:
-        receipt: the head of its receipt.
+        receipt: head of its receipt.
         chunks: documents by chunk id.
         calls: for each step with calls, by its number from 0, the calls in order, each a mapping with ``name``,
             ``args``, ``read`` and either ``result`` or ``error``.
@@ -322,13 +322,13 @@ class Bundle:
         lines = [{"kind": "bundle", "body": {"format": FORMAT, "receipt": self.receipt}}]
         lines += [{"kind": "chunk", "body": one} for one in self.chunks.values()]
         lines += [
-            {"kind": "calls", "body": {"step": step, "calls": [_written(call) for call in calls]}}
+            {"kind": "calls", "body": {"step": step, "calls": [_encode_call(call) for call in calls]}}
             for step, calls in self.calls.items()
         ]
         return b"".join(canonical(line) + b"\n" for line in lines)
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the file, whole or not at all; returns its path.
+        """Write the file atomically; returns its path.
 
         Raises:
             InputError: it exists already. StorageError: it cannot be written.
@@ -337,26 +337,26 @@ class Bundle:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Bundle:
-        """Read a file.
+        """Parse a bundle.
 
         Raises:
-            Altered: it is not a valid bundle; names the line.
+            Altered: the bundle is invalid; the message names the line.
         """
         head: BundleHead | None = None
         chunks: dict[str, dict[str, Any]] = {}
         calls: dict[int, list[dict[str, Any]]] = {}
         for number, line in enumerate(_lines(data, "bundle"), 1):
             where = f"line {number} of the bundle"
-            _only(line, {"kind", "body"}, where)
+            _check_keys(line, {"kind", "body"}, where)
             kind, body = line.get("kind"), line.get("body")
             if (kind == "bundle") != (number == 1):
                 raise Altered(f"{where} is a part {str(kind)[:40]!r} that does not belong there")
             if kind == "bundle":
-                head = _typed(body, BundleHead, where)
+                head = _convert(body, BundleHead, where)
             elif kind == "chunk" and isinstance(body, dict) and isinstance(body.get("id"), str):
                 chunks[body["id"]] = body
             elif kind == "calls":
-                step = _typed(body, _StepCalls, where)
+                step = _convert(body, _StepCalls, where)
                 calls[step.step] = [_read_call(one, where) for one in step.calls]
             else:
                 raise Altered(f"{where} is neither a chunk nor the calls of a step")
@@ -375,7 +375,7 @@ class CallError(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class TapedCall(Struct, forbid_unknown_fields=True, frozen=True):
-    """One call with its result: JSON as text, since programs see the order of keys, or an error."""
+    """One call with its result, as JSON text since programs see the order of keys, or its error."""
 
     name: str
     args: Any
@@ -389,14 +389,14 @@ class _StepCalls(Struct, forbid_unknown_fields=True, frozen=True):
     calls: list[TapedCall]
 
 
-def _written(call: Mapping[str, Any]) -> dict[str, Any]:
-    """A call in the form of a bundle."""
+def _encode_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a recorded call to the form of a bundle."""
     text = None if "error" in call else json.dumps(call["result"], ensure_ascii=False, allow_nan=False)
     return {**call, "result": text, "error": call.get("error")}
 
 
 def _read_call(call: TapedCall, where: str) -> dict[str, Any]:
-    """A call in the form that sessions record."""
+    """Convert a call of a bundle to the form recorded by sessions."""
     made: dict[str, Any] = {"name": call.name, "args": call.args, "read": call.read}
     if call.error is not None:
         return made | {"error": msgspec.to_builtins(call.error)}
@@ -411,7 +411,7 @@ def _read_call(call: TapedCall, where: str) -> dict[str, Any]:
 
 
 def chained(before: str, kind: str, body: Any) -> str:
-    """The hash of a part that follows one with the hash ``before``."""
+    """The hash of a part whose predecessor has the hash ``before``."""
     text = b"rlm-mem-receipt/1 part\n" + before.encode() + b"\n" + canonical({"kind": kind, "body": body})
     return hashlib.sha256(text).hexdigest()
 
@@ -421,7 +421,7 @@ def _repeats(kind: str) -> bool:
 
 
 def _lines(data: bytes, what: str) -> Iterator[dict[str, Any]]:
-    """The lines as objects; each must be in canonical form."""
+    """Parse the lines as objects; each must be in canonical form."""
     if len(data) > MAX_BYTES:
         raise InputError(f"the {what} has {len(data):,} bytes; at most {MAX_BYTES:,} are read")
     if not data.endswith(b"\n"):
@@ -444,7 +444,7 @@ def _lines(data: bytes, what: str) -> Iterator[dict[str, Any]]:
 
 
 def _too_deep(value: Any) -> bool:
-    """Whether plain data is nested deeper than a receipt may be."""
+    """Whether plain data exceeds the maximum nesting of a receipt."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [item for one in level for item in _items(one) if isinstance(item, dict | list)]
@@ -457,23 +457,23 @@ def _items(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _typed(body: object, kind: type[Any], where: str) -> Any:
+def _convert(body: object, kind: type[Any], where: str) -> Any:
     try:
         return msgspec.convert(body, kind)
     except (msgspec.ValidationError, RecursionError) as error:
         raise Altered(f"{where} does not fit its kind: {str(error)[:200]}") from None
 
 
-def _only(line: dict[str, Any], names: Set[str], where: str) -> None:
+def _check_keys(line: dict[str, Any], names: Set[str], where: str) -> None:
     if set(line) != names:
         raise Altered(f"{where} has fields that a part does not have")
 
 
 def read_bytes(path: str | Path, what: str) -> bytes:
-    """The content of a file of at most 64 MB.
+    """Read a file of at most 64 MB.
 
     Raises:
-        InputError: it is missing, larger, or not a plain file.
+        InputError: the file is missing, too large, or not a regular file.
     """
     place = Path(path)
     try:
@@ -491,7 +491,7 @@ def read_bytes(path: str | Path, what: str) -> bytes:
 
 
 def check_new(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path, if a file may be written to it.
+    """Return the path if a file may be written to it.
 
     Raises:
         InputError: the path exists already, or is a folder.
@@ -505,6 +505,6 @@ def check_new(path: str | Path, *, overwrite: bool = False) -> Path:
 
 
 def write_file(path: Path, data: bytes, *, overwrite: bool) -> Path:
-    """Write a file, whole or not at all."""
+    """Write a file atomically."""
     write_atomic(check_new(path, overwrite=overwrite).absolute(), data)
     return path

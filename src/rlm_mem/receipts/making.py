@@ -1,7 +1,7 @@
-"""Making a receipt: the record of a run, with the chunk versions that it rests on and the results of its calls.
+"""Creates receipts: the record of a run, with the chunk versions it is based on and the results of its calls.
 
-To make it, the programs of the run are replayed on the memory and each call is recorded. A step is marked as not
-reproduced where the memory has changed since the run, or where a program uses random numbers or the clock.
+The programs of the run are replayed on the memory, and each call is recorded. A step is marked as not
+reproduced if the memory has changed since the run, or if a program uses random numbers or the clock.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 REPLAY_SECONDS = 300.0
-"""Wall-clock seconds that all programs of one receipt may take together."""
+"""Total wall-clock limit in seconds for the programs of one receipt."""
 _CHANGING = re.compile(rf"(['\"](?:{'|'.join(sorted(VOLATILE))})['\"]: )(?:[\d.]+|'[^']*'|None)")
 
 
@@ -61,19 +61,19 @@ def make_receipt(
     key: str | Path | None = None,
     password: str | None = None,
 ) -> Receipt:
-    """Make the receipt of a run.
+    """Create the receipt of a run.
 
     Args:
-        store: the memory that was asked.
-        run: a result of recall or reason, a trajectory, or the id of one; ``"last"`` names the newest.
+        store: the memory of the run.
+        run: a result of recall or reason, a trajectory, or the id of one; ``"last"``: the newest run.
         functions: additional host functions that the run's programs used, by name.
-        bundle: also make the bundle (``Receipt.bundle``).
-        key: the file of an Ed25519 private key to sign with (extra ``sign``); ``password`` where it has one.
+        bundle: also create the bundle (``Receipt.bundle``).
+        key: file of an Ed25519 private key to sign with (extra ``sign``); ``password``: its password, if any.
 
     Raises:
-        NotFoundError: there is no such run.
+        NotFoundError: the run does not exist.
         InputError: the run has not ended or failed, the key cannot be used, or a bundle is requested and the memory
-            no longer returns what it returned.
+            no longer returns the same results.
     """
     check_flag(bundle, "bundle")
     trajectory = run if isinstance(run, Trajectory) else getattr(run, "trajectory", run)
@@ -95,7 +95,7 @@ def make_receipt(
     recorder = CallRecorder(
         pinned(store, parse_time(trajectory.started_at)), trajectory, functions=functions, limits=settings
     )
-    with suppress(BudgetError):  # steps that were not reached count as not reproduced
+    with suppress(BudgetError):  # steps beyond the limit are marked as not reproduced
         recorder.play(trajectory.query, 0)
     now = {id(step.then): (step, calls) for step, calls in zip(recorder.steps, recorder.calls, strict=False)}
     parts = RecordedParts(trajectory)
@@ -158,7 +158,7 @@ def _version() -> str:
 
 
 class RecordedParts:
-    """The parts of a receipt that follow from a trajectory alone, without calls and reproduction.
+    """The parts of a receipt that can be derived from a trajectory, without calls and reproduction.
 
     Attributes:
         question, steps, replies, answer, cost: the parts.
@@ -195,37 +195,37 @@ class RecordedParts:
 
 
 def without_keys(trajectory: Trajectory) -> Trajectory:
-    """The trajectory without keys of model providers, as in its file."""
+    """The trajectory with keys of model providers redacted, as in its file."""
     return replace(
         trajectory,
         query=redact(trajectory.query),
-        steps=[_hidden(step) for step in trajectory.steps],
-        calls=[_hidden(call) for call in trajectory.calls],
-        outcome=trajectory.outcome and _hidden(trajectory.outcome),
+        steps=[_redact_record(step) for step in trajectory.steps],
+        calls=[_redact_record(call) for call in trajectory.calls],
+        outcome=trajectory.outcome and _redact_record(trajectory.outcome),
     )
 
 
-def _hidden(record: Any) -> Any:
-    return replace(record, **{one.name: _hide(getattr(record, one.name)) for one in fields(record)})
+def _redact_record(record: Any) -> Any:
+    return replace(record, **{one.name: _redact_value(getattr(record, one.name)) for one in fields(record)})
 
 
-def _hide(value: Any) -> Any:
+def _redact_value(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {name: _hide(item) for name, item in value.items()}
+        return {name: _redact_value(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return type(value)(_hide(item) for item in value)
+        return type(value)(_redact_value(item) for item in value)
     return value
 
 
 def agrees(step: ReplayStep) -> bool:
-    """Whether a turn gave the same results again, apart from the values in ``VOLATILE``."""
+    """Whether a replayed turn gave the same results, apart from the values in ``VOLATILE``."""
     then, now = step.then, step.now
     error = None if now.error is None else redact(now.error)
     quoted = then.error_kind == "QuotedProgram"
     return (
-        _masked(then.output) == _masked(redact(now.output))
+        _mask_changing_values(then.output) == _mask_changing_values(redact(now.output))
         and (quoted or _optional(then.error) == _optional(error))
         and tuple(then.chunks_read) == tuple(now.chunks_read)
         and then.final == now.final
@@ -233,12 +233,12 @@ def agrees(step: ReplayStep) -> bool:
 
 
 def chunk_hash(document: Mapping[str, Any]) -> str:
-    """The hash of one version of a chunk: its document without the fields that reading it changes."""
+    """The hash of a chunk version: of its document without the fields that reads change."""
     metadata = document.get("metadata")
-    kept = dict(document)
+    stable_fields = dict(document)
     if isinstance(metadata, Mapping):
-        kept["metadata"] = {name: value for name, value in metadata.items() if name not in VOLATILE}
-    return digest(plain_json(kept), "chunk")
+        stable_fields["metadata"] = {name: value for name, value in metadata.items() if name not in VOLATILE}
+    return digest(plain_json(stable_fields), "chunk")
 
 
 def _step(step: LoopStep) -> ReceiptStep:
@@ -267,7 +267,7 @@ def _with_calls(step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str,
 def _chunks(
     store: ChunkStore, trajectory: Trajectory
 ) -> tuple[tuple[ChunkVersion, ...], dict[str, dict[str, Any]]]:
-    """The versions that were read or cited, as they were when the run ended, and their documents by id."""
+    """Versions read or cited, as of the end of the run, and their documents by id."""
     outcome = trajectory.outcome
     assert outcome is not None
     cited, ids = set(outcome.chunk_ids), chunk_ids_of(trajectory)
@@ -285,7 +285,7 @@ def _chunks(
 
 
 def chunk_ids_of(trajectory: Trajectory) -> list[str]:
-    """The chunks that an ended run cited or read, in the order of a receipt: cited ones first."""
+    """Chunks that an ended run cited or read, in the order of a receipt: cited ones first."""
     outcome = trajectory.outcome
     assert outcome is not None
     read = (one for step in trajectory.steps for one in step.chunks_read)
@@ -293,18 +293,18 @@ def chunk_ids_of(trajectory: Trajectory) -> list[str]:
 
 
 def version_until(store: ChunkStore, chunk_id: str, present: Chunk | None, moment: str) -> Chunk | None:
-    """The version of a chunk that held at a moment; None where it is not kept."""
+    """The version of a chunk at a given time; None if it is no longer stored."""
     if present is not None and present.metadata.modified_at <= moment:
         return present
-    kept: Iterable[Chunk] = (version.chunk for version in store.history(chunk_id))
-    found = [chunk for chunk in kept if chunk.metadata.modified_at <= moment]
+    stored_versions: Iterable[Chunk] = (version.chunk for version in store.history(chunk_id))
+    found = [chunk for chunk in stored_versions if chunk.metadata.modified_at <= moment]
     if found:
         return max(found, key=lambda chunk: chunk.revision)
     archived = store.get_archived(chunk_id) if present is None else None
     return archived if archived is not None and archived.metadata.modified_at <= moment else None
 
 
-def _masked(output: str) -> str:
+def _mask_changing_values(output: str) -> str:
     return _CHANGING.sub(r"\1…", _text(output))
 
 

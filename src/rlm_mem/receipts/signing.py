@@ -1,4 +1,4 @@
-"""Ed25519 signatures over receipts; keys as OpenSSH writes them, or PEM (extra ``sign``)."""
+"""Ed25519 signatures of receipts, with keys in OpenSSH or PEM format (extra ``sign``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sign(head: str, key: str | Path, *, password: str | None = None) -> ReceiptS
 
     Args:
         key: the file of an Ed25519 private key (``ssh-keygen -t ed25519``, or PEM).
-        password: of the key, where it has one.
+        password: password of the key, if any.
 
     Raises:
         InputError: the key cannot be read or used. InvalidConfig: the extra ``sign`` is not installed.
@@ -42,7 +42,7 @@ def check_key(key: str | Path, password: str | None = None) -> None:
 
 
 def signed_by(head: str, signature: ReceiptSignature) -> bytes:
-    """The public key (32 bytes) with which the head was signed.
+    """The public key (32 bytes) of a signature, after verifying it.
 
     Raises:
         Altered: the signature does not match this head. InvalidConfig: the extra ``sign`` is not installed.
@@ -62,7 +62,7 @@ def signed_by(head: str, signature: ReceiptSignature) -> bytes:
 
 
 def public_key(given: str | Path) -> bytes:
-    """The 32 bytes of a public key.
+    """Parse a public key to its 32 bytes.
 
     Args:
         given: a line ``ssh-ed25519 AAAA… comment``, or a file with such a line or with a public key as PEM.
@@ -97,7 +97,7 @@ def public_key(given: str | Path) -> bytes:
 
 
 def fingerprint(key: bytes) -> str:
-    """The key as ``ssh-keygen -l`` names it."""
+    """The fingerprint of a key in the format of ``ssh-keygen -l``."""
     made = hashlib.sha256(_field(_TYPE) + _field(key)).digest()
     return "SHA256:" + base64.b64encode(made).decode().rstrip("=")
 
@@ -137,19 +137,19 @@ def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
     return found  # type: ignore[no-any-return]
 
 
-def _from_pem(text: str, given: object) -> bytes:
+def _from_pem(text: str, source: object) -> bytes:
     crypto = _crypto()
     try:
         found = crypto.serialization.load_pem_public_key(text.encode())
     except (ValueError, crypto.UnsupportedAlgorithm):
         found = None
     if not isinstance(found, crypto.ed25519.Ed25519PublicKey):
-        raise InputError(f"{given} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 creates one")
+        raise InputError(f"{source} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 creates one")
     return bytes(found.public_bytes_raw())
 
 
 class _Crypto:
-    """The parts of the package ``cryptography`` that are used."""
+    """The classes used from the package ``cryptography``."""
 
     def __init__(self) -> None:
         from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm

@@ -1,4 +1,4 @@
-"""Sessions that record every call of their programs with its result, or replay recorded calls."""
+"""Sandbox sessions that record the calls of their programs with results, or replay recorded calls."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _OWN = frozenset((*MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
-"""Functions answered by the session itself or from recorded replies, so that their calls are not recorded."""
+"""Functions whose calls are not recorded, since the session itself or recorded replies answer them."""
 
 DIVERGED = "calls"
-"""``stopped_by`` of a replay whose programs make other calls than recorded."""
+"""``stopped_by`` of a replay whose calls differ from the recorded ones."""
 
 
 def args_hash(args: Any) -> str:
@@ -34,7 +34,7 @@ def args_hash(args: Any) -> str:
 
 
 def result_hash(call: dict[str, Any]) -> str:
-    """The hash of the result of a call without volatile keys, or of its error; and the ids that were read."""
+    """The hash of the result of a call (without volatile keys) or its error, and of the ids that were read."""
     return digest(
         {"read": call["read"], "error": call["error"]}
         if call.get("error") is not None
@@ -48,26 +48,26 @@ class TapedSession(SandboxSession):
 
     Attributes:
         made: the calls recorded since the last program.
-        tape: recorded calls to answer from; None: the memory answers.
+        tape: recorded calls to replay; None: the memory is called.
     """
 
     made: list[dict[str, Any]]
     tape: list[dict[str, Any]] | None = None
 
     def answer_call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Answer one call and record it, or answer it from the recorded calls.
+        """Answer a call and record it, or replay its recorded result.
 
         Raises:
-            HostCallFailed: the function failed, now or when recorded.
-            BudgetError: another call was recorded at this place.
+            HostCallFailed: the function failed, now or in the recording.
+            BudgetError: the recorded call at this position differs.
         """
         if name in _OWN:
             return super().answer_call(name, args, keywords)
-        given = plain_json({"args": args, "keywords": keywords})
+        arguments = plain_json({"args": args, "keywords": keywords})
         if self.tape is not None:
-            return self._played(name, given)
+            return self._replay_call(name, arguments)
         before = set(self._reads)
-        call: dict[str, Any] = {"name": name, "args": given, "read": []}
+        call: dict[str, Any] = {"name": name, "args": arguments, "read": []}
         try:
             result = super().answer_call(name, args, keywords)
         except HostCallFailed as error:
@@ -81,11 +81,11 @@ class TapedSession(SandboxSession):
                 call["read"] = [one for one in self._reads if one not in before]
                 self.made.append(call)
 
-    def _played(self, name: str, given: Any) -> Any:
+    def _replay_call(self, name: str, arguments: Any) -> Any:
         assert self.tape is not None
         self._check_time()
         call = self.tape.pop(0) if self.tape else None
-        if call is None or call["name"] != name or args_hash(call["args"]) != args_hash(given):
+        if call is None or call["name"] != name or args_hash(call["args"]) != args_hash(arguments):
             raise BudgetError(f"the program calls {name} differently than recorded", stopped_by=DIVERGED)
         for chunk_id in call["read"]:
             self._note_read(chunk_id)
@@ -98,7 +98,7 @@ class TapedSession(SandboxSession):
 
 
 class CallRecorder(Replayer):
-    """Replays a run on a memory at the time when it was asked, and records every call.
+    """Replays a run on a memory, with the clock at the time of the question, and records every call.
 
     Attributes:
         calls: the calls of each step that had programs, in the order in which they ended.
@@ -121,7 +121,7 @@ class CallRecorder(Replayer):
 
     @property
     def output_chars(self) -> int:
-        """Characters of output of one turn."""
+        """Maximum characters of output per turn."""
         return self._output_chars
 
     @property
@@ -132,15 +132,15 @@ class CallRecorder(Replayer):
     def open_session(
         self, sub_question: Callable[[str], dict[str, Any]], accept: Callable[[Any], Any] | None
     ) -> SandboxSession:
-        """A session that records its calls."""
+        """Open a session that records its calls."""
         return self._runner.session(self._budget, self._llm, sub_question, accept=accept, kind=TapedSession)
 
     def before(self, session: SandboxSession, then: LoopStep) -> None:  # noqa: ARG002 - as overridden
-        """Begin recording a turn."""
+        """Start recording a turn."""
         cast("TapedSession", session).made = []
 
     def after(self, session: SandboxSession, then: LoopStep, now: LoopStep) -> None:  # noqa: ARG002 - as overridden
-        """Keep the recorded calls of a turn."""
+        """Store the recorded calls of a turn."""
         if then.programs:
             self.calls.append(cast("TapedSession", session).made)
 
@@ -149,7 +149,7 @@ class CallPlayer(CallRecorder):
     """Replays a run from recorded calls, without its memory.
 
     Args:
-        tapes: the calls of each step of the trajectory, in its order.
+        tapes: the calls of each step of the trajectory, in order.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class CallPlayer(CallRecorder):
 
 
 class _Pinned:
-    """A store with a fixed clock."""
+    """A proxy of a store with a fixed clock."""
 
     def __init__(self, store: ChunkStore, moment: datetime) -> None:
         self._store = store
@@ -190,5 +190,5 @@ class _Pinned:
 
 
 def pinned(store: ChunkStore, moment: datetime) -> ChunkStore:
-    """The store with its clock fixed at a moment: what ``last week`` means depends on when it is said."""
+    """The store with its clock fixed, since phrases such as ``last week`` depend on the time."""
     return cast("ChunkStore", _Pinned(store, moment))

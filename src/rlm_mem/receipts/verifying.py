@@ -1,4 +1,4 @@
-"""Verifying a receipt: its form and signature, the record of its run, its chunks, and a replay of its programs."""
+"""Verifies receipts: form, signature, record of the run, chunks, and a replay of the programs."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ _RANDOM = frozenset(
         *("random", "randint", "uniform", "shuffle", "choice", "choices", "sample", "uuid4"),
     )
 )
-"""Names of functions whose result differs each time."""
+"""Names of functions with non-deterministic results."""
 
 
 @dataclass(frozen=True)
 class PartCheck:
-    """The result for one part.
+    """The result of checking one part of a receipt.
 
     Attributes:
         part: ``file``, ``signature``, ``record``, ``settings``, ``chunk ID``, ``step N``, ``answer``, ``cost``.
         status: ``holds``; ``changed``: the memory has changed since; ``altered``: the receipt was changed;
             ``not checked``, with the reason.
-        detail: the reason, in words.
+        detail: the reason as text.
     """
 
     part: str
@@ -72,14 +72,14 @@ class PartCheck:
 
 @dataclass(frozen=True)
 class Verification:
-    """What holds of a receipt, what has changed since, and what was altered.
+    """The result of verifying a receipt: what holds, what has changed since, and what was altered.
 
     Attributes:
-        verdict: ``altered`` where any part is; else ``changed`` where any part is; else ``incomplete`` where a chunk, a
+        verdict: ``altered`` if any part is; else ``changed`` if any part is; else ``incomplete`` if a chunk, a
             step or the answer could not be checked; else ``holds``.
-        checks: part by part.
-        receipt: None where the file is not a receipt.
-        signer: the fingerprint of the key that signed it, or None. It is the key you trust
+        checks: results by part.
+        receipt: the receipt; None if the file is not one.
+        signer: the fingerprint of the key that signed it, or None. It is the expected key
             only if the check ``signature`` holds.
     """
 
@@ -90,7 +90,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was altered or has changed, and chunks, steps and answer could all be checked."""
+        """Whether nothing was altered or changed, and chunks, steps and answer could all be checked."""
         return self.verdict == "holds"
 
     def __str__(self) -> str:
@@ -109,10 +109,10 @@ def verify(
 
     Args:
         receipt: the receipt, the content of its file, or the path.
-        store: the memory that was asked; its chunks and its record of the run are compared, and without a bundle the
+        store: the memory of the run; its chunks and its record of the run are compared, and without a bundle the
             programs run on it.
         bundle: the bundle written together with the receipt; the programs run on it.
-        key: the public key that must have signed it: a line ``ssh-ed25519 …``, or a file.
+        key: the expected public key of the signature: a line ``ssh-ed25519 …``, or a file.
         functions: additional host functions of the memory, by name.
 
     Raises:
@@ -142,7 +142,7 @@ def verify(
     chunks = [] if store is None else _chunks(found, store)
     checks += chunks
     if notes is not None and any(check.status == "altered" for check in checks):
-        # Its recorded calls are not reliable any more.
+        # The calls recorded in an altered receipt are not reliable.
         return _verdict(checks, found, signer)
     if notes is not None:
         replayed = _Replayed(found, _BundleStore(notes, found), notes, {}, unchanged=True)
@@ -205,7 +205,7 @@ def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[PartCheck, str 
 
 
 def _consistency(receipt: Receipt) -> list[PartCheck]:
-    """Contradictions between the parts."""
+    """Find contradictions between the parts."""
     wrong: list[PartCheck] = []
     answer, ids = receipt.answer, [one.id for one in receipt.chunks]
     word = outcome_word(content=answer.content, chunk_ids=answer.chunk_ids, concluded=answer.concluded)
@@ -237,7 +237,7 @@ def _consistency(receipt: Receipt) -> list[PartCheck]:
 
 
 def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
-    """Compare with the memory's own record of the run."""
+    """Compare the receipt with the memory's own record of the run."""
     if store is None:
         return PartCheck("record", "not checked", "no memory was given that could have a record")
     try:
@@ -259,7 +259,7 @@ def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
         ("the model", settings.model, trajectory.model),
         ("the engine", settings.engine, trajectory.engine),
         ("the limits", settings.limits, plain_json(trajectory.limits)),
-        ("the steps", [_bare(step) for step in receipt.steps], list(parts.steps)),
+        ("the steps", [_without_calls(step) for step in receipt.steps], list(parts.steps)),
         ("the chunks", [one.id for one in receipt.chunks], chunk_ids_of(trajectory)),
         ("the replies of models", list(receipt.replies), list(parts.replies)),
         ("the answer", receipt.answer, parts.answer),
@@ -273,7 +273,7 @@ def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
     return PartCheck("record", "holds", "the memory's own record of the run is the same")
 
 
-def _bare(step: ReceiptStep) -> ReceiptStep:
+def _without_calls(step: ReceiptStep) -> ReceiptStep:
     return msgspec.structs.replace(step, calls=[], reproduced=True)
 
 
@@ -306,14 +306,14 @@ def _chunks(receipt: Receipt, store: ChunkStore) -> list[PartCheck]:
                 else PartCheck(part, "altered", f"revision {one.revision} of the memory has another hash")
             )
             continue
-        found.append(_former(part, one.revision, one.hash, now, store, one.id))
+        found.append(_check_former_version(part, one.revision, one.hash, now, store, one.id))
     return found
 
 
-def _former(
-    part: str, revision: int | None, wanted: str, now: Chunk | None, store: ChunkStore, chunk_id: str
+def _check_former_version(
+    part: str, revision: int | None, expected_hash: str, now: Chunk | None, store: ChunkStore, chunk_id: str
 ) -> PartCheck:
-    """The result for a chunk that is no longer at the version that was read."""
+    """The result for a chunk whose version differs from the one that was read."""
     archived = store.get_archived(chunk_id) if now is None else None
     state = (
         f"it is at revision {now.revision} now"
@@ -322,10 +322,12 @@ def _former(
         if archived is not None
         else "the memory has no such chunk"
     )
-    kept = [version.chunk for version in store.history(chunk_id)] + ([archived] if archived else [])
-    for version in kept:
+    stored_versions = [version.chunk for version in store.history(chunk_id)] + (
+        [archived] if archived else []
+    )
+    for version in stored_versions:
         if version.revision == revision:
-            if _hash_of(version) == wanted:
+            if _hash_of(version) == expected_hash:
                 return PartCheck(part, "changed", f"{state}; revision {revision} is kept, and is as it was")
             return PartCheck(part, "altered", f"revision {revision}, which is kept, has another hash")
     if now is not None and revision is not None and now.revision < revision:
@@ -338,15 +340,15 @@ def _hash_of(chunk: Chunk) -> str:
 
 
 def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
-    """Compare the bundle with the hashes of the receipt."""
+    """Compare the chunks of a bundle with the hashes of the receipt."""
     wrong = []
     if bundle.receipt != receipt.head:
         wrong.append(
             PartCheck("bundle", "altered", "it belongs to another receipt, or one of the two was altered")
         )
-    wanted = {one.id: one for one in receipt.chunks}
-    for chunk_id in {**wanted, **bundle.chunks}:
-        version, document = wanted.get(chunk_id), bundle.chunks.get(chunk_id)
+    expected_versions = {one.id: one for one in receipt.chunks}
+    for chunk_id in {**expected_versions, **bundle.chunks}:
+        version, document = expected_versions.get(chunk_id), bundle.chunks.get(chunk_id)
         if version is None or document is None or chunk_hash(document) != version.hash:
             wrong.append(
                 PartCheck(
@@ -381,7 +383,7 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
 
 
 def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:
-    """Chunks that a result quotes with content other than their own."""
+    """Chunks that a result quotes with content that differs from the bundle's."""
     if isinstance(value, list):
         return [one for item in value for one in _misquoted(item, documents)]
     if not isinstance(value, dict):
@@ -399,7 +401,7 @@ def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:
 
 
 class _BundleStore:
-    """The part of a store that a replay from recorded calls needs."""
+    """A minimal store on a bundle, for replaying recorded calls."""
 
     namespace = "bundle"
 
@@ -409,11 +411,11 @@ class _BundleStore:
         self._documents = bundle.chunks
 
     def clock(self) -> datetime:
-        """When the question was asked."""
+        """The time of the question."""
         return self._moment
 
     def existing(self, chunk_ids: Iterable[str]) -> set[str]:
-        """Those of these ids that a chunk of the bundle has."""
+        """Those of the ids that belong to chunks of the bundle."""
         return self._documents.keys() & set(chunk_ids)
 
     def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:  # noqa: ARG002
@@ -422,10 +424,10 @@ class _BundleStore:
 
 
 class _Replayed:
-    """A replay of a receipt's programs, and its results for each step and for the answer.
+    """Replays a receipt's programs, and checks each step and the answer.
 
     Args:
-        notes: the bundle; None replays on the memory.
+        notes: the bundle; None: replay on the memory.
         unchanged: whether nothing was written since the receipt, so that any difference is an alteration.
     """
 
@@ -458,7 +460,7 @@ class _Replayed:
         else:
             self._player = CallPlayer(
                 store, trajectory, [notes.calls.get(number, []) for number in range(len(receipt.steps))],
-                config=config, functions=dict.fromkeys(settings.functions, _noted), limits=limits,
+                config=config, functions=dict.fromkeys(settings.functions, _refuse_call), limits=limits,
                 output_chars=output_chars,
             )  # fmt: skip
         self._stopped_by: str | None = None
@@ -473,7 +475,7 @@ class _Replayed:
         self._checks: list[PartCheck] = []
 
     def checks(self) -> list[PartCheck]:
-        """The result for each step with programs."""
+        """Results of the steps with programs."""
         for number, (step, then) in enumerate(zip(self._receipt.steps, self._then, strict=True), 1):
             if step.programs:
                 status, detail = self._step(step, *self._now.get(id(then), (None, [])))
@@ -541,12 +543,12 @@ class _Replayed:
             return self._other_answer("the replay ended without an answer")
         content, chunk_ids = self._expected(self._final)
         if content != (answer.content or None):
-            return self._other_answer(f"the programs give {_short(content)}")
+            return self._other_answer(f"the programs give {_shorten(content)}")
         if _redacted(self._final.suggestion) != answer.suggestion:
-            return self._other_answer(f"the programs give the suggestion {_short(self._final.suggestion)}")
+            return self._other_answer(f"the programs give the suggestion {_shorten(self._final.suggestion)}")
         if chunk_ids != answer.chunk_ids:
             return self._other_answer("the programs give other chunks")
-        # A run that finds no answer is not sure of that where chunk files could not be read.
+        # A run that finds no answer has confidence 0 if chunk files could not be read.
         withdrawn = content is None and answer.suggestion is None and answer.confidence == 0.0
         if self._final.confidence not in (None, answer.confidence) and not withdrawn:
             return self._other_answer(f"the programs give the confidence {self._final.confidence}")
@@ -559,15 +561,15 @@ class _Replayed:
         return PartCheck("answer", "changed" if "changed" in states else "not checked", detail)
 
     def _expected(self, final: Final) -> tuple[str | None, list[str]]:
-        """Answer and citations as the operation derives them from the arguments of FINAL."""
+        """Answer and citations that the operation derives from the arguments of FINAL."""
         store = cast("ChunkStore", self._store)
-        given = final.answer
+        final_answer = final.answer
         named: list[Any] = list(final.chunk_ids)
-        if self._receipt.origin.operation == "reason" and isinstance(given, dict):
-            supports = given.get("supports")
+        if self._receipt.origin.operation == "reason" and isinstance(final_answer, dict):
+            supports = final_answer.get("supports")
             named += [one for one in supports if isinstance(one, str)] if isinstance(supports, list) else []
-            given = given.get("conclusion", given)
-        text, inside = answer_text(given)
+            final_answer = final_answer.get("conclusion", final_answer)
+        text, inside = answer_text(final_answer)
         text = _redacted(text)
         chunks = existing(store, [*named, *inside])
         if text and not chunks:
@@ -577,7 +579,7 @@ class _Replayed:
 
 
 def _trajectory(receipt: Receipt) -> Trajectory:
-    """The run in the form that a replay needs."""
+    """Convert a receipt to a trajectory, for the replay."""
     return Trajectory(
         id=receipt.origin.run,
         operation=receipt.origin.operation,
@@ -601,12 +603,12 @@ def _trajectory(receipt: Receipt) -> Trajectory:
     )  # fmt: skip
 
 
-def _noted(*_arguments: Any, **_keywords: Any) -> Any:
+def _refuse_call(*_arguments: Any, **_keywords: Any) -> Any:
     raise RlmMemError("calls are answered from the bundle")
 
 
 def _is_random(programs: Sequence[str]) -> bool:
-    """Whether a program names a function whose result differs each time."""
+    """Whether a program uses a function with non-deterministic results."""
     for program in programs:
         try:
             names = {
@@ -622,9 +624,9 @@ def _is_random(programs: Sequence[str]) -> bool:
 
 
 def _redacted(text: str | None) -> str | None:
-    """A text as it is recorded."""
+    """A text with keys redacted, as in a recorded run."""
     return None if text is None else str(plain_json(redact(text)))
 
 
-def _short(text: str | None) -> str:
+def _shorten(text: str | None) -> str:
     return "no answer" if text is None else f"{text[:117]!r}{'…' if len(text) > 117 else ''}"

@@ -1,4 +1,4 @@
-"""One ASGI application for the loopback interface: MCP, HTTP interface and dashboard behind one guard."""
+"""Builds the ASGI application: MCP, HTTP interface and dashboard behind one guard."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def create_app(
     """Build the ASGI application.
 
     Args:
-        state: the state that all parts share.
-        keys: the credentials that clients may use.
-        port: the port that the application will be served on.
-        mcp: makes the MCP server on the first request to ``/mcp``; None: MCP is not served.
+        state: state shared by all parts.
+        keys: the accepted credentials.
+        port: the port of the server.
+        mcp: creates the MCP server on the first request to ``/mcp``; None: MCP is not served.
         api: serve ``/api/v1``. ``dashboard``: serve pages, and let browsers log in.
         rate: requests a second that one client of MCP and the HTTP interface may sustain; 0: no limit. ``burst``: most
             requests at once.
@@ -65,7 +65,7 @@ def create_app(
     where = site or Site(port)
     routes: list[BaseRoute] = [Route("/metrics", _metrics(counting))]
     if keys.oauth is not None:
-        # RFC 9728: the resource's path follows the well-known prefix; clients also request the prefix alone.
+        # RFC 9728: the resource's path follows the well-known prefix, but clients also request the bare prefix.
         described = _resource(where, keys.oauth.issuer)
         well_known = "/.well-known/oauth-protected-resource"
         routes += [Route(well_known, described), Route(f"{well_known}/mcp", described)]
@@ -92,7 +92,7 @@ def create_app(
             yield
 
     async def missing(request: Request, _: Exception) -> Response:
-        # An address that matches no route, such as one with a line break; mounted applications handle their own 404s.
+        # No route matched, as for an address with a line break; mounted applications handle their own 404s.
         if not request.url.path.startswith(API):
             return PlainTextResponse("Not Found", 404)
         from rlm_mem.http.app import nothing_there
@@ -113,7 +113,7 @@ def create_app(
 
 
 def _resource(site: Site, issuer: str) -> Callable[[Request], Awaitable[Response]]:
-    """The metadata of the protected resource (RFC 9728): where tokens for it come from."""
+    """The metadata of the protected resource (RFC 9728), which names the issuer of its tokens."""
     found = {
         "resource": site.resource,
         "resource_name": "RLM-MEM",

@@ -1,8 +1,8 @@
-"""Handing over to a new server process, which inherits the listening socket, so that no connection is refused.
+"""Hands over to a new server process that inherits the listening socket, so that no connection is refused.
 
-The old server starts the new one with the same arguments, sends it the state that exists only in memory (the logins of
-browsers, and a token made at start), waits until it is ready, and then drains. If the new server does not become ready,
-the old one keeps running unchanged.
+The old server starts the new one with the same arguments, sends it the state that exists only in memory (browser
+logins, and a token made at start), waits until it is ready, and then drains. If the new server does not become ready,
+the old one continues unchanged.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _log = logging.getLogger(__name__)
 
 
 class Predecessor:
-    """The server that started this one to take its place.
+    """The server process that started this one as its successor.
 
     Args:
-        listening: the listening socket, which both servers share.
+        listening: the listening socket, shared by both servers.
         channel: the socket to the predecessor.
-        state: the state that the predecessor sent.
+        state: the state sent by the predecessor.
     """
 
     def __init__(self, listening: socket.socket, channel: socket.socket, state: dict[str, Any]) -> None:
@@ -44,10 +44,10 @@ class Predecessor:
 
     @classmethod
     def of_environment(cls) -> Predecessor | None:
-        """The predecessor that the environment names; None for a server that was started in the usual way.
+        """The predecessor given in the environment; None for a server that was started normally.
 
         Raises:
-            StorageError: the predecessor ended meanwhile, or the variable is malformed.
+            StorageError: the predecessor has exited, or the variable is malformed.
         """
         named = os.environ.pop(_VARIABLE, "")
         if not named:
@@ -68,34 +68,34 @@ class Predecessor:
             raise StorageError(f"{_VARIABLE} does not name a server to take over from: {error}") from None
 
     def ready(self) -> None:
-        """Tell the predecessor to drain."""
-        with contextlib.suppress(OSError):  # the predecessor ended meanwhile; this process has the socket
+        """Notify the predecessor that it can drain."""
+        with contextlib.suppress(OSError):  # the predecessor has exited; this process has the socket
             self._channel.sendall(_READY)
             self._channel.close()
 
 
 async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bool:
-    """Start a server with the arguments of this one; True once it is ready, False if it does not start.
+    """Start a server with the arguments of this one; True once it is ready, False if it fails to start.
 
     Args:
         listening: the listening socket, which the new server inherits.
-        state: the state to send to it, as plain data for JSON.
+        state: the state to send to it, as JSON data.
     """
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setblocking(False)
-        handed = (listening.fileno(), theirs.fileno())
+    own_socket, successor_socket = socket.socketpair()
+    with own_socket, successor_socket:
+        own_socket.setblocking(False)
+        inherited_fds = (listening.fileno(), successor_socket.fileno())
         process = subprocess.Popen(
             [sys.executable, "-m", "rlm_mem", *sys.argv[1:]],
-            pass_fds=handed,
-            env={**os.environ, _VARIABLE: ",".join(map(str, handed))},
+            pass_fds=inherited_fds,
+            env={**os.environ, _VARIABLE: ",".join(map(str, inherited_fds))},
         )
-        theirs.close()
+        successor_socket.close()
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_START_SECONDS):
-                await loop.sock_sendall(ours, json.dumps(state).encode() + b"\n")
-                reply = await loop.sock_recv(ours, len(_READY))
+                await loop.sock_sendall(own_socket, json.dumps(state).encode() + b"\n")
+                reply = await loop.sock_recv(own_socket, len(_READY))
         except (OSError, TimeoutError) as error:
             reply = b""
             _log.error("the new server could not be started: %s", type(error).__name__)

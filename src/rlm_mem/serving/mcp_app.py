@@ -1,4 +1,4 @@
-"""MCP over HTTP, started by its first request: its library takes as long to load as the rest of the server."""
+"""The ASGI application of MCP, loaded with its first request since its library doubles the start of the server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.mcp.server import McpServer
 
-#: Most bytes of one MCP request: the largest text that one remember takes, as JSON.
+#: Maximum bytes of an MCP request, which fits the largest text that one remember accepts.
 MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
@@ -20,7 +20,7 @@ class McpApp:
     """The ASGI application at ``/mcp``.
 
     Args:
-        make: makes the server; called once, in a worker thread, and again only after a failure.
+        make: creates the server; called once in a worker thread, and again only after a failure.
     """
 
     def __init__(self, make: Callable[[], McpServer]) -> None:
@@ -31,7 +31,7 @@ class McpApp:
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """A context that ends the sessions on exit."""
+        """A context that closes the sessions on exit."""
         try:
             yield
         finally:
@@ -42,25 +42,27 @@ class McpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._started is None:
             self._started = asyncio.get_running_loop().create_future()
-            # In a separate task: sessions must end in the task in which they began, and outlive this request.
+            # A separate task, since sessions must end in the task in which they began, and outlive this request.
             self._serving = asyncio.create_task(self._serve(self._started))
         answer = await asyncio.shield(self._started)
         body = (
-            await _mended_body(receive) if scope["type"] == "http" and scope["method"] == "POST" else receive
+            await _without_surrogates(receive)
+            if scope["type"] == "http" and scope["method"] == "POST"
+            else receive
         )
         await answer(scope, body, send)
 
     async def _serve(self, started: asyncio.Future[ASGIApp]) -> None:
         try:
-            # In a thread, so that requests for other addresses are answered meanwhile.
-            server = await asyncio.to_thread(self._loaded)
+            # In a thread, so that other requests are answered in the meantime.
+            server = await asyncio.to_thread(self._load)
         except Exception as error:  # noqa: BLE001 - whoever waits for it raises it
-            self._started = None  # the next request tries again
+            self._started = None  # the next request retries
             started.set_exception(error)
             return
         from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 
-        # Stateless: whatever outlasts a call has a handle, so any connection can continue it.
+        # Stateless: anything that outlasts a call has a handle, so any connection can continue it.
         manager = StreamableHTTPSessionManager(
             server.protocol, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
@@ -68,14 +70,14 @@ class McpApp:
             started.set_result(StreamableHTTPASGIApp(manager))
             await self._ending.wait()
 
-    def _loaded(self) -> McpServer:
+    def _load(self) -> McpServer:
         import mcp.server.streamable_http_manager  # noqa: F401 - loaded here, used in the event loop
 
         return self._make()
 
 
-async def _mended_body(receive: Receive) -> Receive:
-    """A ``receive`` that mends half surrogate pairs, which the library refuses; a body that is too large is kept."""
+async def _without_surrogates(receive: Receive) -> Receive:
+    """Wrap ``receive`` to replace lone surrogates, which the library rejects; too large bodies pass unchanged."""
     from rlm_mem.mcp.messages import mended
 
     parts: list[bytes] = []

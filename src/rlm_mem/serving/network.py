@@ -1,4 +1,4 @@
-"""Where a server listens, and what it requires before it accepts connections from other machines."""
+"""Network settings of a server, and the protection it requires for connections from other machines."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from rlm_mem.http.site import LOOPBACK, Site, is_loopback, proxy_networks
 
 @dataclass(frozen=True)
 class Network:
-    """How clients reach a server.
+    """Network settings of a server.
 
     Attributes:
-        port: port to listen on; 0 takes a free one.
-        host: address to listen on; any but a loopback address needs tokens, and TLS or a proxy.
-        public_url: its address for other machines, such as ``https://memory.example``.
+        port: port to listen on; 0: any free port.
+        host: address to listen on; others than loopback addresses need tokens, and TLS or a proxy.
+        public_url: address for other machines, such as ``https://memory.example``.
         tls_cert, tls_key: PEM files with the certificate chain and its key.
-        proxies: addresses or networks of the reverse proxies that end TLS.
-        oauth_issuer: an authorization server whose tokens are accepted as well.
+        proxies: addresses or networks of the reverse proxies that terminate TLS.
+        oauth_issuer: an authorization server whose tokens are also accepted.
     """
 
     port: int = 0
@@ -43,13 +43,13 @@ class Network:
         return is_loopback(self.host)
 
     def check(self, tokens: TokenFile | None) -> None:
-        """Refuse settings that would let other machines connect without protection.
+        """Raise an error if other machines could connect without protection.
 
         Args:
             tokens: the named tokens.
 
         Raises:
-            InvalidConfig: they would; the message names what is missing.
+            InvalidConfig: protection is missing; the message names it.
         """
         self.site(self.port)
         self._check_certificate()
@@ -114,20 +114,20 @@ class Network:
 
 @contextlib.contextmanager
 def listening(network: Network) -> Iterator[socket.socket]:
-    """A listening socket: clients may connect from now on, and wait until they are served.
+    """A listening socket; clients can connect from now on and wait until they are served.
 
-    A service manager may have opened it and passed it on by ``LISTEN_FDS`` and ``LISTEN_PID``.
+    A service manager may have opened it and passed it in ``LISTEN_FDS`` and ``LISTEN_PID``.
 
     Raises:
         StorageError: the port cannot be used.
     """
-    inherited = _inherited()
+    inherited = _inherited_socket()
     if inherited is not None:
         with inherited:
             yield inherited
         return
-    # asyncio sets TCP_NODELAY only on a socket with an explicit protocol; without TCP_NODELAY each answer waits 40 ms
-    # for the client to acknowledge its headers.
+    # asyncio sets TCP_NODELAY only on sockets with an explicit protocol; without it each answer waits 40 ms for the
+    # client to acknowledge its headers.
     host = LOOPBACK if network.host == "localhost" else network.host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as made:
@@ -143,12 +143,12 @@ def listening(network: Network) -> Iterator[socket.socket]:
         yield made
 
 
-#: Most connections that queue while a server restarts.
+#: Maximum connections that queue while a server restarts.
 _BACKLOG = 2048
 _FIRST_INHERITED = 3
 
 
-def _inherited() -> socket.socket | None:
+def _inherited_socket() -> socket.socket | None:
     if os.environ.get("LISTEN_FDS") != "1" or os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None
     del os.environ["LISTEN_FDS"], os.environ["LISTEN_PID"]

@@ -1,4 +1,4 @@
-"""Running the server: over stdio for one client, or over HTTP on the loopback interface for several."""
+"""Runs the server: over stdio for one client, or over HTTP for several."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rlm_mem.serving.running import Running
 if TYPE_CHECKING:
     from rlm_mem.mcp.server import McpServer
 
-#: Environment variable with the token, so that the configuration of clients need not change with every start.
+#: Environment variable with the token, so that clients need not be reconfigured at every start.
 TOKEN_VARIABLE = "RLM_MEM_TOKEN"
 
 _MIN_TOKEN_LENGTH = 16
@@ -40,7 +40,7 @@ third of a second over the twenty or so steps of a request while recalls are bus
 
 
 def serve_stdio(settings: Settings) -> None:
-    """Serve one client over stdin and stdout until it closes them. Everything else goes to stderr."""
+    """Serve one client over stdin and stdout until they are closed. All other output goes to stderr."""
     _log_to_stderr()
     from rlm_mem.mcp.server import McpServer
     from rlm_mem.mcp.service import Service
@@ -66,10 +66,10 @@ def serve_http(settings: Settings, port: int) -> None:
     """Serve MCP at `http://127.0.0.1:PORT/mcp` until interrupted; prints address and token to stderr.
 
     Args:
-        port: 0 takes a free one.
+        port: port to listen on; 0: any free port.
 
     Raises:
-        InvalidConfig: the token in the environment is too short to protect anything.
+        InvalidConfig: the token in the environment is too short.
         StorageError: the port is taken.
     """
     serve_all(settings, Network(port), api=False, dashboard=False)
@@ -91,17 +91,17 @@ def serve_all(
     Args:
         network: how clients reach the server.
         token_file: contains the token; a missing file is created with a new token, readable by this user only.
-        api, dashboard: whether to serve the HTTP interface and the dashboard.
-        open_browser: open the dashboard with a link that logs in once.
-        rate: requests a second that one client may sustain; 0: no limit.
-        drain_seconds: how long requests may take to end when the server is stopped.
+        api, dashboard: whether to serve them.
+        open_browser: whether to open the dashboard with a single-use login link.
+        rate: sustained requests per second of a client; 0: no limit.
+        drain_seconds: time limit for running requests when the server is stopped.
 
     Raises:
-        InvalidConfig: the token is too short to protect anything, or other machines would get in without protection.
+        InvalidConfig: the token is too short, or other machines could connect without protection.
         StorageError: the port is taken.
     """
     _log_to_stderr()
-    if hasattr(signal, "SIGUSR2"):  # a request to hand over before the server is ready is ignored
+    if hasattr(signal, "SIGUSR2"):  # ignore requests to hand over before the server is ready
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     _start_telemetry(settings)
     predecessor = Predecessor.of_environment()
@@ -151,17 +151,17 @@ def serve_all(
         if link is not None and open_browser and predecessor is None:
             import webbrowser
 
-            # The socket is listening: requests of the browser wait until the application has started.
+            # The socket is listening, so the browser's requests wait until the application has started.
             webbrowser.open(link)
 
         def hand_over() -> Awaitable[bool]:
-            kept = {
+            handover_state = {
                 "token": token,
                 "source": token_source,
                 "logins": keys.logins(),
                 "choices": keys.choices(),
             }
-            return start_successor(socket_, kept)
+            return start_successor(socket_, handover_state)
 
         running = Running(app, network, metrics, state, drain_seconds)
         running.on_replace = hand_over
@@ -177,7 +177,7 @@ def serve_all(
 
 
 def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The owner's token and its source; a server open to other machines has one only if a file or variable gives it."""
+    """The owner's token and its source; a server open to other machines needs a file or variable for it."""
     if before:
         return before["token"], before["source"]
     if network.local_only or path is not None or os.environ.get(TOKEN_VARIABLE):
@@ -186,16 +186,16 @@ def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any])
 
 
 def token_from(path: Path | None) -> tuple[str, str]:
-    """The token, and a description of its source: the file, else the environment, else newly made.
+    """The token and a description of its source: the file, the environment, or a new token.
 
     Raises:
         InvalidConfig: the token is too short, or others can read the file. StorageError: the file cannot be used.
     """
     if path is not None:
         return _token_from_file(path), f"the token in {path}"
-    given = os.environ.get(TOKEN_VARIABLE, "")
-    if given:
-        return _checked_token(given, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
+    from_environment = os.environ.get(TOKEN_VARIABLE, "")
+    if from_environment:
+        return _checked_token(from_environment, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
     token = secrets.token_urlsafe(32)
     return token, f"token {token}"
 
@@ -230,12 +230,12 @@ def _checked_token(token: str, where: str) -> str:
 
 
 def _start_telemetry(settings: Settings) -> None:
-    """Start telemetry before the first request: opening the memory starts it too, but that happens later."""
+    """Start telemetry before the first request; opening the memory would start it only later."""
     telemetry.start(Config.load(locate(settings.brain)).telemetry)
 
 
 def _log_to_stderr() -> None:
-    """Warnings and errors to stderr: stdout is for the protocol."""
+    """Log warnings and errors to stderr, since stdout is reserved for the protocol."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

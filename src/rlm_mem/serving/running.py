@@ -1,4 +1,4 @@
-"""The running server: it serves until a signal, then drains, so that no received request is lost."""
+"""The HTTP server, which drains when it is stopped so that no received request is lost."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from rlm_mem.serving.network import Network
 
 _LINGER_SECONDS = 2.0
-"""How long, in seconds, a connection without a request stays open while the server drains: a request already on its way
+"""Seconds for which a connection without a request stays open while the server drains: a request already on its way
 is still answered, and its connection then closed."""
 _STEP = 0.02
 _TICKS = 10
-"""Ticks, of a tenth of a second each, between two checks of waiting connections."""
+"""Ticks (of 0.1 seconds) between checks of idle connections."""
 _HEAD_SECONDS = 30.0
-"""How long, in seconds, a connection may take to send the head of a request, or the rest of an answered request."""
+"""Seconds in which a connection must send the head of a request, or the rest of an answered one."""
 
 _SEND_SECONDS = 60.0
-"""How long, in seconds, a client may read nothing of an answer while a part of it waits to be sent."""
+"""Seconds after which a client that reads nothing of a pending answer is disconnected."""
 
 _log = logging.getLogger(__name__)
 
 
 class Running(uvicorn.Server):
-    """A server that drains when it is stopped, and hands over to a new one on SIGUSR2.
+    """An HTTP server that drains when it is stopped, and hands over to a new one on SIGUSR2.
 
     Args:
         app: the application.
         network: provides the certificate and its key.
         metrics: counts running requests, and records that the server is draining.
         state: the server's state.
-        drain_seconds: how long running requests may take to end.
+        drain_seconds: time limit for running requests while draining.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Running(uvicorn.Server):
             timeout_graceful_shutdown=3,
             ssl_certfile=network.tls_cert,
             ssl_keyfile=network.tls_key,
-            # Only the guard decides whether to trust the headers of a proxy.
+            # Proxy headers are evaluated by the guard, which decides whether to trust them.
             proxy_headers=False,
             server_header=False,
         )
@@ -72,19 +72,17 @@ class Running(uvicorn.Server):
         self.on_replace: Callable[[], Awaitable[bool]] | None = None
         """Starts a new server; returns True when the new server has taken over."""
         self.on_ready: Callable[[], None] = lambda: None
-        """Called once the server answers requests."""
+        """Called when the server has started to answer requests."""
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to end; called ten times a second."""
+        """Whether to stop; called ten times a second."""
         if counter % _TICKS == 0:
             self._close_waiting()
             self._end_unread()
         return await super().on_tick(counter)
 
     def _close_waiting(self) -> None:
-        """Close connections that take too long to send a request; the library closes only those that send nothing
-        after an answer.
-        """
+        """Close connections that are slow to send a request; the library only closes those idle after an answer."""
         now, waiting = time.monotonic(), {}
         for connection in self.server_state.connections:
             cycle = getattr(connection, "cycle", None)  # the last request
@@ -99,7 +97,7 @@ class Running(uvicorn.Server):
         self._waiting = waiting
 
     def _end_unread(self) -> None:
-        """End connections whose clients have stopped to read: what they asked for would be kept for good."""
+        """Abort connections whose clients have stopped reading, since their answers would be kept in memory forever."""
         now, unread = time.monotonic(), {}
         for connection in self.server_state.connections:
             transport = connection.transport
@@ -109,11 +107,11 @@ class Running(uvicorn.Server):
                 before, since = self._unread.get(connection, (size, now))
                 unread[connection] = size, since if size >= before else now
                 if now - unread[connection][1] > _SEND_SECONDS:
-                    transport.abort()  # close() would wait until everything is sent
+                    transport.abort()  # close() would wait until all data is sent
         self._unread = unread
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve."""
+        """Start serving."""
         await super().startup(sockets)
         if hasattr(signal, "SIGUSR2"):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
@@ -131,7 +129,7 @@ class Running(uvicorn.Server):
             self._handing_over = None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting connections, answer the requests that have arrived, then end."""
+        """Stop accepting connections, answer received requests, then stop."""
         self._metrics.draining = True
         for server in self.servers:
             server.close()
@@ -148,12 +146,12 @@ class Running(uvicorn.Server):
                 break
             await asyncio.sleep(_STEP)
         await super().shutdown(None)
-        # Do not raise SIGTERM again: the process ends by itself, after it has closed the memory.
+        # Do not raise SIGTERM again: the process exits after it has closed the memory.
         self._captured_signals = [one for one in self._captured_signals if one != signal.SIGTERM]
 
 
 def _unsent(connected: Any) -> int:
-    """Bytes that the system keeps until the client has read them: a slow client reads minutes from there alone."""
+    """Bytes in the system's send buffer; a slow client can read for minutes from it alone."""
     if connected is None or not sys.platform.startswith("linux"):
         return 0
     import fcntl

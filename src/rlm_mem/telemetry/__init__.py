@@ -65,9 +65,9 @@ _warned: set[str] = set()
 
 
 def start(settings: TelemetryConfig, environ: Mapping[str, str] | None = None) -> bool:
-    """Switch on what the settings and the environment ask for; does nothing when it is on already.
+    """Start telemetry as configured by settings and environment; does nothing if it is already on.
 
-    With ``enabled = "auto"``: on where the standard variables name an exporter or an endpoint, or the host program
+    With ``enabled = "auto"`` it is on if the standard variables name an exporter or an endpoint, or the host program
     has set up OpenTelemetry itself; then its providers are used. A missing extra is logged once; it does not prevent
     opening the memory.
 
@@ -80,21 +80,25 @@ def start(settings: TelemetryConfig, environ: Mapping[str, str] | None = None) -
     disabled = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     if settings.enabled == "off" or disabled:
         return False
-    asked = settings.enabled == "on" or any(environ.get(name, "").strip() for name in _SWITCHES)
-    if not asked and "opentelemetry.trace" not in sys.modules and "opentelemetry.metrics" not in sys.modules:
+    requested = settings.enabled == "on" or any(environ.get(name, "").strip() for name in _SWITCHES)
+    if (
+        not requested
+        and "opentelemetry.trace" not in sys.modules
+        and "opentelemetry.metrics" not in sys.modules
+    ):
         return False
     with _guard:
-        return is_on() or _start(settings, environ, asked)
+        return is_on() or _start(settings, environ, requested)
 
 
-def _start(settings: TelemetryConfig, environ: Mapping[str, str], asked: bool) -> bool:
+def _start(settings: TelemetryConfig, environ: Mapping[str, str], requested: bool) -> bool:
     try:
         from rlm_mem.telemetry.providers import providers
         from rlm_mem.telemetry.recorder import Recorder
 
-        found = providers(settings, environ, make=asked)
+        found = providers(settings, environ, make=requested)
     except ImportError as error:
-        if asked:
+        if requested:
             _warn_once(
                 f"telemetry is switched on but not installed ({error}): pip install 'rlm-mem[telemetry]'"
             )
@@ -115,11 +119,11 @@ def _warn_once(message: str) -> None:
 
 
 def use(tracer_provider: Any = None, meter_provider: Any = None, *, content: bool = False) -> None:
-    """Record to these providers of the OpenTelemetry SDK, for programs that set them up themselves.
+    """Record to these OpenTelemetry SDK providers, for programs that set them up themselves.
 
     Args:
-        tracer_provider, meter_provider: None: nothing of that kind is recorded.
-        content: also put queries and answers into spans.
+        tracer_provider, meter_provider: None: spans or metrics are not recorded.
+        content: whether to record queries and answers in spans.
     """
     from rlm_mem.telemetry.providers import Providers
     from rlm_mem.telemetry.recorder import Recorder
@@ -129,7 +133,7 @@ def use(tracer_provider: Any = None, meter_provider: Any = None, *, content: boo
 
 
 def stop() -> None:
-    """Send what is pending, shut down the providers made here, and stop recording."""
+    """Send pending data, shut down owned providers, and stop recording."""
     with _guard:
         former = activate(None)
     if former is not None:

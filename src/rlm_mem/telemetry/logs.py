@@ -1,4 +1,4 @@
-"""Log lines on stderr: as text for a person, or as one JSON object a line for a collector.
+"""Log lines on stderr, as text for people or as one JSON object per line for collectors.
 
 Only the command and its servers set this up; a program that uses the package configures logging itself.
 """
@@ -17,17 +17,19 @@ from rlm_mem.telemetry import trace_ids
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 
-#: Attributes of every record; any others were passed with `extra=`.
+#: Standard attributes of a record; others were passed with `extra=`.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line: ``ts``, ``level``, ``logger``, ``message``, ``process``; ``error`` and ``trace`` of an
-    exception; ``trace_id`` and ``span_id`` inside a span; and what was given with ``extra=``.
+    """Formats records as JSON lines.
+
+    The fields are ``ts``, ``level``, ``logger``, ``message``, ``process``; ``error`` and ``trace`` for an exception;
+    ``trace_id`` and ``span_id`` inside a span; and those passed with ``extra=``.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as a line without line breaks."""
+        """Format a record as one line."""
         line: dict[str, Any] = {
             "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             "level": record.levelname.lower(),
@@ -49,25 +51,25 @@ class JsonLines(logging.Formatter):
 
 
 class _ToStderr(logging.Handler):
-    """Writes to the current ``sys.stderr``."""
+    """A handler that writes to the current ``sys.stderr``."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
         try:
             print(self.format(record), file=sys.stderr, flush=True)
-        except (OSError, ValueError):  # the reader is gone: a log line must not end the work
+        except (OSError, ValueError):  # stderr is closed, which must not abort the work
             self.handleError(record)
 
 
 def start_logging(level: str, line_format: str) -> None:
-    """Send log lines of this level and above to stderr, in place of what an earlier call set up.
+    """Log to stderr from this level up, replacing the handler of an earlier call.
 
     Args:
         level: debug, info, warning or error.
         line_format: text or json.
 
     Raises:
-        InvalidConfig: another level or format.
+        InvalidConfig: the level or format is unknown.
     """
     if level not in LEVELS or line_format not in FORMATS:
         raise InvalidConfig(
@@ -85,6 +87,6 @@ def start_logging(level: str, line_format: str) -> None:
     )
     root.addHandler(handler)
     root.setLevel(level.upper())
-    # Client libraries' lines below a warning are of no interest here.
+    # Only warnings and errors of client libraries are relevant.
     for name in ("httpx", "httpcore", "openai", "anthropic", "urllib3", "asyncio", "mcp", "psycopg"):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

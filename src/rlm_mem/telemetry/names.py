@@ -1,4 +1,4 @@
-"""The names of operations, metrics and attributes: a public interface for dashboards and alerts."""
+"""Names of operations, metrics and attributes, a public interface for dashboards and alerts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Metric(NamedTuple):
-    """One instrument."""
+    """One metric instrument."""
 
     kind: str
     """``histogram`` or ``counter``"""

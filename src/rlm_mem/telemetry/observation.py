@@ -1,4 +1,4 @@
-"""The functions that instrumented code calls; while telemetry is off, each costs one comparison."""
+"""Functions for instrumented code; while telemetry is off, each costs one comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _R = TypeVar("_R")
 
 
 class ModelTokens(Protocol):
-    """Tokens that a call of a model used."""
+    """Tokens used by a model call."""
 
     @property
     def input_tokens(self) -> int: ...
@@ -26,7 +26,7 @@ class ModelTokens(Protocol):
 
 
 class Completed(Protocol):
-    """A finished call of a model."""
+    """A finished model call."""
 
     @property
     def usage(self) -> ModelTokens: ...
@@ -35,7 +35,7 @@ class Completed(Protocol):
 
 
 class ObservedOperation(AbstractContextManager["ObservedOperation", Literal[False]]):
-    """One operation that is observed, as a context manager; this class records nothing."""
+    """Context manager around an observed operation; this base class records nothing."""
 
     __slots__ = ()
 
@@ -48,20 +48,20 @@ class ObservedOperation(AbstractContextManager["ObservedOperation", Literal[Fals
         """Add an attribute to the span."""
 
     def label(self, name: str, value: str | int | bool) -> None:
-        """Add an attribute with few different values to span and metrics."""
+        """Add an attribute of low cardinality to span and metrics."""
 
     def text(self, name: str, value: str) -> None:
-        """Add text of the user, such as a question, to the span; dropped unless ``telemetry.content`` is set."""
+        """Add text of the user, such as a question, to the span; ignored unless ``telemetry.content`` is set."""
 
     def failed(self, kind: str) -> None:
-        """Mark the operation as failed although nothing is raised."""
+        """Mark the operation as failed although no exception is raised."""
 
     def spent(self, completed: Completed) -> None:
-        """Count what a call of a model cost: tokens by kind, and US dollars where the price is known."""
+        """Record the cost of a model call: tokens by kind, and US dollars if the price is known."""
 
 
 class Recording(Protocol):
-    """The recorder while telemetry is on: ``recorder.Recorder``."""
+    """Protocol of the recorder (``recorder.Recorder``)."""
 
     def operation(self, name: str, labels: Mapping[str, str | int | bool]) -> ObservedOperation: ...
     def waiting(self, name: str, labels: Mapping[str, str | int | bool]) -> ObservedOperation: ...
@@ -77,29 +77,29 @@ _active: Recording | None = None
 
 
 def activate(recording: Recording | None) -> Recording | None:
-    """Set the recorder to use from now on (None: record nothing); returns the former one."""
+    """Set the recorder (None: record nothing) and return the former one."""
     global _active
     former, _active = _active, recording
     return former
 
 
 def is_on() -> bool:
-    """Whether anything is recorded."""
+    """Whether a recorder is set."""
     return _active is not None
 
 
 def operation(name: str, **labels: str | int | bool) -> ObservedOperation:
-    """A span, and a value in the histogram ``rlm_mem.operation.duration``.
+    """Observe an operation as a span and a value in the histogram ``rlm_mem.operation.duration``.
 
     Args:
         name: one of ``names.OPERATIONS``.
-        **labels: attributes of span and metric (``tool="search"``), each with few different values.
+        **labels: attributes of span and metric of low cardinality (``tool="search"``).
     """
     return _NOTHING if _active is None else _active.operation(name, labels)
 
 
 def waiting(name: str, **labels: str | int | bool) -> ObservedOperation:
-    """Measure a wait into the histogram ``name`` of ``names.METRICS``, in seconds; no span."""
+    """Record a wait in seconds in the histogram ``name`` of ``names.METRICS``, without a span."""
     return _NOTHING if _active is None else _active.waiting(name, labels)
 
 
@@ -110,19 +110,19 @@ def count(name: str, amount: int | float = 1, **labels: str | int | bool) -> Non
 
 
 def model_call(model: str) -> ObservedOperation:
-    """A span around one call of a model, and its duration (``gen_ai.client.operation.duration``)."""
+    """Observe a model call as a span with its duration (``gen_ai.client.operation.duration``)."""
     return _NOTHING if _active is None else _active.model_call(model)
 
 
 def http_request(method: str, headers: Mapping[str, str]) -> ObservedOperation:
-    """A span around an HTTP request, continued from the caller's ``traceparent``, and its duration."""
+    """Observe an HTTP request as a span with its duration, as a child of the caller's ``traceparent``."""
     return _NOTHING if _active is None else _active.http_request(method, headers)
 
 
 def observed(
     name: str, after: Callable[[ObservedOperation, Any], None] | None = None
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator: every call is an operation.
+    """A decorator that observes every call as an operation.
 
     Args:
         name: one of ``names.OPERATIONS``.
@@ -146,7 +146,7 @@ def observed(
 
 
 def with_current_context(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a function so that other threads, even several at once, call it with the current span as parent."""
+    """Wrap a function so that calls in other threads, even concurrent ones, have the current span as parent."""
     if _active is None:
         return function
     context = contextvars.copy_context()

@@ -1,4 +1,4 @@
-"""The providers that spans and metrics go to: those of the host program, or new ones with exporters as configured."""
+"""Selects the OpenTelemetry providers: those of the host program, or new ones with the configured exporters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opentelemetry import metrics, trace
 if TYPE_CHECKING:
     from rlm_mem.config import TelemetryConfig
 
-#: Seconds for one delivery, unless OTEL_EXPORTER_OTLP_TIMEOUT is set: a command must not hang on exit because no
+#: Time-out of a delivery unless OTEL_EXPORTER_OTLP_TIMEOUT is set: a command must not hang on exit because no
 #: collector listens.
 _TIMEOUT = 2.0
 _NOT_SET = ("ProxyTracerProvider", "_ProxyMeterProvider", "NoOpTracerProvider", "NoOpMeterProvider")
@@ -20,10 +20,10 @@ _NOT_SET = ("ProxyTracerProvider", "_ProxyMeterProvider", "NoOpTracerProvider", 
 
 @dataclass
 class Providers:
-    """A provider of each kind, or None.
+    """A tracer provider and a meter provider, each of which may be None.
 
     Attributes:
-        owned: whether they were made here, so that `close` shuts them down.
+        owned: whether they were created here, so that `close` shuts them down.
     """
 
     tracing: Any
@@ -31,7 +31,7 @@ class Providers:
     owned: bool = True
 
     def close(self) -> None:
-        """Shut down owned providers, which sends what is pending."""
+        """Shut down owned providers, which sends pending data."""
         for provider in (self.tracing, self.metering) if self.owned else ():
             if provider is not None:
                 provider.shutdown()
@@ -41,11 +41,11 @@ def providers(settings: TelemetryConfig, environ: Mapping[str, str], *, make: bo
     """The providers of the host program if it has set up any, else new ones, else None.
 
     Args:
-        make: make new ones where the host program has none.
+        make: whether to create new ones if the host program has none.
 
     Raises:
-        ImportError: the SDK or the exporter asked for is not installed.
-        ValueError: an exporter asked for is unknown.
+        ImportError: the SDK or the requested exporter is not installed.
+        ValueError: a requested exporter is unknown.
     """
     tracing, metering = trace.get_tracer_provider(), metrics.get_meter_provider()
     host_tracing = None if type(tracing).__name__ in _NOT_SET else tracing
@@ -83,7 +83,7 @@ def _exporter(signal: str, settings: TelemetryConfig, environ: Mapping[str, str]
         from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
-        # stdout is for answers and protocols.
+        # stdout is reserved for answers and protocols.
         return (ConsoleSpanExporter if signal == "traces" else ConsoleMetricExporter)(out=sys.stderr)
     if kind != "otlp":
         raise ValueError(f"OTEL_{signal.upper()}_EXPORTER={kind!r:.40} is none of otlp, console, none")
@@ -102,11 +102,11 @@ def _otlp(signal: str, settings: TelemetryConfig, environ: Mapping[str, str]) ->
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    given: dict[str, Any] = {}
+    exporter_options: dict[str, Any] = {}
     if settings.endpoint:
-        given["endpoint"] = f"{settings.endpoint.rstrip('/')}/v1/{signal}"
+        exporter_options["endpoint"] = f"{settings.endpoint.rstrip('/')}/v1/{signal}"
     if not any(
         environ.get(name) for name in ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{upper}_TIMEOUT")
     ):
-        given["timeout"] = _TIMEOUT
-    return (OTLPSpanExporter if signal == "traces" else OTLPMetricExporter)(**given)
+        exporter_options["timeout"] = _TIMEOUT
+    return (OTLPSpanExporter if signal == "traces" else OTLPMetricExporter)(**exporter_options)

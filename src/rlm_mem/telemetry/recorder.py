@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlm_mem.telemetry.providers import Providers
 
 _TEXT_LIMIT = 4_000  # characters of a query or answer
-#: Bucket bounds in seconds: from 0.1 ms, since most operations of a memory take a few milliseconds.
+#: Bucket bounds in seconds, from 0.1 ms, since most operations take a few milliseconds.
 _SECONDS = (
     0.0001,
     0.00025,
@@ -54,11 +54,11 @@ _NAMES = {
 
 
 class Recorder:
-    """Makes spans and writes to instruments.
+    """Creates spans and writes to instruments.
 
     Args:
-        providers: receive the spans and metrics.
-        content: also record questions and answers.
+        providers: destinations of spans and metrics.
+        content: whether to record questions and answers.
     """
 
     def __init__(self, providers: Providers, *, content: bool) -> None:
@@ -79,12 +79,12 @@ class Recorder:
                 self._instruments[name] = meter.create_counter(name, unit, description)
 
     def operation(self, name: str, labels: Labels) -> ObservedOperation:
-        """A span named `rlm_mem.NAME`, and its duration."""
+        """A span `rlm_mem.NAME` with its duration."""
         attributes = {"rlm_mem.operation": name, **_attributes(labels)}
         return _Recorded(self, f"rlm_mem.{name}", "rlm_mem.operation.duration", attributes)
 
     def model_call(self, model: str) -> ObservedOperation:
-        """A span named by the conventions for generative models, and its duration."""
+        """A span with its duration, named by the semantic conventions for generative AI."""
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
         return _Recorded(
             self, f"chat {model}", "gen_ai.client.operation.duration", attributes, kind=SpanKind.CLIENT
@@ -115,14 +115,14 @@ class Recorder:
         self._instruments[name].record(value, attributes)
 
     def trace_ids(self) -> tuple[str, str] | None:
-        """Ids of the current span."""
+        """Trace and span id of the current span."""
         context = trace.get_current_span().get_span_context()
         if not context.is_valid:
             return None
         return trace.format_trace_id(context.trace_id), trace.format_span_id(context.span_id)
 
     def close(self) -> None:
-        """Shut down owned providers; those of the host program stay as they are."""
+        """Shut down owned providers; those of the host program are not touched."""
         self._providers.close()
 
 
@@ -131,7 +131,7 @@ def _attributes(labels: Labels) -> dict[str, Any]:
 
 
 class _Recorded(ObservedOperation):
-    """A span that is current inside `with`, and a value in a histogram at its end."""
+    """A span that is current inside `with`, whose duration is recorded in a histogram."""
 
     __slots__ = (
         "_began",
@@ -167,7 +167,7 @@ class _Recorded(ObservedOperation):
 
     def __enter__(self) -> ObservedOperation:
         self._began = time.perf_counter()
-        # Error messages may quote text of the user, so a span gets only the class of an error.
+        # Error messages may quote the user's text, so only the class of an error is recorded.
         self._scope = self._recorder.tracer.start_as_current_span(
             self._name,
             context=self._parent,
@@ -186,7 +186,7 @@ class _Recorded(ObservedOperation):
             self.failed(kind.__name__)
         if self._error is not None:
             self._span.set_status(StatusCode.ERROR)
-        # While the span is still current: exemplars of the histogram refer to it.
+        # Recorded while the span is current, since exemplars of the histogram refer to it.
         self._recorder.record(self._histogram, time.perf_counter() - self._began, self._labels)
         self._scope.__exit__(None, None, None)
         return False
@@ -218,7 +218,7 @@ class _Recorded(ObservedOperation):
 
 
 class _Waiting(ObservedOperation):
-    """A duration in a histogram."""
+    """Records a duration in a histogram, without a span."""
 
     __slots__ = ("_began", "_histogram", "_labels", "_recorder")
 

@@ -1,8 +1,8 @@
-"""The analysis of language, without I/O, used by store, ingest and search alike.
+"""Language analysis without I/O, used by store, ingest and search alike.
 
 Contents: token counts (`tokens`), the structure of a text (`blocks`), its segments and terms (`analysis`), dates
-(`dates`), keys and passwords in it (`secrets`). Nothing here reads files, handles chunks or ranks. The names below are
-those that opening and most searches do not need, loaded when they are first used.
+(`dates`), keys and passwords (`secrets`). Nothing here reads files, handles chunks or ranks. The names below are loaded
+on first use, since opening and most searches do not need them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 ANALYSIS_VERSION = 4
-"""Raised whenever terms or flags change meaning: an index written by another version must be rebuilt."""
+"""Incremented whenever terms or flags change meaning; an index of another version must be rebuilt."""
 
 __getattr__ = loader(
     __name__,

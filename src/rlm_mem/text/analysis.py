@@ -1,10 +1,10 @@
-"""From text to segments, and to terms: the normalised words that the index and the questions share.
+"""Splits text into segments, and segments into terms: the normalised words shared by the index and queries.
 
-One `Analyser` serves writing and searching, so a term means the same on both sides. It folds case and accents,
-splits identifiers (`camelCase`, `snake_case`) into whole and parts, keeps versions and decimals whole, drops stop
-words, maps irregular forms to their base and stems the rest with the Snowball stemmer of the configured language.
-Scripts without spaces (Han, kana, Hangul, Thai, …) become character bigrams; right-to-left scripts are split at
-spaces like any other and never reordered. Offsets are characters of the text as given.
+One `Analyser` serves writing and searching, so terms are the same on both sides. It folds case and accents, splits
+identifiers (`camelCase`, `snake_case`) into whole and parts, keeps versions and decimals whole, drops stop words, maps
+irregular forms to their base and stems the rest with the Snowball stemmer of the configured language. Scripts without
+spaces (Han, kana, Hangul, Thai, …) become character bigrams; right-to-left scripts are split at spaces like any other
+and never reordered. Offsets are characters of the original text.
 
 An index has more terms than `terms` returns: also everyday words ("like", "will") and single Han characters, since a
 question may consist of nothing else. `located_terms(…, indexed=True)` returns them, too.
@@ -32,10 +32,10 @@ from rlm_mem.text.patterns import late
 from rlm_mem.text.segments import Headings, split_segments
 from rlm_mem.text.stopwords import function_words, stop_words
 
-#: Longest term kept, in characters; longer runs (hashes, base64) are cut to this prefix.
+#: Maximum characters of a term; longer runs (hashes, base64) are truncated.
 MAX_TERM = 48
 
-#: Most terms of headings, titles and paths that are indexed with each segment below them.
+#: Maximum number of terms of headings, titles and paths indexed with each segment below them.
 _MAX_AROUND = 32
 
 # Flag bits of a segment (stored as one unsigned 32-bit number).
@@ -44,7 +44,7 @@ _TIME_SHIFT = 1  #: bits 1 and 2: number of time expressions, 0 to 3
 PLACE_CUE = 1 << 3  #: "in Paris", "at the beach", "from Sweden"
 DURATION = 1 << 4  #: "for three years", "since 2016", "two weeks"
 QUOTES = 1 << 5  #: something in quotation marks
-CAPITALS = 1 << 6  #: a capitalised word that does not begin a sentence
+CAPITALS = 1 << 6  #: a capitalised word inside a sentence
 NUMBER = 1 << 7  #: a numeral or a number word
 FIRST_PERSON = 1 << 8  #: "I", "my", "we"
 SECOND_PERSON = 1 << 9  #: "you", "your"
@@ -65,7 +65,7 @@ OPINION = 1 << 23  #: "I think", "should", "recommend"
 NEGATION = 1 << 24  #: "not", "never", "no longer"
 
 _APOSTROPHES = "’‘ʼ＇`"
-#: Letters that Unicode does not decompose, as names are written without them: "Lodz", "Soren".
+#: Letters that Unicode does not decompose, with their usual replacements in names: "Lodz", "Soren".
 _PLAIN_LETTERS = dict(zip("łøđħŧıæœ", ("l", "o", "d", "h", "t", "i", "ae", "oe"), strict=True))
 _WORD = re.compile(
     r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])"
@@ -75,7 +75,7 @@ _BROKEN = late(r"\u2010\s+")  # a word broken at the end of a line
 _NUMERIC = late(r"\d+(?:[.,]\d+)+$")
 _THOUSANDS = late(r"\d{1,3}(?:,\d{3})+$")
 PARTS = late(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
-"""The parts of words written as one: "max_size", "maxSize"."""
+"""The parts of compound identifiers: "max_size", "maxSize"."""
 SPACELESS = late(
     "["
     "\u0e00-\u0eff"  # Thai, Lao
@@ -110,8 +110,8 @@ _CASED_CUES = (
 _CUE_BITS = reduce(or_, (bit for _, bit in (*_CASELESS_CUES, *_CASED_CUES)))
 _KIND_FLAGS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
-# A text of ASCII words has a cue only if it has one of the cue's words listed here, or a word that begins with one of
-# them of three letters or more.
+# A text of ASCII words has a cue only if it has one of the cue's words listed here, or a word that begins with a listed
+# word of three letters or more.
 _TIMES, _SITES = 1 << _TIME_SHIFT, 2 << _TIME_SHIFT  # in flags the bits of a count, in hints free
 _DIGITS = 1 << 25  # unused in flags: the text has a number
 _PERIODS = "day night week month year"
@@ -152,10 +152,10 @@ _Cue = tuple[re.Pattern[str], int, bool]
 
 @cache
 def _cues(ascii_only: bool) -> tuple[re.Pattern[str], Sequence[_Cue]]:
-    """The patterns of `segment_flags`: times, and cues.
+    """Patterns of `segment_flags` for times and other cues.
 
-    They are compiled when first used: a search without changes to index needs none of them. Those
-    for ASCII search in lowered text, because comparing case costs several times more.
+    They are compiled on first use, since a search without changes to index needs none. Those for ASCII match
+    lower-cased text, because ignoring case costs several times more.
     """
     flags = re.ASCII if ascii_only else re.IGNORECASE
     found = [(re.compile(pattern, flags), bit, False) for pattern, bit in _CASELESS_CUES]
@@ -165,22 +165,22 @@ def _cues(ascii_only: bool) -> tuple[re.Pattern[str], Sequence[_Cue]]:
 
 @lru_cache(maxsize=4096)
 def _possible_cues(hints: int, ascii_only: bool) -> Sequence[_Cue]:
-    """Those of the cues that a text with these hints may have: most sentences have none of most."""
+    """The cues that a text with these hints may have; most sentences have few."""
     return [one for one in _cues(ascii_only)[1] if hints & one[1]]
 
 
-#: Words and stems cached per language: names and hashes are unbounded; common words are soon cached again.
+#: Maximum number of cached stems per language; names and hashes would grow it without bound.
 _MAX_KNOWN = 100_000
 
-#: Characters of the longest sentence that is read for statements, and that :func:`plain_words` is used for.
+#: Maximum characters of sentences analysed for statements and by :func:`plain_words`.
 LONGEST = 400
 
-#: Cue patterns look at no more than this many characters of a segment, so that one giant line stays cheap.
+#: Number of characters of a segment searched for cues, which bounds the cost of a giant line.
 _CUE_WINDOW = 4000
 
 
 class AnalysedSegment(Struct, gc=False):
-    """One segment as the index stores it.
+    """One segment as stored in the index.
 
     `start` and `end` are character offsets into the chunk's content; `author` is its speaker, if the text names one;
     `flags` is a bitmask of the constants above; `length` the number of terms (with repetitions); `terms` their
@@ -196,7 +196,7 @@ class AnalysedSegment(Struct, gc=False):
 
 
 def time_words(flags: int) -> int:
-    """Number of time expressions of a segment with `flags`: 0, 1, 2, or 3 for three and more."""
+    """Number of time expressions of a segment with `flags`, from 0 to 3 (three or more)."""
     return (flags >> _TIME_SHIFT) & 3
 
 
@@ -204,13 +204,13 @@ _Value = TypeVar("_Value")
 
 
 class Known(dict[str, _Value]):
-    """The results of a function by word, each computed when it is first looked up.
+    """A cache of a function's results by word.
 
-    Like ``lru_cache``, but a lookup is that of a dictionary: texts have thousands of words, most of them seen before.
+    Unlike ``lru_cache``, a hit costs only a dictionary lookup: texts have thousands of words, most of them repeated.
 
     Args:
         make: the function.
-        most: number of words that are kept; with one more, all are dropped.
+        most: maximum number of words; beyond it, the cache is cleared.
     """
 
     def __init__(self, make: Callable[[str], _Value], most: int) -> None:
@@ -232,7 +232,7 @@ _AFTER_DIGITS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
 
 @cache
 def _hint_table() -> dict[str, int]:
-    """The cue bits of each hint word; the first three letters of each word are keys, too."""
+    """Cue bits by hint word; the first three letters of each word are keys, too."""
     table: dict[str, int] = {}
     for bit, listed in _HINTS.items():
         for word in listed.split():
@@ -249,7 +249,7 @@ def _hints_of_digits(digits: str) -> int:
 
 
 def _hints_of(word: str) -> int:
-    """The bits of the cues that a text of ASCII words may have because of this word."""
+    """Cue bits that a text of ASCII words may have because of this word."""
     if word.isdigit():
         return _hints_of_digits(word)
     table, bits = _hint_table(), 0
@@ -272,10 +272,10 @@ _hints = Known(_hints_of, 1 << 16).__getitem__
 
 
 def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
-    """The cue bits of one segment's own text (without its author); cues are looked for only in its beginning.
+    """The cue bits of a segment's text (without its author), from its first characters.
 
     Args:
-        words: the raw words of that beginning, if the caller has them.
+        words: raw words of these characters, if already known.
     """
     window = text[:_CUE_WINDOW]
     words = words_in(window) if words is None else words
@@ -315,22 +315,22 @@ _FIRST = late(cues.FIRST)
 
 
 def says_i(text: str) -> bool:
-    """Whether a text says "I", "my", "we" or the like: `FIRST_PERSON` alone, without the other cues."""
+    """Whether a text uses the first person ("I", "my", "we"); only `FIRST_PERSON`, without the other cues."""
     return bool(_FIRST.search(_plain(text[:_CUE_WINDOW])))
 
 
 def _plain(text: str) -> str:
-    """The text with one kind of apostrophe; its length stays the same."""
+    """Normalise apostrophes, without changing the length of the text."""
     if text.isascii():
         return text.replace("`", "'")
-    # A hundred times faster than str.translate where another character is not ASCII.
+    # A hundred times faster than str.translate if another character is not ASCII.
     for mark in _APOSTROPHES:
         text = text.replace(mark, "'")
     return text
 
 
 def fold(text: str) -> str:
-    """Case-fold and strip the accents of Latin, Greek and Cyrillic letters; other scripts keep their marks."""
+    """Case-fold, and remove accents of Latin, Greek and Cyrillic letters; other scripts are kept unchanged."""
     if text.isascii():
         return text.lower()
     decomposed = normalise_unicode("NFKD", text)
@@ -348,17 +348,17 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=512)
 def plain_words(sentence: str) -> tuple[str, ...]:
-    """The words of a sentence that has only ASCII words, with stops at its end alone; of any other sentence none.
+    """The words of a sentence of ASCII words without inner punctuation; empty for any other sentence.
 
-    Most sentences are such, and splitting them at space takes a fourth of the time that a pattern takes. Cached: type
-    detection, the statements and the index read each sentence in turn, and look the same words up.
+    Most sentences are of this kind, and splitting them at spaces takes a quarter of the time of a pattern. Cached,
+    since type detection, the statements and the index split the same sentences.
     """
     found = tuple(sentence.rstrip(".!?").split()) if sentence.isascii() else ()
     return found if "".join(found).isalnum() else ()
 
 
 def words_in(text: str) -> Sequence[str]:
-    """The raw words of `text` in order, as of `words`."""
+    """Raw words of `text` in order (see `words`)."""
     if len(text) <= LONGEST and (plain := plain_words(text)):
         return plain
     found = text.rstrip(".!?").replace(", ", " ").split()
@@ -366,13 +366,13 @@ def words_in(text: str) -> Sequence[str]:
 
 
 def words(text: str) -> Iterator[tuple[str, int, int]]:
-    """The raw words of `text` with their character offsets: runs of letters and digits, inner apostrophes kept."""
+    """Raw words of `text` with character offsets: runs of letters and digits, with inner apostrophes."""
     for match in _WORD.finditer(_plain(text)):
         yield match.group(), match.start(), match.end()
 
 
 class Analyser:
-    """Turns text into terms for one language.
+    """Converts text to terms for one language.
 
     `language` is a Snowball algorithm ("english", "german", …) or "none" for no stemming. An unknown name raises a
     `ValueError` that lists the choices. Instances hold a bounded cache of stems and may be shared by threads.
@@ -392,7 +392,7 @@ class Analyser:
         )
 
     def stem(self, word: str) -> str:
-        """The term of one folded word: irregular form, then stem, cut to `MAX_TERM` characters."""
+        """The term of a folded word: its irregular base form or its stem, truncated to `MAX_TERM` characters."""
         known = self._cache.get(word)
         if known is not None:
             return known
@@ -412,11 +412,11 @@ class Analyser:
         return word in self._stop
 
     def terms(self, text: str, raw: Sequence[str] | None = None, *, indexed: bool = False) -> list[str]:
-        """The terms of `text` in order, without stop words. Linear in its length; never raises.
+        """Terms of `text` in order, without stop words. Linear in its length; never raises.
 
         Args:
-            raw: its raw words, if the caller has them.
-            indexed: also the everyday words and single Han characters that an index has.
+            raw: raw words of `text`, if already known.
+            indexed: include the everyday words and single Han characters that an index has.
         """
         raw = words_in(text) if raw is None else raw
         if text.isupper():
@@ -430,13 +430,13 @@ class Analyser:
         return list(chain.from_iterable(map(known.__getitem__, raw)))
 
     def indexed_terms(self, text: str) -> list[str]:
-        """The terms of `text` that an index has, in order."""
+        """Terms of `text` in order, as an index has them."""
         return self.terms(text, indexed=True)
 
     def located_terms(self, text: str, *, indexed: bool = False) -> Iterator[tuple[str, int, int]]:
-        """The terms of `text` with the offsets of the word each comes from (parts of a word share its offsets).
+        """Terms of `text` with the offsets of their words (parts of a word share its offsets).
 
-        With `indexed`, also the everyday words and single Han characters that an index has.
+        With `indexed`, includes the everyday words and single Han characters that an index has.
         """
         shouting = text.isupper()
         left_out = self._function if indexed else self._stop
@@ -447,16 +447,16 @@ class Analyser:
     def _terms_of(
         self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False
     ) -> Sequence[str]:
-        """The terms of one raw word; `shouting`: the whole text is in capitals."""
+        """Terms of one raw word; `shouting`: the whole text is in capitals."""
         if word.isascii():
-            if word.isdigit():  # hardly any number comes twice: its stem is not cached
+            if word.isdigit():  # not cached, since numbers rarely recur
                 return (word[:MAX_TERM],)
             if word.isalpha() and word.islower():  # most other words
                 return () if word in left_out else (self.stem(word),)
         found: list[str] = []
         for raw in self._split(word, singles):
             folded = fold(raw)
-            # "IT", "US", "WHO" in capitals are names, not function words, unless everything is in capitals.
+            # "IT", "US", "WHO" in capitals are names, not function words, unless the whole text is in capitals.
             acronym = raw.isupper() and len(raw) > 1 and not shouting
             if folded in left_out and not acronym:
                 continue
@@ -465,7 +465,7 @@ class Analyser:
         return found
 
     def _split(self, word: str, singles: bool) -> Iterator[str]:
-        """One raw word as the pieces to be indexed: bigrams, identifier parts, possessive stripped."""
+        """Split a raw word into pieces to be indexed: bigrams, identifier parts, possessive stripped."""
         if "\u2010" in word:
             pieces = _BROKEN.split(word)
             for piece in ("".join(pieces), *pieces):
@@ -508,12 +508,12 @@ class Analyser:
             yield from (p for p in parts if len(p) > 1 or p.isdigit())
 
     def analyse_segments(self, content: str, skip_before: int = 0, around: str = "") -> list[AnalysedSegment]:
-        """The segments of `content` as the index stores them.
+        """Segments of `content` as stored in the index.
 
-        `skip_before` is the number of leading characters repeated from the previous chunk: they are not indexed twice.
-        `around` is the context of the whole content (headings before it, its title, its path): each segment, except
-        headings and turns, is indexed with its words, those of the headings above the segment and those of the header
-        of its table or of the terms that it explains as if they were its own, up to a limit.
+        The first `skip_before` characters repeat the end of the previous chunk and are not indexed again. `around` is
+        the context of the whole content (headings before it, its title, its path). Each segment, except headings and
+        turns, is also indexed with the terms of this context, of the headings above it, and of the header of its table
+        or the terms that it explains, up to a limit.
         """
         analysed: list[AnalysedSegment] = []
         under, beside = "", []
@@ -555,7 +555,7 @@ class Analyser:
 
 
 def _ngrams(word: str, singles: bool) -> Iterator[str]:
-    """Character bigrams of the spaceless runs in `word` (a run of one as itself); other runs whole.
+    """Character bigrams of runs without spaces in `word` (a run of one character as itself); other runs are kept whole.
 
     With `singles` also each Han character, since one of them can be a word.
     """
@@ -581,7 +581,7 @@ def is_han(character: str) -> bool:
 
 
 def _stemmer(language: str) -> Callable[[str], str]:
-    """A function from a folded word to its stem, for one thread at a time."""
+    """A stemming function for folded words, for use by one thread at a time."""
     if language == "none":
         return str
     if language not in Stemmer.algorithms():
@@ -593,5 +593,5 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 @lru_cache(maxsize=16)
 def get_analyser(language: str = "english") -> Analyser:
-    """The shared analyser of `language` (see `Analyser`)."""
+    """The shared analyser of `language`."""
     return Analyser(language)

@@ -1,7 +1,7 @@
-"""Whether a later note is about something else than an earlier one, or does not hold: rules without a model.
+"""Detects that a later note does not supersede an earlier one, by rules without a model.
 
-Another person or thing of the sort, a part, a denial, a guess, a story, a limited or an earlier time, what was undone.
-English, with some words of other languages.
+The later note may be about another person, thing or part, a limited or earlier time, or an undone change; or it may be
+a denial, a guess or a story. English, with some words of other languages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OTHERS = words(
     "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo marido prima primo "
     "mère père maman papa sœur frère voisine voisin fille fils tante oncle amie ami cousine mari konkurrenz competencia"
 )
-"""Words for people other than those whom the earlier note is about, unless it names them too."""
+"""Words for other people than those in the earlier note, unless it also contains them."""
 _OURS = late(r"\b(?:my|our)\b", re.IGNORECASE)
 _REPORTS = words("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
@@ -39,7 +39,7 @@ _RETURNED = late(
     re.IGNORECASE,
     signs="rolled|reverted|undid|undone|back |remains|stay|still",
 )
-"""Words before a former value that say that it holds again, or still."""
+"""Words before a former value that mark it as in force again, or still."""
 _CLAUSE = late(r"[,;.]\s")
 _LINKS = words("of for on in to at with from about")
 _OF_TIME = words("new old first next last")
@@ -55,7 +55,7 @@ _DENIAL = late(
     signs="denie|untrue|stimmt |no es |dément|pas vrai|false|not true|"
     + "|".join(one + mark for one in _END_OF_DENIAL.split() for mark in ".!)"),
 )
-"""A sentence that only denies or affirms the one before ("It isn't.", "He does."), or a word for a denial."""
+"""A sentence that only denies or affirms the previous one ("It isn't.", "He does."), or a word of denial."""
 _CALLED_OFF = late(
     r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against"
     r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
@@ -70,9 +70,9 @@ _CALLED_OFF = late(
     signs="false alarm|no decision|no vote|decided|answered|voted|nothing |as it |as is|as was|appl|it stay|alone|usual"
     "|normal| what |wie |como |comme |it lasted|declared void|rückgängig|marche arr|sin efecto",
 )
-"""Words in any sentence that say that the subject of the note did not happen, or that all is as it was."""
+"""Words that state, in any sentence, that an event did not happen or nothing has changed."""
 _AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
-"""The same, unless beside a change, where it is about another thing: "on Wednesdays since last week, 19:30 as ever"."""
+"""The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE, signs="of ")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
 _PART = late(
@@ -88,21 +88,21 @@ _IS_NOT = late(
     signs=" not|n't|n’t",
 )
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
-"""Words beside a denial, in a sentence that says what holds instead."""
+"""Words that accompany a denial in a sentence that states the value in force instead."""
 _STOP = late(r"[;:–—]")
 _END_OF_CLAUSE = late(r"[,;–—]\s(?!too\b)|\s(?:and|but|y|und|et)\s")
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
-"""A thing with its number: "runner 3"."""
+"""A noun with its number: "runner 3"."""
 DIGIT = late(r"\d")
 NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
 _LONGEST_CLAUSE = 200
-"""Characters after "back to" that are read."""
+"""Number of characters read after "back to"."""
 MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
-"""Stems of words that name no value by themselves."""
+"""Stems of words that are not a value by themselves."""
 
 
 def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
-    """Whether a note may give no lasting answer: a guess, a denial, about a limited time or about another thing.
+    """Whether a note may give no lasting answer: a guess, a denial, limited in time, or about another thing.
 
     Args:
         year: the year of the note.
@@ -133,7 +133,7 @@ def exceptions(
     analyser: Analyser,
     year: int,
 ) -> tuple[bool, bool]:
-    """Whether a later note is about something else or does not hold; and, if that is not certain, whether it may be so.
+    """Whether a later note certainly does not supersede an earlier one, and otherwise whether it may not.
 
     Args:
         texts, year: as for :func:`rlm_mem.text.retold.retelling`.
@@ -176,12 +176,12 @@ def exceptions(
 
 @lru_cache(maxsize=64)
 def sentences(text: str, analyser: Analyser) -> tuple[tuple[str, Set[str]], ...]:
-    """The sentences of a text with their stems, cached: a note is compared with several others."""
+    """Sentences of a text with their stems, cached because a note is compared with several others."""
     return tuple((one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:LONGEST]) if one.strip())
 
 
 class Says(NamedTuple):
-    """Whether a text has words of change, of the present and of a condition, whatever it is compared with."""
+    """Whether a text has words of change, of the present and of a condition, independent of other texts."""
 
     change: bool
     present: bool
@@ -190,7 +190,7 @@ class Says(NamedTuple):
 
 @lru_cache(maxsize=64)
 def says(text: str) -> Says:
-    """Which words a text has."""
+    """Look up which kinds of words a text has."""
     start = text[:LONGEST]
     return Says(
         ENDED.found_in(text) or HINTS.found_in(text), PRESENT.found_in(start), CONDITION.found_in(start)
@@ -198,14 +198,14 @@ def says(text: str) -> Says:
 
 
 def best_of(parts: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
-    """The sentence with most words of a question, and of those with equally many most of the earlier note."""
+    """The sentence with the most words of a question; among equals, the most words of the earlier note."""
     return max(parts, key=lambda one: (len(had & one[1]), len(before & one[1])))[0]
 
 
 def asked_stems(
     asked: PresentQuestion, earlier: str, texts: Mapping[str, Set[str]], later: str, analyser: Analyser
 ) -> Set[str]:
-    """The question's stems that the earlier note has, except for a kind of value that the later note does not name.
+    """Stems of the question in the earlier note, except a kind of value that the later note does not name.
 
     "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3".
     """
@@ -218,7 +218,7 @@ def asked_stems(
 
 
 def _holds_again(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
-    """Whether a later note says that the earlier one's value holds again: "tried B for a while, back to A"."""
+    """Whether a later note reverts to the earlier value: "tried B for a while, back to A"."""
     for sentence, stems in parts:
         if value.isdisjoint(stems):
             continue
@@ -233,7 +233,7 @@ def _holds_again(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyse
 def _is_of_the_past(
     sentence: str, asked: PresentQuestion, earlier: str, value: Set[str], analyser: Analyser
 ) -> bool:
-    """Whether a sentence without words of change says in the past what the question asks in the present."""
+    """Whether a sentence without words of change states in the past tense what the question asks in the present."""
     if HINTS.found_in(sentence):
         return False
     return is_past(sentence, asked.stems, f"{asked.text}\n{earlier}", value, analyser)
@@ -249,7 +249,7 @@ def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: A
 
 
 def _up_to_best_clause(sentence: str, known: Set[str], analyser: Analyser) -> str:
-    """A sentence without the clauses that follow the one with most of some words."""
+    """A sentence up to the end of the clause with the most of the known words."""
     most, found, begin = 0, len(sentence), 0
     for stop in chain(_END_OF_CLAUSE.finditer(sentence), (None,)):
         end = len(sentence) if stop is None else stop.start()
@@ -263,7 +263,7 @@ def _up_to_best_clause(sentence: str, known: Set[str], analyser: Analyser) -> st
 def _is_about_another_person(
     sentence: str, known: Set[str], asked: PresentQuestion, analyser: Analyser
 ) -> bool:
-    """Whether a sentence is about something that belongs to somebody else: "Karla's brother", "Ana's bike"."""
+    """Whether a sentence is about something of another person: "Karla's brother", "Ana's bike"."""
     sentence = _ADDRESSED.sub("", sentence)
 
     def is_known(word: str) -> bool:
@@ -282,7 +282,7 @@ def _is_about_another_person(
         theirs = (found[max(0, place - 2) : place] for place in named)
         if any(word.lower() in ("their", "his", "her") for two in theirs for word in two):
             return True
-    # The answer to "who …" may be a relative; what a relative has or does is another matter.
+    # The answer to "who …" may be a relative, but their possessions and actions are another matter.
     lows = [word.lower().replace("’", "'") for word in found]
     answers = asked.text[:3].lower() == "who"
     lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]
@@ -296,7 +296,7 @@ def _is_about_another_person(
 
 
 def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence is about an unnamed part of what is asked about: "The platform of the tower is …"."""
+    """Whether a sentence is about an unnamed part of the subject in question: "The platform of the tower is …"."""
     if _PART_FIRST.match(sentence):
         return True
     match = _PART.match(sentence)
@@ -307,7 +307,7 @@ def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analy
 
 
 def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence denies a value that the earlier note does not have, and names none: "It is not at Anna's"."""
+    """Whether a sentence denies a value other than the earlier one, and gives none: "It is not at Anna's"."""
     denial = _IS_NOT.search(sentence)
     if denial is None or _GOES_ON.search(sentence) or _STOP.search(sentence, denial.end()):
         return False
@@ -319,9 +319,9 @@ def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) ->
 def _is_about_another_of_the_sort(
     asked: PresentQuestion, later: str, known: Set[str], after: Set[str], analyser: Analyser
 ) -> bool:
-    """Whether a later note has a word of the question beside another word: "the big compressor" for "the small one".
+    """Whether a word of the question has another companion in the later note: "the big compressor" for "the small one".
 
-    Where the question is English, and no word of the one pair stands anywhere in the other text.
+    Only for English questions, and only if no word of either pair occurs anywhere in the other text.
     """
     if not asked.is_english or asked.stems <= after:
         return False
@@ -335,7 +335,7 @@ def _is_about_another_of_the_sort(
 
 @lru_cache(maxsize=64)
 def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
-    """The stems of the words that stand before a stem, behind it as its number or name, or behind a preposition."""
+    """The stems before each stem, after it as its number or name, or after it and a preposition."""
     found: dict[tuple[str, str], set[str]] = {}
     before: list[tuple[str, Set[str]]] = []
     end, is_noun = 0, False

@@ -1,4 +1,4 @@
-"""The structure of a text: headings, paragraphs, turns, list items, tables, code, sentences; and who says what.
+"""Parses the structure of a text: headings, paragraphs, turns with speakers, list items, tables, code, sentences.
 
 One pass over the lines, linear in the length of the text. Blocks are spans of the text, not copies, and
 together they cover every character that is not a space.
@@ -22,17 +22,18 @@ PARAGRAPH = "paragraph"
 TURN = "turn"
 ITEM = "item"
 ROW = "row"  # one line of a table
-HEADER = "header"  # a row of its header, or the line below
-DEFINITION = "definition"  # a term with its explanation, which is indented more
+HEADER = "header"  # a row of a table's header, or the line below it
+DEFINITION = "definition"  # a term with its explanation, which is indented further
 CODE = "code"
 RULE = "rule"  # a line of dashes or stars between sections
 
 
 class Block(Struct, frozen=True, gc=False):
-    """One structural unit: `text[start:end]`, without the line breaks around it.
+    """One structural unit: `text[start:end]`, without surrounding line breaks.
 
-    `body_start` is where the words begin after a speaker's label or an item's marker. `author` is the speaker
-    whose turn the block is, or continues. `depth` is the indent in columns. `apart`: an empty line precedes the block.
+    `body_start` is the beginning of the words, after a speaker's label or an item's marker. `author` is the speaker of
+    the turn that the block is or continues. `depth` is the indent in columns. `apart`: an empty line precedes the
+    block.
     """
 
     start: int
@@ -49,7 +50,7 @@ _HEADING = late(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
 _UNDERLINE = late(r"(?:=+|-{3,})\Z")
 _RULE = late(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
 _ITEM = late(r"(?:[-*+•‣◦]|(?P<number>\d{1,4})[.)]|\([a-z0-9]{1,3}\))\s+(?=\S)")
-# A single line that begins with a letter and has no colon is a paragraph: no other block and no label begins so.
+# A single line that begins with a letter and has no colon is a paragraph: other blocks and labels begin differently.
 _PLAIN_LINE = late(r"[^\W\d_][^\r\n:：]*\Z")
 _STOP = ".!?…。！？:\"'”’)]*"
 _CODE_INDENT = 4  # columns (Markdown)
@@ -58,16 +59,16 @@ _PROSE_INDENT = (
 )
 _MAX_TITLE = 60  # characters of a heading in capitals
 _MANUAL = late(r"(?P<page>[^\s()]+\(\w+\))[ \t]{2,}\S.*[ \t](?P=page)\Z")
-"""The first line of a manual page, with its name at both ends."""
+"""The first line of a manual page, with the page's name at both ends."""
 
 
-_KEPT_LENGTH = 8_000  # characters: with the usual settings every chunk is shorter
+_KEPT_LENGTH = 8_000  # characters; with default settings every chunk is shorter
 
 
 def blocks(text: str) -> Sequence[Block]:
-    """The blocks of `text` in order.
+    """Split `text` into blocks, in order.
 
-    The blocks of the last short texts are cached: cutting, type detection and the index read the same chunk in turn.
+    The results of the last short texts are cached, since chunking, type detection and the index parse the same chunk.
     """
     return _parse_cached(text) if len(text) <= _KEPT_LENGTH else _parse(text)
 
@@ -84,7 +85,7 @@ _parse_cached = lru_cache(maxsize=128)(_parse)
 
 
 class _Scanner:
-    """Reads lines one by one and tracks the open block."""
+    """Parses lines one by one and tracks the open block."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -97,7 +98,7 @@ class _Scanner:
         self.line_count = 0
         self.turns = 0
         self.indented = False  # the open block is indented prose
-        self.columns: set[int] = set()  # where indented prose begins in this section
+        self.columns: set[int] = set()  # indents of prose in this section
         self.lines = list(lines_of(text))
 
     def scan(self) -> list[Block]:
@@ -133,12 +134,14 @@ class _Scanner:
         return self.found
 
     def take(self, line: TextLine, index: int) -> None:
-        """Let `line` continue the open block, or close it and open the next."""
+        """Continue the open block with `line`, or close it and open the next one."""
         runs_on = self.kind == TURN or (self.kind == PARAGRAPH and line.indent < _PROSE_INDENT)
         if not line.apart and runs_on and self.text[line.start].isalpha():
             self._take_words(line, self.text[line.start : min(line.end, line.start + MAX_LABEL)])
-            return  # running text: only a speaker's label could open a block here
-        text = self.text[line.start : min(line.end, line.start + 400)]  # the first characters decide the kind
+            return  # in running text, only a speaker's label opens a block
+        text = self.text[
+            line.start : min(line.end, line.start + 400)
+        ]  # the first characters determine the kind
         whole = line.end - line.start <= 400
         if line.apart and self.kind is not None and not self._continues_after_gap(line, index):
             self.close()
@@ -181,9 +184,10 @@ class _Scanner:
         return _HEADING.match(text) is not None and speaker_of(text) is None
 
     def _take_indented(self, line: TextLine, index: int) -> bool:
-        """Let a line of indented prose continue or open a paragraph or a definition; False if it is something else.
+        """Continue or open a paragraph or definition with a line of indented prose; False if it is something else.
 
-        A paragraph becomes a definition by a line that is indented more than those before it, which are its term.
+        A line that is indented further than those before it turns a paragraph into a definition, with those as its
+        term.
         """
         first = self.first
         if self.kind == DEFINITION:
@@ -225,7 +229,7 @@ class _Scanner:
         self.columns.add(line.indent)
 
     def _is_term(self, index: int) -> bool:
-        """Whether a line is the first of a term, with at most two more, whose explanation follows below it."""
+        """Whether a line begins a term of at most three lines with an indented explanation below it."""
         indent = self.lines[index].indent
         for line in self.lines[index + 1 : index + 4]:
             if line.apart or line.indent < indent:
@@ -254,7 +258,7 @@ class _Scanner:
             return line.indent > self.first.indent and not _ITEM.match(self.text, line.start)
         if self.kind != CODE or line.indent < _CODE_INDENT:
             return False
-        # Below an example, the prose of a manual page goes on farther to the left.
+        # After an example, the prose of a manual page continues with less indent.
         return line.indent >= self.first.indent or not (
             line.indent in self.columns or is_prose(self.text, self.lines, index)
         )
@@ -266,7 +270,7 @@ class _Scanner:
         return item["number"] is None or self.kind not in (PARAGRAPH, TURN) or item["number"] == "1"
 
     def _may_start_turn(self, line: TextLine) -> bool:
-        """Whether a label counts: inside a running paragraph, only if the line before ends with a stop."""
+        """Whether a speaker's label is accepted: inside a running paragraph, only after a line that ends a sentence."""
         if self.kind != PARAGRAPH or self.last_end == 0:
             return self.kind != ITEM or line.indent == 0
         return self.text[self.last_end - 1] in _STOP
@@ -284,7 +288,7 @@ class _Scanner:
     def close(self) -> None:
         if self.kind is not None and self.first is not None:
             line = self.first
-            # Indentation is significant in code and nested lists: it stays with the block.
+            # Leading indentation is significant in code and nested lists, so it is kept in the block.
             keeps = self.indented or self.kind in (CODE, ITEM)
             start = line.left if line.indent and keeps else line.start
             if not line.indent:
@@ -296,7 +300,7 @@ class _Scanner:
 
 
 def _inherit_authors(found: list[Block]) -> list[Block]:
-    """In a dialogue, paragraphs, lists and code after a turn are still that speaker's, until a heading."""
+    """In a dialogue, attribute paragraphs, lists and code after a turn to its speaker, until a heading."""
     author: str | None = None
     result: list[Block] = []
     for block in found:
@@ -310,18 +314,18 @@ def _inherit_authors(found: list[Block]) -> list[Block]:
     return result
 
 
-# --- who speaks -----------------------------------------------------------------------------------------------------
+# --- speakers -------------------------------------------------------------------------------------------------------
 
 MAX_NAME = 40  # characters
-MAX_LABEL = 120  # characters at the front of a line that can hold time stamp, name and colon
+MAX_LABEL = 120  # maximum characters of a time stamp, name and colon at the start of a line
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# A label such as "Note:" or "Step 2:" looks the same as a name; those of ordinary documents are listed.
-# Roles may be written in any case; other names need a capital, bold type or a time stamp.
+# Labels such as "Note:" or "Step 2:" look like names, so those of ordinary documents are listed. Roles may be written
+# in any case; other names need a capital, bold type or a time stamp.
 ROLES = _words(
     """
     user assistant system human ai bot agent customer client operator developer tool
@@ -357,7 +361,7 @@ _LABELS = _words(
     """
 )
 _NO_NAMES = _LABELS - ROLES
-# "Step 2", "Figure 3", "Option B": a counted label; "Speaker 2" and "User 1" stay names.
+# "Step 2", "Figure 3", "Option B" are numbered labels; "Speaker 2" and "User 1" are names.
 _COUNTER = late(r"(?:\d{1,4}|[A-Za-z]|[IVX]{1,5})\Z")
 _PARTICLES = _words(
     """
@@ -384,18 +388,18 @@ def _label(stamp: str) -> re.Pattern[str]:
 
 _LABEL = _label(_STAMP)
 _LABEL_WITHOUT_STAMP = _label("(?!)")
-"""Without the forms of time stamps, which take 4 ms to compile."""
+"""The pattern without time stamps, which take 4 ms to compile."""
 
 
 class SpeakerLabel(Struct, frozen=True, gc=False):
-    """A line's label: the speaker's name, and where the words begin (characters from the line's start)."""
+    """The label of a line: the speaker's name, and the offset of the words after it."""
 
     name: str
     body: int
 
 
 def speaker_of(line: str) -> SpeakerLabel | None:
-    """The label that opens `line` (no leading space; its first `MAX_LABEL` characters suffice), or None."""
+    """The speaker's label at the start of `line` (without leading space; `MAX_LABEL` characters suffice), or None."""
     head = line[:MAX_LABEL]
     if ":" not in head and "：" not in head and not head.startswith(("<", "[", "(")):
         return None
@@ -408,7 +412,7 @@ def speaker_of(line: str) -> SpeakerLabel | None:
     body = match.end()
     rest = line[body:].lstrip()
     if match["nick"]:
-        # "<b> text" is markup, "<alice> text" a chat line: a time stamp tells them apart.
+        # "<b> text" is markup, "<alice> text" a chat line; only the latter has a time stamp.
         return SpeakerLabel(match["nick"], len(line) - len(rest)) if match["stamp"] and rest else None
     name = match["name"].strip()
     bold = match["bold"] is not None
@@ -438,15 +442,15 @@ def _is_name(name: str, marked: bool) -> bool:
 
 def _capital(word: str) -> bool:
     first = word[0]
-    # Scripts without capitals (Japanese, Arabic, …) have no lower case to refuse.
+    # Scripts without capitals (Japanese, Arabic, …) have no lower-case letters to reject.
     return first.isalpha() and not first.islower()
 
 
-# --- whole turns ----------------------------------------------------------------------------------------------------
+# --- turns ----------------------------------------------------------------------------------------------------------
 
 
 class Said(Struct, frozen=True, gc=False):
-    """One turn, `text[start:end]`, whose words begin at `body` after the label; `speaker` is None in a plain note."""
+    """One turn, `text[start:end]`; its words begin at `body`, after the label. `speaker` is None in a plain note."""
 
     start: int
     end: int
@@ -455,10 +459,10 @@ class Said(Struct, frozen=True, gc=False):
 
 
 def said_in(text: str) -> list[Said]:
-    """The turns of `text` in order; a text that is not a dialogue is one piece without a speaker. Linear time.
+    """Split `text` into turns, in order; a text that is not a dialogue is one piece without a speaker. Linear time.
 
-    A text is a dialogue when it begins with a speaker's label or contains two of them. What follows a turn (paragraphs,
-    lists, code) belongs to it until the next turn or a heading.
+    A text is a dialogue if it begins with a speaker's label or contains two of them. Paragraphs, lists and code after a
+    turn belong to it until the next turn or a heading.
     """
     found = blocks(text)
     labels = sum(block.kind == TURN for block in found)
@@ -467,7 +471,7 @@ def said_in(text: str) -> list[Said]:
         start = len(text) - len(text.lstrip())
         return [Said(start, start + len(kept), start, None)] if kept else []
     turns: list[Said] = []
-    apart = True  # what comes next belongs to no turn
+    apart = True  # the next block belongs to no turn
     for block in found:
         if block.kind == TURN:
             turns.append(Said(block.start, block.end, block.body_start, block.author))
@@ -484,17 +488,18 @@ def said_in(text: str) -> list[Said]:
 
 # --- sentences ------------------------------------------------------------------------------------------------------
 
-# By rules: no model, linear time, any script that has full stops. A full stop ends a sentence unless an abbreviation,
-# an initial, a number or a lower-case letter after it shows otherwise. Ideographic stops need no space after them.
+# Rules without a model, in linear time, for any script with full stops. A full stop ends a sentence unless an
+# abbreviation, an initial, a number or a following lower-case letter indicates otherwise. Ideographic stops need no
+# space.
 
-# Followed by a name or a number, these never end a sentence.
+# These never end a sentence before a name or number.
 _TITLES = _words(
     """
     mr mrs ms mx dr prof rev hon st sr jr mt gen col sgt capt lt maj cpl adm gov sen rep pres supt
     messrs mme mlle hr fr vs cf e.g i.e eg ie viz approx ca al eds trans dept univ assn bros
     """
 )
-# These do not end a sentence before a number: "No. 5", "Fig. 3", "Mar. 12", but "I said no. We left".
+# These do not end a sentence before a number: "No. 5", "Fig. 3", "Mar. 12"; but "I said no. We left".
 _NUMBERED = _words(
     """
     no nos nr fig figs eq eqs ch sec vol pp pg p art op ed jan feb mar apr jun jul aug sep sept oct
@@ -508,20 +513,20 @@ _SHORTENED = _words(
     """
 )
 
-# The patterns begin with a set of characters, so that the search skips the text before the next stop. Each set with
-# characters beyond Latin-1 takes a quarter of a millisecond to compile: a text in ASCII needs none.
+# Each pattern begins with a set of characters, so that the search skips to the next stop. A set with characters beyond
+# Latin-1 takes a quarter of a millisecond to compile, and an ASCII text needs none.
 _SPACED_END = r"""(?<=[.!?…])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)"""
 _END = late(rf"""[.!?…。！？｡](?:{_SPACED_END}|(?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""", re.DOTALL)
 _ASCII_END = late("[.!?]" + "".join(filter(str.isascii, _SPACED_END)), re.DOTALL)
 _space_at: Callable[[str, int, int], re.Match[str]] = re.compile(r"\s*").match  # type: ignore[assignment]  # never None
 _OPENERS = "\"'“‘«([{¿¡-–—*_ "
-_LOOK_BACK = 24  # characters: longer than any abbreviation in the lists
+_LOOK_BACK = 24  # characters; longer than any listed abbreviation
 
 
 def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-    """Spans of the sentences of `text[start:end]`, without the space around them, in order.
+    """Spans of the sentences of `text[start:end]`, without surrounding space, in order.
 
-    Every character that is not a space lies in exactly one span. Line breaks do not end a sentence here.
+    Every character that is not a space is in exactly one span. Line breaks do not end a sentence here.
     """
     stop = len(text) if end is None else max(start, end)
     spans: list[tuple[int, int]] = []
@@ -540,7 +545,7 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[i
 
 
 def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
-    """Whether the stop at `mark` (with its closing quotes, up to `after`) ends the sentence from `begin`."""
+    """Whether the stop at `mark` (with its closing quotes, up to `after`) ends the sentence that starts at `begin`."""
     position = after
     while position < stop and (text[position].isspace() or text[position] in _OPENERS):
         position += 1
@@ -585,7 +590,7 @@ def _is_opening(text: str, position: int, stop: int) -> bool:
 
 
 def units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
-    """The sentences of a paragraph, never across lines that are independent of each other (a log, notes).
+    """The sentences of a paragraph, not crossing lines that are independent of each other (a log, notes).
 
     In wrapped prose, unlike independent lines, more than a fifth of the further lines begin with a lower-case letter.
     """
@@ -597,7 +602,7 @@ def units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
 
 @lru_cache(maxsize=512)
 def _units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
-    """Cached for the last paragraphs: cutting, type detection, the index and the statements read each in turn."""
+    """Cached `units`, since chunking, type detection, the index and the statements split the same paragraph."""
     if text.find("\n", start, end) < 0 and text.find("\r", start, end) < 0:
         return tuple(sentences(text, start, end))
     lines = [
@@ -611,10 +616,10 @@ def _units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
 
 
 def pieces(text: str, start: int, end: int, limit: int) -> list[tuple[int, int]]:
-    """Cut `text[start:end]` into spans of at most `limit` characters, at the best place near that length.
+    """Split `text[start:end]` into spans of at most `limit` characters, at the best place near that length.
 
-    Best first: a line break, a clause mark, a space, and in an unbroken run any place that does not split
-    a character from its accents, an emoji sequence or a flag. Space at the cuts lies in no span.
+    In order of preference: a line break, a punctuation mark, a space, and in an unbroken run any place that does not
+    separate a character from its accents, an emoji sequence or a flag. Space at the cuts is in no span.
     """
     spans: list[tuple[int, int]] = []
     position = _space_at(text, start, end).end()
@@ -629,8 +634,8 @@ def pieces(text: str, start: int, end: int, limit: int) -> list[tuple[int, int]]
 
 
 def one_line(text: str, longest: int) -> str:
-    """The text on one line, cut at the end with `…`."""
-    # More than the limit, since joining removes white space.
+    """The text on one line, truncated with `…`."""
+    # More than the limit, since collapsing white space shortens the text.
     text = " ".join(text[: 4 * longest].split())
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
@@ -638,11 +643,11 @@ def one_line(text: str, longest: int) -> str:
 _BREAKS = tuple(
     late(pattern) for pattern in (r"[\r\n]", r"[,;:，；：、—–](?=\s|[^\x00-\x7f])|[。！？]", r"\s")
 )
-_MAX_CLUSTER = 32  # characters that a cut in an unbroken run may move back
+_MAX_CLUSTER = 32  # maximum characters by which a cut in an unbroken run moves back
 
 
 def _cut(text: str, start: int, latest: int) -> int:
-    """Where to cut `text[start:latest]`: the last place of the best kind in its second half."""
+    """The best place to cut `text[start:latest]`, in its second half."""
     middle = start + (latest - start) // 2
     for pattern in _BREAKS:
         last = None
@@ -657,7 +662,7 @@ def _cut(text: str, start: int, latest: int) -> int:
 
 
 def _joined(text: str, cut: int) -> bool:
-    """Whether the characters on both sides of `cut` are one visible character."""
+    """Whether the characters on both sides of `cut` form one visible character."""
     before, after = text[cut - 1], text[cut]
     if after < "\u0300":
         return before == "\r" and after == "\n"
@@ -675,7 +680,7 @@ _FLAG_FIRST, _FLAG_LAST = "\U0001f1e6", "\U0001f1ff"
 
 
 def _inside_flag(text: str, cut: int) -> bool:
-    """Regional letters pair up from the left; only a bounded number of them is examined."""
+    """Whether `cut` splits a flag: regional letters pair up from the left; a bounded number of them is examined."""
     count = 0
     while count < 64 and cut - 1 - count >= 0 and _FLAG_FIRST <= text[cut - 1 - count] <= _FLAG_LAST:
         count += 1

@@ -1,6 +1,6 @@
-"""Read the changes that a sentence states, and its words as topic and value.
+"""Extracts the changes that a sentence states, and its words as topic and value.
 
-"Moved X from A to B", "replaced A with B", "sold A", "Ana took X over from Ben", "no more X on Fridays".
+Examples: "moved X from A to B", "replaced A with B", "sold A", "Ana took X over from Ben", "no more X on Fridays".
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 _PARTS = words("some part parts half most few many several one bit")
 _TAKEN = words("handed passed took taken takes")
 _SAYING_IT = REPLACES | ENDS | RENAMES
-"""Verbs of a change that need no "to"."""
+"""Verbs of change that need no "to"."""
 CALLED_OFF = words("cancelled canceled scrapped axed")
 _OF_PASSIVE = words("was were been is are be being")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
@@ -66,7 +66,7 @@ def _stems(analyser: Analyser) -> Known[str]:
 
 
 def _stem_of(analyser: Analyser, low: str) -> str:
-    """The stem of a word; a word with digits is its own stem."""
+    """The stem of a word; words with digits are not stemmed."""
     if low.isdigit():
         return low
     word = low.removesuffix("'s").rstrip(".")
@@ -78,9 +78,9 @@ def _stem_of(analyser: Analyser, low: str) -> str:
 
 
 class SentenceReader:
-    """Reads the words of one sentence.
+    """Base of readers of one sentence.
 
-    ``unread``: the sentences directly before it that state nothing; a pronoun may mean their topic.
+    ``unread``: the preceding sentences without statements, to whose topic a pronoun may refer.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class SentenceReader:
 
     @property
     def carried(self) -> frozenset[str]:
-        """The topic that a pronoun stands for."""
+        """The topic to which a pronoun refers."""
         unread, self.unread = self.unread, []
         for text in unread:
             reader = type(self)(text, self.analyser, self.speaker, self.known, self.news)
@@ -117,11 +117,11 @@ class SentenceReader:
         self.known, self.unread = topic, []
 
     def _ending(self, one: Stated, before: Sequence[Token]) -> Stated:
-        """The statement with the value of these words as its former value."""
+        """A copy of the statement whose former value consists of these words."""
         return replace(one, former=self._value(before), shown_former=self._shown(before))
 
     def _taken_over(self, tokens: list[Token]) -> list[Stated]:
-        """ "Bram took over the project from Greta" states that Bram has the project instead of Greta."""
+        """Statements of "Bram took over the project from Greta": Bram has the project instead of Greta."""
         low = [one.low for one in tokens]
         for number in () if _TAKEN.isdisjoint(low) else range(1, len(low) - 1):
             if low[number] in ("handed", "passed"):
@@ -141,7 +141,7 @@ class SentenceReader:
         return []
 
     def _handed_over(self, subject: list[Token], rest: list[Token]) -> list[Stated]:
-        """ "Greta handed the project over to Bram" states that Bram has the project instead of Greta."""
+        """Statements of "Greta handed the project over to Bram": Bram has the project instead of Greta."""
         parts = parts_of([one for one in rest if one.low not in ("over", "on")])
         target = next((one for one in parts if one.preposition == "to"), None)
         former = [one for one in subject if one.low not in AUXILIARIES]
@@ -154,7 +154,7 @@ class SentenceReader:
     # One clause.
 
     def _no_more(self, tokens: list[Token]) -> list[Stated]:
-        """ "No more team lunch on Thursdays" states that the team lunch is no longer on Thursdays."""
+        """Statements of "no more team lunch on Thursdays": the team lunch is no longer on Thursdays."""
         parts = parts_of(tokens)
         if not parts or parts[0].preposition:
             return []
@@ -173,7 +173,7 @@ class SentenceReader:
         ]  # fmt: skip
 
     def _topic(self, tokens: Sequence[Token]) -> tuple[frozenset[str], str]:
-        """The stems of a subject, with the speaker as :data:`ME` or by name, and a word like "new" or "now"."""
+        """Stems of a subject, with the speaker as :data:`ME` or by name, and a marker such as "new" or "now"."""
         stems: set[str] = set()
         news = ""
         head = ""
@@ -223,7 +223,7 @@ class SentenceReader:
     def _change(
         self, subject: list[Token], topic: frozenset[str], verb: str, rest: list[Token]
     ) -> list[Stated]:
-        """ "moved X from A to B", "replaced A with B", "sold A"."""
+        """Statements of a verb of change: "moved X from A to B", "replaced A with B", "sold A"."""
         if verb not in _SAYING_IT and not any(one.low == "to" for one in rest):
             return []  # "moved the crate": neither a former value nor a new one
         passive = any(one.low in _OF_PASSIVE for one in subject)
@@ -358,5 +358,5 @@ class SentenceReader:
     def read(
         self, start: int = 0, former: Set[str] = frozenset(), found: Sequence[str] | None = None
     ) -> list[Stated]:
-        """What the sentence states."""
+        """The statements of the sentence."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Cut a sentence into clauses and find their verbs and the words after them. Tables and rules, English only."""
+"""Splits sentences into clauses, and finds their verbs and complements. Tables and rules, English only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlm_mem.text.patterns import late
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a table."""
+    """The words of a table as a set."""
     return frozenset(text.split())
 
 
@@ -57,7 +57,7 @@ _PHRASES = (
     ("last", "week"), ("last", "month"), ("as", "well"), ("a", "month"), ("a", "day"), ("a", "week"), ("a", "year"),
     ("per", "month"), ("per", "day"), ("per", "week"), ("per", "year"),
 )  # fmt: skip
-"""Phrases that are not compared; those in `_NEWS_PHRASES` say that something is new."""
+"""Phrases that are ignored in comparisons; those in `_NEWS_PHRASES` mark something as new."""
 _PHRASES_FROM = {first: tuple(one for one in _PHRASES if one[0] == first) for first, *_ in _PHRASES}
 NEWS = words("now nowadays currently anymore instead")
 _NEWS_PHRASES = {
@@ -75,11 +75,11 @@ NUMBERS = words(
 )
 _PARTICLES = words("up out off down away back aside")
 _WORDS = 1 << 15
-"""Largest number of words whose classification is cached."""
+"""Maximum number of words with a cached classification."""
 _FIRST_WORDS = 9
-"""Number of words at the start of a clause among which an unknown verb is looked for."""
+"""Number of words at the start of a clause that are searched for an unknown verb."""
 _NUMBER_SIGNS = frozenset(("no", "nr", "number", "."))
-"""Between a noun and its number: "pump no. 3"."""
+"""Words and marks between a noun and its number: "pump no. 3"."""
 _NO_NOUN = (
     DETERMINERS | POSSESSIVES | PREPOSITIONS | AUXILIARIES | ADVERBS | FIRST | THIRD | words("and or of that")
 )
@@ -92,7 +92,7 @@ _NO_SUBJECT = (
     DETERMINERS | POSSESSIVES | PREPOSITIONS | words("of and or new old to very more less most no my our")
 )
 _NAMED = late(r"\A[^\W\d_](?:[^\W_]*[\d._/@]|[^\W_]*-\d)")
-"""Names in programs: paths, addresses, versions."""
+"""Technical names: paths, addresses, versions."""
 _ISO_DATE = late(r"\d{4}-\d{2}")
 _CLOCK = late(r"\d{1,2}(?::\d{2}|(?:[.:]\d{2})?(?:am|pm))\Z")
 
@@ -114,13 +114,13 @@ _STATES = {
     "sing", "get": "get", "help": "help", "share": "share", "watch": "watch", "cook": "cook", "order": "buy",
 }  # fmt: skip
 FAMILIES = {family: tuple(verb for verb in _STATES if _STATES[verb] == family) for family in _STATES.values()}
-"""The verbs of each attribute: an earlier statement of the attribute may use any of them."""
+"""The verbs of each attribute; statements of an attribute may use any of them."""
 FAMILIES["change"] = ("live", "based", "located", "lives", "office")
 OTHER = "other:"
 """Prefix of the family of a verb that is in no table."""
 PASTS = irregular_pasts()
 _CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "decided": "choose", "adopted": "use"}
-"""Past forms that state what has held since then."""
+"""Past forms that state a value in force since then."""
 _SUBJECTS = words("it he she they we i")
 _LIGHT = words("got has have had was were made came took found did said left won")
 _PLURAL = words("i we you they and don't doesn't do not longer never always")
@@ -135,7 +135,7 @@ CHANGES = RENAMES | words(
 )
 """With "from A to B", or "to B"."""
 TRAVELLED = words("went gone pushed jumped got")
-"""Verbs of change that are about a journey if a place follows."""
+"""Verbs of change that describe a journey if a place follows."""
 PLACED = words("moved relocated transferred shifted")
 REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
 ENDS = words(
@@ -144,17 +144,17 @@ ENDS = words(
     "closed died withdrawn axed"
 )
 FOR_GOOD = words("retired resigned died discontinued deprecated withdrawn terminated abandoned ditched sold")
-"""Those after which nobody has the person or thing of that name any more."""
+"""Verbs that end a person or thing for everybody."""
 ENDS_WITH = {"gave": ("up",), "given": ("up",), "got": ("rid", "of"), "moved": ("out", "of"), "resigned": ("from",),
               "unsubscribed": ("from",)}  # fmt: skip
 ONCE = frozenset(("today", "tonight", "yesterday", "tomorrow", "once"))
 _LASTING_FROM = frozenset(("from", "of", "since", "as", "at", "all"))
-"""Before "today" and "once": "from today", "as of today", "at once"."""
+"""Words that make a following "today" or "once" lasting: "from today", "as of today", "at once"."""
 ADDS = frozenset(("also", "additionally", "too"))
 
 
 class Token(Struct, gc=False):
-    """A word or a stop, with its place."""
+    """A word or punctuation mark with its position."""
 
     text: str
     low: str
@@ -163,7 +163,7 @@ class Token(Struct, gc=False):
 
 
 class Complement(Struct, gc=False):
-    """Words after a verb: the object (no preposition), or a preposition with the words after it."""
+    """A complement of a verb: the object (without preposition), or a preposition with its words."""
 
     preposition: str
     tokens: list[Token] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Complement(Struct, gc=False):
 
 @lru_cache(maxsize=_WORDS)
 def family_of(form: str) -> str:
-    """The family of a verb of state in one of its forms; empty for other words."""
+    """The family of a verb of state, given any of its forms; empty for other words."""
     if form in _STATES:
         return _STATES[form]
     if form == "has":
@@ -197,12 +197,12 @@ def is_listed_verb(low: str) -> bool:
 
 @lru_cache(maxsize=_WORDS)
 def may_be_verb(low: str) -> bool:
-    """Whether a word may be a verb for :func:`verb_of`, unless it follows a denial."""
+    """Whether :func:`verb_of` may find this word as a verb, apart from verbs after a denial."""
     return is_listed_verb(low) or (low[-1] == "s" and len(low) > 3 and low.isalpha())
 
 
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
-    """The place of the finite verb, and its family or sort; (-1, "") if there is none."""
+    """The position of the finite verb and its family or kind; (-1, "") if there is none."""
     found = _known_verb(tokens)
     if found[0] < 0:
         found = _unknown_verb(tokens)
@@ -212,12 +212,12 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
 
 
 def is_past(low: str) -> bool:
-    """Whether a word has the form of a past: "scaled", "took"."""
+    """Whether a word has the form of a past tense: "scaled", "took"."""
     return low.endswith("ed") or low in PASTS
 
 
 def from_to(low: Sequence[str]) -> int:
-    """The place of an unknown past verb before "from A to B": "we scaled the queue from 4 to 12"; -1 for none."""
+    """The position of an unknown past verb before "from A to B" ("we scaled the queue from 4 to 12"); -1 if none."""
     start = low.index("from") if "from" in low else 0
     before = low[:start]
     if "to" not in low[start:] or "to" in before or not UNSURE.isdisjoint(before):
@@ -275,13 +275,13 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
 
 
 def _names_choice(verb: str, rest: Sequence[Token]) -> bool:
-    """Whether a verb of choice names a thing: "decided PostgreSQL", not "decided to go" or "picked three"."""
+    """Whether a verb of choice has a thing as object: "decided PostgreSQL", not "decided to go" or "picked three"."""
     named = rest and rest[0].text[0].isupper() and UNSURE.isdisjoint([one.low for one in rest])
     return (bool(named) or verb != "decided") and kind_of(rest[:2]) != "number"
 
 
 def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
-    """Whether a word in no table is a verb: "Vera spends …", "she bakes …", "Vera doesn't spend …"."""
+    """Whether a word that is in no table is a verb: "Vera spends …", "she bakes …", "Vera doesn't spend …"."""
     low, before = tokens[number].low, tokens[number - 1] if number else None
     if before is None or not low.isalpha() or len(low) < 4 or low in ADVERBS or low in _PLURAL:
         return False
@@ -298,7 +298,7 @@ def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
 
 
 def _unknown_verb(tokens: Sequence[Token]) -> tuple[int, str]:
-    """A verb found by its position: "the bakery delivers on", "the keys hang in", "I wake up at", "Oskar approves"."""
+    """Find a verb by position: "the bakery delivers on", "the keys hang in", "I wake up at", "Oskar approves"."""
     for number, one in enumerate(tokens[1:_FIRST_WORDS], 1):
         low, before = one.low, tokens[number - 1]
         if (
@@ -333,7 +333,7 @@ def _unknown_verb(tokens: Sequence[Token]) -> tuple[int, str]:
 
 
 def _is_been(tokens: Sequence[Token]) -> bool:
-    """Whether "been" and a time or place follow "have": "have been at 8:00 since", not "have been to Rome"."""
+    """Whether "have" is followed by "been" and a time or place: "have been at 8:00 since", not "have been to Rome"."""
     after = [one.low for one in tokens if one.low not in ADVERBS and one.low != "not"][:2]
     return (
         len(after) > 1
@@ -343,7 +343,7 @@ def _is_been(tokens: Sequence[Token]) -> bool:
 
 
 def _perfect(tokens: Sequence[Token]) -> bool:
-    """Whether a participle follows "has"."""
+    """Whether "has" is followed by a participle."""
     after = next(
         (one.low for one in tokens if one.low not in ADVERBS and one.low not in ("not", "just", "since")), ""
     )
@@ -360,7 +360,7 @@ _JOINS = frozenset((";", "–", "—", ",", ":", "and", "but", "so"))
 
 
 def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
-    """The sentence cut at semicolons, dashes and at "and", "but" or a comma before a further finite verb."""
+    """Split a sentence at semicolons and dashes, and at "and", "but" or a comma before another finite verb."""
     begin = 0
     seen = False
     for number, one in enumerate(() if _JOINS.isdisjoint([one.low for one in tokens]) else tokens):
@@ -377,7 +377,7 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
                 and (family_of(ahead[0].low) or ahead[0].low in ENDS | REPLACES or begins_with_verb(ahead))
             ):
                 place = 0
-            # A verb without a subject after a comma belongs to what went before: "not", "which", "who".
+            # A verb without a subject after a comma belongs to the clause before it: "not", "which", "who".
             cut = seen and place >= 0 and not any(
                 other.low in ("not", "no", "which", "who", "instead", ",") for other in ahead[:place]
             )  # fmt: skip
@@ -390,7 +390,7 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def begins_with_verb(tokens: Sequence[Token]) -> bool:
-    """Whether a verb comes first: "… and boards with the Strands"."""
+    """Whether a clause begins with a verb: "… and boards with the Strands"."""
     first = tokens[0].low if len(tokens) > 1 else ""
     if first.endswith("s") and family_of(first):
         return True
@@ -399,13 +399,13 @@ def begins_with_verb(tokens: Sequence[Token]) -> bool:
 
 
 def _pronoun_ahead(ahead: Sequence[Token]) -> bool:
-    """Whether a clause begins: "it is due", "now we order"."""
+    """Whether a clause begins with a pronoun and a verb: "it is due", "now we order"."""
     ahead = ahead[1:] if ahead and ahead[0].low in NEWS else ahead
     return len(ahead) > 1 and ahead[0].low in _SUBJECTS and verb_of(ahead)[0] in (1, 2)
 
 
 def subject_of(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The first words of a clause whose verb is in no table, up to that verb: "Vera closed the account"."""
+    """The words before the verb of a clause if that verb is in no table: "Vera closed the account"."""
     for number, one in enumerate(tokens[:6]):
         if number and one.text[0].islower() and (one.low in _LIGHT or one.low.endswith("ed")):
             return tokens[:number]
@@ -413,7 +413,7 @@ def subject_of(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def parts_of(tokens: Sequence[Token]) -> list[Complement]:
-    """The words after a verb, cut at prepositions; nothing after a conjunction or a stop."""
+    """The complements of a verb, split at prepositions, up to a conjunction or punctuation mark."""
     parts = [Complement("")]
     for number, one in enumerate(tokens):
         if one.low in _CUT or one.text in ";()!?–—" or (one.text == "," and number):
@@ -437,7 +437,7 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
 
 
 def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str]:
-    """Cut "instead of A", "no longer A", ", not A", "not A but B" off the words after a verb: the rest, A and more."""
+    """Split "instead of A", "no longer A", ", not A", "not A but B" off words after a verb: the rest, A and more."""
     low = [one.low for one in tokens]
     for number, word in enumerate(low):
         after = low[number + 1] if number + 1 < len(low) else ""
@@ -464,17 +464,17 @@ _BARE = words("house home flat jobs schools banks teams doctors desks offices pl
 
 
 def token_texts(text: str) -> list[str]:
-    """The words and stops of a sentence."""
+    """Split a sentence into words and punctuation marks."""
     found = plain_words(text) if len(text) <= LONGEST else ()
     return [*found, *text[len(text.rstrip(".!?")) :]] if found else _TOKEN.findall(text)
 
 
 def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
-    """The words and stops of a sentence with their places; ``found`` are their texts if the caller has them."""
+    """The tokens of a sentence with their positions; ``found``: their texts, if already known."""
     tokens, end, curly = [], 0, "’" in text
     for word in (
         token_texts(text) if found is None else found
-    ):  # searching for each is faster than match objects
+    ):  # searching for each text is faster than match objects
         start = text.index(word, end)
         end = start + len(word)
         low = word.lower()
@@ -483,7 +483,7 @@ def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
 
 
 def of_one_time(tokens: list[Token]) -> bool:
-    """Whether a clause is about a single day or time: "today we eat at seven"."""
+    """Whether a clause is limited to a single day or time: "today we eat at seven"."""
     return any(
         one.low in ONCE and (not number or tokens[number - 1].low not in _LASTING_FROM)
         for number, one in enumerate(tokens)
@@ -491,7 +491,7 @@ def of_one_time(tokens: list[Token]) -> bool:
 
 
 def adds(tokens: list[Token]) -> bool:
-    """Whether a clause states an additional value: "also", or "too" at its end."""
+    """Whether a clause adds a value: "also", or "too" at its end."""
     return any(
         one.low in ("also", "additionally")
         or (one.low == "too" and (number + 1 == len(tokens) or not tokens[number + 1].low.isalpha()))
@@ -500,7 +500,7 @@ def adds(tokens: list[Token]) -> bool:
 
 
 def no_more(tokens: list[Token]) -> int:
-    """Number of leading words that say the rest has ended: "no more tea", "there will be no picnic"; 0 for none."""
+    """Number of leading words that mark the rest as ended: "no more tea", "there will be no picnic"; 0 if none."""
     low = [one.low for one in tokens[:4]]
     if low[:2] == ["no", "more"]:
         return 2
@@ -512,7 +512,7 @@ def no_more(tokens: list[Token]) -> int:
 
 
 def will_not_be(tokens: list[Token]) -> int:
-    """The place of "won't take place", "will not happen"; 0 for none."""
+    """The position of "won't take place" or "will not happen"; 0 if absent."""
     low = [one.low for one in tokens]
     for number in range(1, len(low)):
         if low[number] in ("won't", "not") and (
@@ -523,7 +523,7 @@ def will_not_be(tokens: list[Token]) -> int:
 
 
 def is_compound(tokens: Sequence[Token], number: int) -> bool:
-    """Whether "plan" and the like is the second noun of a compound: "the phone plan"."""
+    """Whether a word such as "plan" is the second noun of a compound: "the phone plan"."""
     if tokens[number].low == "planning" and number:
         return tokens[number - 1].low not in FIRST | THIRD | AUXILIARIES | BE.keys()
     return (
@@ -532,7 +532,7 @@ def is_compound(tokens: Sequence[Token], number: int) -> bool:
 
 
 def is_bare(tokens: Sequence[Token]) -> bool:
-    """Whether an object is one noun without an article: "moved house", "changed jobs"."""
+    """Whether an object is a single noun without an article: "moved house", "changed jobs"."""
     return len(tokens) == 1 and tokens[0].text.islower() and tokens[0].low in _BARE
 
 
@@ -548,7 +548,7 @@ def _until_but(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
-    """The words without those for the present ("now", "from now on"), and the removed word that means "new"."""
+    """The words without markers of the present ("now", "from now on"), and the removed marker of a change, if any."""
     kept: list[Token] = []
     news = ""
     number = 0
@@ -571,7 +571,7 @@ def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
 
 
 def after_phrase(tokens: Sequence[Token], phrase: tuple[str, ...]) -> int:
-    """The place after a phrase; 0 where it is not there."""
+    """The position after a phrase; 0 if it is absent."""
     low = [one.low for one in tokens]
     if phrase[0] in low:
         for number in range(len(low) - len(phrase) + 1):
@@ -581,7 +581,7 @@ def after_phrase(tokens: Sequence[Token], phrase: tuple[str, ...]) -> int:
 
 
 def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:
-    """Whether the words before a verb deny it, and "no longer" if they have it."""
+    """Whether the words before a verb negate it, and "no longer" if they contain it."""
     low = [one.low for one in subject]
     if "longer" in low and "no" in low:
         return True, "no longer"
@@ -597,7 +597,7 @@ def is_participle(word: str) -> bool:
 
 
 def kind_of(tokens: Sequence[Token]) -> str:
-    """The kind of value that some words are: "time", "date", "day", "number", "name" or "word"."""
+    """The kind of a value: "time", "date", "day", "number", "name" or "word"."""
     kinds = {_kind_of_word(one.low) for one in tokens}
     for kind in _KINDS:
         if kind in kinds:
@@ -627,7 +627,7 @@ def _kind_of_word(low: str) -> str:
 
 
 def labels_of(tokens: Sequence[Token], stems: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Numbers and names that follow a noun, with its stem: "process 1 noted that item no. 3" has two."""
+    """Numbers and names that follow a noun, each with the noun's stem: two in "process 1 noted that item no. 3"."""
     found: list[tuple[str, str]] = []
     noun = ""
     for one in tokens:
@@ -644,7 +644,7 @@ def labels_of(tokens: Sequence[Token], stems: Mapping[str, str]) -> tuple[tuple[
 
 
 def complement_after(parts: Sequence[Complement], preposition: str) -> Complement | None:
-    """The words after a preposition; for "the university in A" and "the one in B", the place."""
+    """The complement of a preposition; for "the university in A" and "the one in B", the place."""
     for number, one in enumerate(parts):
         if one.preposition == preposition:
             after = parts[number + 1] if number + 1 < len(parts) else None

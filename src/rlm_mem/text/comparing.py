@@ -1,4 +1,4 @@
-"""Compare two sequences of words or lines, in bounded time even if many items are equal."""
+"""Compares two sequences of words or lines, in bounded time even if many items are equal."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 Opcode = tuple[str, int, int, int, int]
 
 _MAX_PAIRS = 60_000
-"""Most pairs of equal items that are compared in detail; the comparison visits each pair many times."""
+"""Maximum pairs of equal items for a detailed comparison, which visits each pair many times."""
 _MAX_ITEMS = 6_000
 
 
 def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
-    """How ``before`` becomes ``after``, in the form of `difflib.SequenceMatcher.get_opcodes`.
+    """Edit operations from ``before`` to ``after``, in the form of `difflib.SequenceMatcher.get_opcodes`.
 
-    The common beginning and end are equal. If the rest is too long or repeats too much, all of it counts as replaced.
+    The common beginning and end are equal. If the rest is too long or too repetitive, all of it counts as replaced.
     """
     head, tail = _in_common(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
@@ -28,7 +28,7 @@ def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
 
 
 def comparable(before: Sequence[str], after: Sequence[str]) -> bool:
-    """Whether `opcodes` compares these in detail: not if they are too long or repeat too much."""
+    """Whether `opcodes` compares these in detail, that is, they are not too long or too repetitive."""
     head, tail = _in_common(before, after)
     return _bounded(before[head : len(before) - tail], after[head : len(after) - tail])
 

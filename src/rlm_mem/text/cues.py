@@ -1,4 +1,4 @@
-"""Patterns of the cues that are looked for in segments: times, places, people, feelings, plans. English only."""
+"""Patterns of the cues in segments: times, places, people, feelings, plans. English only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Dates in text and questions: absolute, partial and relative, each as a range of days.
+"""Finds absolute, partial and relative dates in texts and questions, each as a range of days.
 
 "7 May 2023", "May 2023", "2023", "2023-05-07", "last week", "two days ago", "the Friday before 15 July 2023". A
 mention without a year ("in May", "on 3 June") is resolved to the year nearest to the reference, a relative one is
-counted from it; without a reference both are left out. English; ISO and numeric forms in any language.
+counted from it; without a reference both are skipped. English; ISO and numeric forms in any language.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _N = (
 )
 _WD = r"(?P<weekday>monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
 
-# Order matters: the first pattern that matches at a place wins, so longer forms stand first.
+# The first pattern that matches at a position wins, so longer forms must precede shorter ones.
 _PATTERNS = (
     ("iso", _Y + r"-(?P<monthno>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12]\d|3[01])"),
     ("iso_month", _Y + r"-(?P<monthno>0[1-9]|1[0-2])(?!-\d)"),
@@ -90,8 +90,8 @@ _BEFORE = late(
     re.IGNORECASE,
 )  # fmt: skip
 
-# A new process need not compile, and a text need not be searched by, a pattern of which it lacks a sign: compiling all
-# takes 5 ms. Signs are looked up: compiling them as one pattern takes longer than looking for all.
+# A pattern is only compiled and searched for if the text contains one of its signs, since compiling all patterns takes
+# 5 ms. Signs are searched one by one, which is faster than compiling them into one pattern.
 _YEARS = ("19", "20")
 _MONTHS = tuple(name[:3] for name in _MONTH_NAMES)
 _UNITS = ("day", "night", "morrow", "week", "month", "year", "spring", "summer", "fall", "autumn", "winter")
@@ -105,11 +105,11 @@ _LOOKED_FOR = tuple(
     )
     for kind, pattern in _PATTERNS
 )
-"""Each pattern after its kind and the signs of which a text must have one."""
+"""Kind, required signs (at least one) and pattern of each form of date."""
 
 
 class DateMention(FrozenRecord, frozen=True):
-    """A date in a text: the days `first` to `last` (both included).
+    """A date mentioned in a text: the days from `first` to `last`, both included.
 
     `precision` is "day", "week", "month", "season", "year" or "span"; `relative`: the days depend on the reference
     ("last week"); `yearless`: the mention has a month but no year ("in May": the nearest year is assumed). `start` and
@@ -127,17 +127,17 @@ class DateMention(FrozenRecord, frozen=True):
 
 
 def find_dates(text: str, reference: datetime | date | None = None) -> list[DateMention]:
-    """All dates mentioned in `text`, in order, without overlaps.
+    """Find all dates mentioned in `text`, in order, without overlaps.
 
-    `reference` is the day the text was written or asked (a datetime or date); without it mentions that depend on it
-    are skipped. Impossible dates ("31 February") are skipped. Never raises on any text.
+    `reference` is the day the text was written or asked (a datetime or date); without it, mentions that depend on it
+    are skipped, as are impossible dates ("31 February"). Never raises on any text.
     """
     today = reference.date() if isinstance(reference, datetime) else reference
     folded = text.casefold()
     signs = {sort for sort in (_YEARS, _MONTHS, _UNITS) if any(map(folded.__contains__, sort))}
     if not signs:
         return []
-    taken = bytearray(len(text))  # characters that already belong to a mention
+    taken = bytearray(len(text))  # characters that belong to a mention
     found: list[DateMention] = []
     for kind, needed, pattern in _LOOKED_FOR:
         for match in pattern.finditer(text) if needed in signs else ():
@@ -169,7 +169,7 @@ _Resolved = tuple[date, date, str, bool]
 
 
 def _resolve(kind: str, match: re.Match[str], today: date | None) -> _Resolved | None:
-    """The days a match means, or None when that needs a reference and there is none."""
+    """The days that a match denotes, or None if they depend on a missing reference."""
     groups = match.groupdict()
     year = int(groups["year"]) if groups.get("year") else None
     if groups.get("monthno"):
@@ -215,7 +215,7 @@ def _resolve_named_month(
     name = groups["month"] or ""
     month = _MONTH[name.lower()]
     relative = year is None
-    # "may" and "mar" are words, too: without a day or a year they count only when capitalised.
+    # "may" and "mar" are also words: without a day or year they only count if capitalised.
     if (
         year is None
         and not groups.get("day")
@@ -242,7 +242,7 @@ def _resolve_named_month(
 
 
 def _shift(what: str, way: str, day: date) -> tuple[date, date, str]:
-    """ "the Friday before <day>", "the week of <day>": the days meant."""
+    """The days denoted by "the Friday before <day>" or "the week of <day>"."""
     back = way in ("before", "prior to")
     if way == "of":
         monday = day - timedelta(days=day.weekday())
@@ -269,7 +269,7 @@ _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def days_in(year: int, month: int) -> int:
-    """The number of days of a month; the module `calendar`, which knows it, too, takes longer to load than this one."""
+    """Number of days of a month; importing the module `calendar` would take longer than loading this one."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return 29 if leap and month == 2 else _LENGTHS[month - 1]
 
@@ -289,7 +289,7 @@ def _count(word: str) -> int:
 
 
 def _nearest_year(month: int, today: date) -> int:
-    """The year in which `month` lies nearest to today; a tie goes to the past."""
+    """The year in which `month` is nearest to today; the past wins a tie."""
     candidates = (today.year, today.year - 1, today.year + 1)
     return min(candidates, key=lambda y: abs((y - today.year) * 12 + month - today.month))
 
@@ -306,7 +306,7 @@ def _move(day: date, unit: str, count: int) -> date:
 
 
 def _around(day: date, unit: str) -> _Resolved:
-    """The period that "two weeks ago" or "three years ago" means: a day, a week, a month, a year."""
+    """The period denoted by "two weeks ago" or "three years ago": a day, week, month or year."""
     if unit == "day":
         return day, day, "day", True
     if unit in ("week", "weekend"):

@@ -1,4 +1,4 @@
-"""Whether two statements of the same thing can both hold: rules without a model (docs/spec/links.md, Proposals)."""
+"""Finds statements that contradict or replace each other, by rules without a model (docs/spec/links.md, Proposals)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _NOUN_OF = {
     "home": "live", "job": "work", "employ": "work", "salari": "earn", "name": "call", "weight": "weigh",
     "date": "due", "time": "start", "start": "start", "end": "end", "host": "host",
 }  # fmt: skip
-"""Nouns that name an attribute, by their stems: "the deadline of X moved" and "X is due on"."""
+"""Stems of nouns that name an attribute: "the deadline of X moved" and "X is due on"."""
 _ONE_VALUE = words(
     "live work cost weigh start end open close meet report drive run listen pay earn leave arrive lead "
     "host due call name  base locat plan schedul held set freez frozen empti written write engag marri "
     "choos bank sit belong change need expir read go deploy"
 )
-"""Attributes of which a thing has one value at a time."""
+"""Attributes with one value at a time."""
 _ONE_WORD = words(
     "color colour status state mode size shape name titl type kind languag format level brand version "
     "theme currenc plan  polici hobbi dish drink food song band sport pet mascot nicknam role rank grade "
     "default password passphras code pin login usernam topic motto answer"
 )
-"""Stems of nouns for attributes with one value at a time, whatever words state the value."""
+"""Stems of nouns for attributes with one value at a time, regardless of the wording."""
 _LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
-"""Attributes of which a thing may have many values: a further value contradicts none of them."""
+"""Attributes that may have many values, so that another value contradicts none."""
 _NAMES = frozenset(("call", "name"))
 _RENAMED = frozenset(f"{verb} to" for verb in RENAMES)
 _ROLES = words("lead host teach run keep sing write play drive")
-"""Attributes of a person that somebody else may take over."""
+"""Attributes of a person that another person may take over."""
 _ARRANGED = words("be plan schedul held set book start meet take begin arrang due happen")
 """Attributes of events."""
 _OF_KIND = {
@@ -46,9 +46,9 @@ _OF_KIND = {
     "date": words("schedul date day deadlin time"),
     "number": words("price cost fee rate limit number count amount size"),
 }  # fmt: skip
-"""Nouns that stand for a value of a kind: "the schedule of the job" and "the job runs at 2:00"."""
+"""Nouns that name a kind of value: "the schedule of the job" and "the job runs at 2:00"."""
 _LASTING = words("like hate write teach help")
-"""Attributes whose values still hold when something else changes."""
+"""Attributes whose values remain in force when something else changes."""
 _CALENDAR = frozenset(one for day in DAYS for one in (day, f"{day}s")) | words(
     "summer winter weekend holiday"
 )
@@ -56,13 +56,13 @@ _PLACES = words("live base locat meet sit host held run stand sleep keep store")
 
 
 class Conflict(FrozenRecord, frozen=True):
-    """A later statement and an earlier one that do not both hold.
+    """A later and an earlier statement that cannot both be in force.
 
     Attributes:
         kind: ``replace`` or ``contradict``.
         confidence: 0-1.
-        said: whether the later sentence itself says that the earlier value does not hold any more.
-        reason: why, in words.
+        said: whether the later sentence itself states that the earlier value has ended.
+        reason: the reason as text.
     """
 
     kind: str
@@ -72,9 +72,10 @@ class Conflict(FrozenRecord, frozen=True):
 
 
 def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Conflict | None:
-    """How a later statement differs from an earlier one; None where both may hold.
+    """Compare a later statement with an earlier one; None if both may be in force.
 
-    If the later one itself says so ("from A to B", "no longer A", "now B"), ``said`` is true; the others may be wrong.
+    ``said`` is true if the later one itself states the change ("from A to B", "no longer A", "now B"); other results
+    may be wrong.
 
     Args:
         restated: whether another statement of the later text repeats the earlier one.
@@ -106,7 +107,7 @@ def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Confl
 
 
 def _labelled_apart(newer: Sequence[tuple[str, str]], older: Sequence[tuple[str, str]]) -> bool:
-    """Whether two topics name different things of one sort: "item 3" and "item 1", whatever other numbers they share.
+    """Whether two topics have different labels of one kind: "item 3" and "item 1".
 
     A label that only one of them has does not distinguish them: "the valve of pump 2" and "pump 2 on line 4".
     """
@@ -123,7 +124,7 @@ def _labelled_apart(newer: Sequence[tuple[str, str]], older: Sequence[tuple[str,
 def differences(
     newer: Sequence[Stated], older: Sequence[Stated]
 ) -> Iterator[tuple[Conflict, Stated, Stated]]:
-    """All differences between the statements of two texts, each with the later and the earlier statement."""
+    """All conflicts between the statements of two texts, each with the later and the earlier statement."""
     for one in older:
         if not one.standing:
             continue
@@ -137,7 +138,7 @@ def differences(
 
 
 def _lasts(newer: Stated, older: Stated) -> bool:
-    """Whether the later statement holds for good, and ends the whole of the earlier one.
+    """Whether the later statement is permanent and ends the whole earlier one.
 
     Not "no longer at work", nor "while the road is closed".
     """
@@ -150,13 +151,13 @@ def _lasts(newer: Stated, older: Stated) -> bool:
 def surest(
     newer: Sequence[Stated], older: Sequence[Stated], kind: str | None = None
 ) -> tuple[Conflict, Stated, Stated] | None:
-    """The surest difference (of one kind), those with ``said`` first; None if there is none."""
+    """The conflict with the highest confidence (of one kind), those with ``said`` first; None if there is none."""
     found = [one for one in differences(newer, older) if kind is None or one[0].kind == kind]
     return max(found, key=lambda one: (one[0].said, one[0].confidence), default=None)
 
 
 def _named(newer: Stated, older: Stated) -> Conflict | None:
-    """The later statement names a value that does not hold any more, and the earlier one states it."""
+    """A conflict if the later statement names a former value that the earlier one states."""
     former = newer.former or newer.gone
     if older.denied or not former or not older.value:
         return None
@@ -217,7 +218,7 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
 
 
 def _succeeds(newer: Stated, older: Stated) -> bool:
-    """Whether somebody now does what the earlier statement says of another person ("Ben took over X from Ana")."""
+    """Whether a person has taken over what the earlier statement says of another ("Ben took over X from Ana")."""
     about = newer.topic - {ME}
     return (
         newer.attribute == "change"
@@ -229,7 +230,7 @@ def _succeeds(newer: Stated, older: Stated) -> bool:
 
 
 def _one_of_many(newer: Stated, older: Stated) -> bool:
-    """Whether one thing of a sort has ended and the earlier statement is about the sort: "a stamp" and "stamps"."""
+    """Whether one thing of a kind has ended and the earlier statement is about the kind: "a stamp" and "stamps"."""
     sort, one = older.shown.lower().split(), newer.shown_former.lower().split()
     return bool(sort and one) and sort[-1].endswith("s") and one[0] in ("a", "an", "the", "one") and (
         sort[0] not in ("the", "my", "our", "his", "her", "their") and sort[-1].removesuffix("s") == one[-1]
@@ -237,9 +238,9 @@ def _one_of_many(newer: Stated, older: Stated) -> bool:
 
 
 def _ended(newer: Stated, older: Stated) -> Conflict | None:
-    """The later statement says that a thing has ended, of which the earlier one says when or where it is.
+    """A conflict if the later statement ends a thing whose time or place the earlier one states.
 
-    Or the earlier one gives the thing as a value: "our host is Acme", "Acme has retired". It may be another's Acme.
+    Or the earlier one has the thing as a value: "our host is Acme", "Acme has retired". It may be a different Acme.
     """
     if newer.topic == older.value and older.kind == "name" and not older.denied:
         return Conflict("replace", _UNSURE, False, f"says “{newer.news}” of “{older.shown}”")
@@ -250,7 +251,7 @@ def _ended(newer: Stated, older: Stated) -> Conflict | None:
 
 
 def _swapped(newer: Stated, older: Stated) -> Conflict | None:
-    """The later statement gives a role, an office or a task to somebody other than the earlier statement does.
+    """A conflict if the later statement assigns a role, office or task to another person than the earlier one.
 
     "Tomas stepped down, Ines is treasurer now", "Ana takes the minutes", "the minutes are taken by Ben now".
     """
@@ -295,7 +296,7 @@ def _verb(one: Stated) -> str:
 
 
 def _owned(newer: Stated, older: Stated) -> bool:
-    """Whether the earlier statement is about the thing of somebody whom the later one does not name."""
+    """Whether the earlier statement is about a thing of somebody whom the later one does not name."""
     left = older.topic - newer.topic - newer.context - {ME}
     if newer.news.split(" ")[0] in PLACED and older.head in left:
         return True  # "Ana moved to Rome" is not about Ana's mother
@@ -311,14 +312,14 @@ def _contexts_meet(
 
 
 def _head_fits(newer: Stated, older: Stated, full_old: frozenset[str]) -> bool:
-    """Whether the longer topic of the newer statement is about the older one's: "the deadline of X", "X is due"."""
+    """Whether the longer topic of the newer statement refers to the older topic: "the deadline of X", "X is due"."""
     if newer.head in full_old or _NOUN_OF.get(newer.head, "?") == older.attribute:
         return True
     return newer.head in _OF_KIND.get(older.kind, ()) and newer.kind == older.kind
 
 
 def _alike(newer: Stated, older: Stated) -> bool:
-    """Whether the attributes are the same, or one of them is just "be"."""
+    """Whether the attributes are equal, or one of them is just "be"."""
     if newer.attribute == older.attribute:
         return True
     return "be" in (newer.attribute, older.attribute)
@@ -341,7 +342,7 @@ def _same_attribute(newer: Stated, older: Stated) -> bool:
 
 
 def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | None:
-    """Another value of the same attribute of the same thing."""
+    """A conflict if the newer statement has another value for the same attribute of the same topic."""
     named = (
         newer.attribute == "change"
         and {newer.kind, older.kind} == {"name", "number"}
@@ -359,7 +360,7 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
     if newer.number is not None and older.number is not None and newer.number <= older.number:
         return None
     attribute = older.attribute.split(":")[0]
-    # "The guide moved to Rome" does not say who guides now, but "the guide changed to Ana" does.
+    # "The guide moved to Rome" does not name a new guide, but "the guide changed to Ana" does.
     people = newer.attribute == "change" and newer.preposition == "to" and newer.news != "changed to"
     people = people and older.kind == "name"
     people = people and not older.shown.islower() and not named
@@ -387,7 +388,7 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
     if attribute in _LOOSE:
         single = counted
     elif older.attribute.startswith(OTHER) or not single:
-        # A statement with an unknown verb is compared only with a place, time or agent, or where both values are named.
+        # A statement with an unknown verb is only compared with a place, time or agent, or if both values are named.
         placed = newer.preposition not in ("", "to", "for", "as") or (
             newer.preposition and newer.kind != "word"
         )
@@ -413,9 +414,9 @@ def _restates(newer: Stated, older: Stated) -> bool:
 
 
 def _both_named(newer: Stated, older: Stated) -> bool:
-    """Whether the text of the later statement names the earlier value, too: "Webpack has gone, it is built with Vite".
+    """Whether the later text also names the earlier value: "Webpack has gone, it is built with Vite".
 
-    Plain words count only if they are of one sort: "wet food" and "dry food".
+    Plain words count only if they are of one kind: "wet food" and "dry food".
     """
     left = older.value - newer.value
     if not left or not left <= newer.named or newer.attribute == "change" or newer.added:
@@ -424,12 +425,12 @@ def _both_named(newer: Stated, older: Stated) -> bool:
 
 
 def _narrower(newer: Stated, older: Stated) -> bool:
-    """Whether the later statement holds on certain days only: "on Fridays the shop closes at four"."""
+    """Whether the later statement applies on certain days only: "on Fridays the shop closes at four"."""
     return bool((newer.context - older.context - older.topic - older.value) & _CALENDAR)
 
 
 def _comparable(newer: Stated, older: Stated) -> bool:
-    """Whether plain words after "is" are two values of one attribute: "in the drawer" and "in the box", two colours."""
+    """Whether plain words after "is" are values of one attribute: "in the drawer" and "in the box", two colours."""
     if newer.attribute == "change" and not older.preposition:
         return True
     if newer.preposition or newer.attribute == "change":
@@ -438,7 +439,7 @@ def _comparable(newer: Stated, older: Stated) -> bool:
 
 
 def _denial(newer: Stated, older: Stated) -> Conflict | None:
-    """One statement denies the other, or one says "always" and the other "never"."""
+    """A conflict if one statement denies the other, or one contains "always" and the other "never"."""
     if newer.attribute != older.attribute or not newer.value or not older.value:
         return None
     if not (newer.value <= older.value or older.value <= newer.value):

@@ -1,4 +1,4 @@
-"""Expressions that say that something has changed or ended, holds now, or need not be so, in several languages."""
+"""Expressions that mark something as changed, ended, present or uncertain, in several languages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDED = Expressions(
         signs="gone off| more|these days| last| mehr|ab sofort|ya no|->|→|不再|现在|改|换|搬",
     ),
 )
-"""Words that say that a value named in the same sentence has ended."""
+"""Words that mark a value in the same sentence as ended."""
 HINTS = Expressions(
     words(
         "starting effective beginning since new newly correction corrections corrected update updated updates edit "
@@ -43,7 +43,7 @@ PRESENT = Expressions(
     words("is are has have does goes gets ist sind hat haben est sont es está están ha han"),
     late(r"\b(?:it|he|she|that|there)['’]s\b", re.IGNORECASE, signs="'s|’s"),
 )
-"""Verbs that say what is now."""
+"""Verbs of present states."""
 CONDITION = Expressions(
     words(
         "would could should might may if unless perhaps maybe würde würden könnte könnten sollte sollten falls wenn "
@@ -51,4 +51,4 @@ CONDITION = Expressions(
     ),
     late(r"\b(?:peut-être|tal vez)\b", re.IGNORECASE, signs="peut-être|tal vez"),
 )
-"""Words for what need not be so."""
+"""Words of uncertainty and conditions."""

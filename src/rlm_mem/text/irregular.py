@@ -1,8 +1,8 @@
-"""Irregular English forms and close derivations, each mapped to the form the stemmer should see.
+"""Irregular English forms and close derivations, mapped to the form that is passed to the stemmer.
 
-Snowball strips regular endings; it does not relate "bought" to "buy" or "children" to "child". Each entry is a base
-followed by its forms. The table is worth 0.7 points of recall (docs/benchmarks/retrieval.md). The regular endings of a
-noun or a derivation ("lengths", "filmed") lead to its base, too.
+Snowball strips regular endings but does not relate "bought" to "buy" or "children" to "child". Each entry is a base
+followed by its forms. The table is worth 0.7 points of recall (docs/benchmarks/retrieval.md). Regular forms of a noun
+or derivation ("lengths", "filmed") are mapped to its base, too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ADJECTIVES = (
     "good better best; bad worse worst; far farther further farthest furthest; happy happier happiest"
 )
 
-# Derivations across word classes that a stemmer keeps apart; only pairs whose meaning is the same event or quality.
+# Derivations across word classes that a stemmer does not merge; only pairs that mean the same event or quality.
 _DERIVED = """
 marry marriage marriages married wedding weddings; decide decision decisions; move relocation relocate
 relocated; grief grieve grieving; believe belief beliefs; lose loss losses; die death deaths dead died
@@ -77,7 +77,7 @@ databases; auth authentication; perf performance; env environment
 
 @cache
 def irregular_forms() -> dict[str, str]:
-    """Map every listed form to its base (lower case); a form listed twice keeps its first base."""
+    """All listed forms with their base (lower case); a form listed twice keeps its first base."""
     forms: dict[str, str] = {}
     for table in (_VERBS, _NOUNS, _ADJECTIVES, _DERIVED):
         for line in table.split(";"):
@@ -96,7 +96,7 @@ def irregular_forms() -> dict[str, str]:
 
 
 def _inflected(form: str) -> tuple[str, str, str]:
-    """The regular plural, past and participle of a form, even if it does not have all of them."""
+    """The regular plural, past and participle of a form, whether or not they exist."""
     if form.endswith("y") and form[-2] not in "aeiou":
         return f"{form[:-1]}ies", f"{form[:-1]}ied", f"{form}ing"
     if form.endswith("e"):
@@ -106,7 +106,7 @@ def _inflected(form: str) -> tuple[str, str, str]:
 
 
 def irregular_pasts() -> frozenset[str]:
-    """The past forms of irregular verbs: "bought", "written"."""
+    """Past forms of irregular verbs: "bought", "written"."""
     verbs, nouns = (line.split() for line in _VERBS.split(";")), frozenset(_DERIVED_NOUNS.split())
     return frozenset(form for verb in verbs for form in verb[1:] if form not in nouns)
 

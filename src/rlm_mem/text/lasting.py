@@ -1,7 +1,7 @@
-"""Whether what a sentence says holds and lasts: it may be a guess, hearsay, denied, a draft, a trial or a story.
+"""Classifies whether a sentence states a lasting fact, or a guess, hearsay, denial, draft, trial or story.
 
-It may also be about a limited or an earlier time. English, with words for these in German, Spanish and French, and for
-guesses in Chinese.
+Also detects limited and earlier times. English, with words for these in German, Spanish and French, and for guesses in
+Chinese.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _TEMPORARY = late(
     "|filling in|exceptionally|on the day|on the last day|last |this time|this week|only|just this|just to"
     "|just for|other day",
 )
-"""A sentence about a limited time, after which the former value holds again."""
+"""A sentence about a limited time, after which the former value is in force again."""
 _WHEN_CHANGED = late(
     r"\bwhile\b[^,.;]{1,60}\b(?:was|were) \w{2,20}ing\b"
     rf"(?=[^.;]{{0,60}}\b(?:{'|'.join(sorted(CHANGES | REPLACES))})\b)",
     re.IGNORECASE,
     signs="while",
 )
-"""When something was changed: "while the varnish was drying I swapped the belt"."""
+"""A clause that dates a change: "while the varnish was drying I swapped the belt"."""
 _TEMPORARY_ABROAD = late(
     r"\b(?:vorübergehend|ausnahmsweise|vorläufig|einstweilen|einmalig|solange|nur (?:heute|morgen|diese\w?)"
     r"|provisional(?:mente)?|temporalmente|excepcionalmente|de momento|por ahora|mientras"
@@ -74,14 +74,14 @@ _FOR_A_WHILE = late(
     signs="for ",
 )
 _HAS_BEEN = late(r"\b(?:been|running|in a row)\b", re.IGNORECASE, signs="been|running|in a row")
-"""With one of these, a duration is no limit: "has been at nine for a week"."""
+"""Words with which a duration is not a limit: "has been at nine for a week"."""
 _TRIED = late(
     r"\b(?:in|on|for|to|at|with) (?:the |our |my |an? )?(?:\w{1,20}[ -])?"
     r"(?P<place>staging|demo|sandbox|tests?|preview|beta|trial|pilot|canary|simulat(?:ion|or)|mock|branch|fork|rehearsal)\b",
     re.IGNORECASE,
     signs="staging|demo|sandbox|test|preview|beta|trial|pilot|canary|simulat|mock|branch|fork|rehearsal",
 )
-"""Where something is tried out, beside where it counts."""
+"""Places and stages where something is only tried out."""
 _TOLD = late(
     r"\bin (?:the|an?|my|his|her|our|their|this|that|some) (?:\w{1,20}[ -]){0,3}?"
     r"(?P<place>sketch|play|novel|film|movie|stor(?:y|ies)|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream)\b"
@@ -91,13 +91,13 @@ _TOLD = late(
     signs="sketch|play|novel|film|movie|stor|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream|roman"
     "|märchen|geschichte|theaterstück|traum|cuento|película|sueño|conte|pièce|rêve",
 )
-"""Fiction, in which something is told."""
+"""Words for works of fiction."""
 _IN_IT = late(r"\W*in (?:it|this one|that one)\b", re.IGNORECASE)
 _FICTION = late(
     r"\b(?P<place>sketch|play|novel|film|movie|story|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream)\b",
     re.IGNORECASE,
 )
-"""What a sentence that begins with "In it" may be about, named in the sentence before."""
+"""Works in the previous sentence to which "In it" may refer."""
 _NOT_IN_FORCE = late(
     r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft|not adopted|april fools?)\b"
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
@@ -105,7 +105,7 @@ _NOT_IN_FORCE = late(
     signs="rejected|declined|withdrawn|not adopted|draft|april fool|failed|tabled",
 )
 UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
-"""A pattern of the words for a change that was undone, between word boundaries."""
+"""A pattern for words of an undone change, to be used between word boundaries."""
 _TAKEN_BACK = late(rf"\b{UNDONE}\b", re.IGNORECASE, signs="rolled|reverted|undid|undone")
 _STATED = late(r"\b(?:to|at|is|are|was|were|by)\b", re.IGNORECASE)
 _CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until)\s")
@@ -118,10 +118,10 @@ _BESIDE_PARTICIPLE = words(
     "is are was were be been being has have had get gets got isn't aren't wasn't i've we've"
 )
 _OPENS_VALUE = DETERMINERS | POSSESSIVES | PREPOSITIONS | NUMBERS
-"""Words after "was" and "had" that open a value: not "was too small"."""
+"""Words that begin a value after "was" and "had", unlike "was too small"."""
 _NO_VERB_AFTER = DETERMINERS | POSSESSIVES | PREPOSITIONS
 _NEAR = 800
-"""Number of leading characters of a text in which a change and its reversal are looked for."""
+"""Number of leading characters searched for a change and its reversal."""
 _DOUBTED = (
     UNSURE
     | words(
@@ -152,14 +152,14 @@ _ONE_DAY = late(
     re.IGNORECASE,
     signs="today|tonight|tomorrow|this mon|this tue|this wed|this thu|this fri|this sat|this sun|last ",
 )
-"""A sentence about one day, if it has no word of change: "bumped to 3.12 today"."""
+"""A sentence about one day, unless it has a word of change: "bumped to 3.12 today"."""
 _YEAR = late(
     r"\b(?:19|20)\d\d\b(?![./-]\d)"
     r"(?! ?(?:[%°€$£]|[kMGTcmµ]?(?:[hsglmtWVAJNB]|Hz|Pa|Wh|min|bar|rpm|px|EUR|USD))(?!\w))"
 )
 """A year, not a figure with a unit: "2000 h"."""
 QUOTES = '"“”„«»'
-"""Marks that open a quotation."""
+"""Opening quotation marks."""
 _QUOTED = late(
     r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]",
     signs='"|“|„|«',
@@ -172,7 +172,7 @@ _DOUBTED_ABROAD = late(
     signs="vielleicht|könnte|würde|falls|wenn|quizá|quiza|tal vez|podría|si|angeblich|hieß es|dice|on dit"
     "|il para|croi|serai|可能|听说|如果|也许|或许|吗|的",
 )
-"""Words for guesses and hearsay, and in Chinese for relatives."""
+"""Words of guesses and hearsay; for Chinese, also of relatives."""
 _DENIED_ABROAD = late(
     r"\bn['’](?:a|ai|ont|avons|est|était) (?:pas|jamais) \w{2,20}[éisu]e?s?\b"
     r"|\bno (?:se )?(?:ha|han|hemos) \w{2,20}[ai]do\b"
@@ -180,22 +180,22 @@ _DENIED_ABROAD = late(
     re.IGNORECASE,
     signs="pas |jamais |no ha|no he|no se ha|no se he|nicht ",
 )
-"""What was not done, in French, Spanish and German."""
+"""Words for things not done, in French, Spanish and German."""
 _REFUSED = late(
     r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)",
     re.IGNORECASE,
     signs="n't|n’t|want",
 )
-"""What somebody refused or wanted, followed by the consequence: not a wish."""
+"""A refusal or wish with its consequence, which is a fact."""
 _NO_DOUBT = late(
     r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b|\bmay (?=(?:he|she|it|they|you|god)\b)",
     re.IGNORECASE,
     signs=" ago|may ",
 )
-"""A short time ago, which is not before the earlier note, and a blessing: "may she enjoy it"."""
+"""A recent time, which is not before the earlier note, and blessings: "may she enjoy it"."""
 _WISHES = words("want wants wish wishes hope hopes")
 _CONDITIONS = words("if whether unless would wouldn't could might")
-"""Words of doubt that count in any clause of a sentence."""
+"""Words that express doubt in any clause of a sentence."""
 _DENIED = late(
     r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
     rf"(?:{'|'.join(sorted(CHANGES | REPLACES | ENDS))}"
@@ -205,7 +205,7 @@ _DENIED = late(
     re.IGNORECASE,
     signs="n't|n’t| not |not true|added|a second|a third|a further",
 )
-"""A change that did not happen, or a further thing besides the first."""
+"""A change that did not happen, or a thing in addition to the first."""
 _HEARSAY = late(
     r"^\W*(?:an?|some|somebody|someone|people|everybody|everyone|half|they)\s(?:[\w'’-]{1,30}\s){0,4}?"
     r"(?:said|says?|wrote|writes?|claim(?:s|ed)?|tells?|told|thinks?|thought|reckon(?:s|ed)?|believe[sd]?|insist(?:s|ed)?"
@@ -213,25 +213,25 @@ _HEARSAY = late(
     re.IGNORECASE,
     signs="said|say|wrote|write|claim|tell|told|think|thought|reckon|believe|insist|swear|swore|guess",
 )
-"""What people say: a verb of saying, and nobody in particular who says it."""
+"""Hearsay: a verb of saying without a particular speaker."""
 
 
 def is_temporary(sentence: str, known: str) -> bool:
-    """Whether a sentence is about a limited time that the question and the earlier note do not name."""
+    """Whether a sentence is limited to a time that neither the question nor the earlier note mentions."""
     low = known.lower()
     lasting = _HAS_BEEN.search(sentence)
     found = None if lasting else _FOR_A_WHILE.search(sentence)
-    if found is not None and found[1].lower() not in low:  # else the duration is the value
+    if found is not None and found[1].lower() not in low:  # otherwise the duration is the value
         return True
     found = _TEMPORARY.search(_WHEN_CHANGED.sub("", sentence)) or _TEMPORARY_ABROAD.search(sentence)
     return found is not None and found.group().lower() not in low
 
 
 def is_elsewhere(sentence: str, known: str, before: str = "") -> bool:
-    """Whether a sentence is about a trial or a story that the question and the earlier note do not name.
+    """Whether a sentence is about a trial or story that neither the question nor the earlier note mentions.
 
     Args:
-        before: the text before the sentence, which names the story if the sentence begins with "In it".
+        before: the preceding text, which names the story if the sentence begins with "In it".
     """
     low = known.lower()
     matches = [pattern.search(sentence) for pattern in (_TRIED, _TOLD)]
@@ -241,15 +241,15 @@ def is_elsewhere(sentence: str, known: str, before: str = "") -> bool:
 
 
 def is_past(sentence: str, asked: Set[str], known: str, value: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence says in the past what the question and the earlier note say in the present.
+    """Whether a sentence states in the past tense what question and earlier note have in the present.
 
     "Our band practised in a garage", beside "The band practises in Hall B". A clause with the earlier note's value
-    is none: what held before has ended.
+    does not count, since it states that the former value has ended.
 
     Args:
         asked: the question's stems.
         known: the question and the earlier note.
-        value: the stems of the earlier note that the question lacks.
+        value: stems of the earlier note that are not in the question.
     """
     known_words = _WORD.findall(known.lower())
     if not {"was", "were", "did"}.isdisjoint(known_words):
@@ -286,19 +286,19 @@ def is_past(sentence: str, asked: Set[str], known: str, value: Set[str], analyse
 
 
 def is_in_force(sentence: str, known: str) -> bool:
-    """Whether a sentence mentions no draft or rejected proposal, or only one that ``known`` mentions, too."""
+    """Whether a sentence mentions no draft or rejected proposal, apart from one that ``known`` mentions."""
     found = _NOT_IN_FORCE.search(sentence)
     return found is None or found.group().lower() in known.lower()
 
 
 def is_taken_back(text: str) -> bool:
-    """Whether a text first states a change and then says that it was undone: "raised to 12g, reverted to 4g"."""
+    """Whether a text states a change and then its reversal: "raised to 12g, reverted to 4g"."""
     stated = _STATED.search(text[:_NEAR])
     return stated is not None and _TAKEN_BACK.search(text[stated.end() : _NEAR]) is not None
 
 
 def is_denied(sentence: str, asked: str, year: int) -> bool:
-    """Whether a sentence denies a change, or is about a draft, one more thing, hearsay or an earlier year.
+    """Whether a sentence denies a change, or is about a draft, an additional thing, hearsay or an earlier year.
 
     Args:
         asked: the question.
@@ -315,12 +315,12 @@ def is_denied(sentence: str, asked: str, year: int) -> bool:
 
 
 def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, main_part: str) -> bool:
-    """Whether a sentence may be about a wish, a plan or one day, or report what somebody else says.
+    """Whether a sentence may be about a wish, a plan or one day, or report another person's words.
 
     Args:
-        asked: the question; its own words ("if we lose each other") are no doubts.
-        tells_of_change: whether the sentence has a word of change, so that a day in it is when the change was made.
-        main_part: the sentence up to the end of the clause that matters: wishes and reports after it do not count.
+        asked: the question, whose words ("if we lose each other") do not express doubt.
+        tells_of_change: whether the sentence has a word of change, so that a day in it dates the change.
+        main_part: the sentence up to the end of the relevant clause; wishes and reports after it are ignored.
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
     main_part = _NO_DOUBT.sub("", _REFUSED.sub("", main_part))
@@ -328,7 +328,7 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, main_part: s
     if is_german(asked):
         lows.discard("also")  # "so"
     known = set(WORD.findall(asked.lower()))
-    known = known if _WISHES.isdisjoint(known) else known | _WISHES  # a wish answers a question for one
+    known = known if _WISHES.isdisjoint(known) else known | _WISHES  # a wish answers a question about wishes
     quoted = _QUOTED.search(sentence)
     own = quoted is not None and sentence[: quoted.start()].strip(" :").lower() in ROLES
     return (
@@ -342,5 +342,5 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, main_part: s
 
 
 def _lows(text: str) -> set[str]:
-    """The words of a text in lower case, without the month of May."""
+    """The lower-cased words of a text, without "May" as a month."""
     return {word.lower().replace("’", "'") for word in WORD.findall(text) if word != "May"}

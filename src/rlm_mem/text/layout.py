@@ -1,4 +1,4 @@
-"""The lines of a text, and what only several lines together show: fenced code, tables, indented prose."""
+"""Lines of a text, and structures that span lines: fenced code, tables, indented prose."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rlm_mem.text.patterns import late
 
 
 class TextLine(Struct, gc=False):
-    """One line that is not empty."""
+    """A line that is not empty."""
 
-    start: int  # of the first character that is not a space
-    end: int  # after the last one
+    start: int  # offset of the first character that is not a space
+    end: int  # offset after the last one
     indent: int  # columns
-    left: int  # where the line itself starts
+    left: int  # offset of the line itself
     apart: bool
 
 
@@ -25,9 +25,9 @@ _TAB = 4  # columns
 
 
 def lines_of(text: str) -> Iterator[TextLine]:
-    """The lines that are not empty."""
+    """The lines of a text that are not empty."""
     previous_end = end = 0
-    # No pattern: it looks at every character, while splitting looks for line breaks, at a tenth of the cost.
+    # Splitting at line breaks takes a tenth of the time of a pattern, which looks at every character.
     for line in text.replace("\r", "\n").split("\n"):
         left, end = end, end + len(line) + 1
         stripped = line.lstrip()
@@ -38,7 +38,7 @@ def lines_of(text: str) -> Iterator[TextLine]:
         if start > left:
             indent = sum(_TAB if c == "\t" else 1 for c in text[left : min(start, left + 64)])
         apart = False
-        if left - previous_end > 1 and previous_end > 0:  # one character is the end of the line before
+        if left - previous_end > 1 and previous_end > 0:  # a single character is the line break
             gap = text[previous_end : min(left, previous_end + 64)]
             apart = gap.count("\n") > 1 or gap.count("\r") > 1
         previous_end = start + len(stripped.rstrip())
@@ -46,9 +46,9 @@ def lines_of(text: str) -> Iterator[TextLine]:
 
 
 def fences(text: str, lines: list[TextLine]) -> dict[int, int]:
-    """Index of each line that opens a fenced code block -> index of the line that closes it.
+    """Index of the closing line by index of the opening line, for each fenced code block.
 
-    An opening fence that nothing closes is an ordinary line.
+    An opening fence without a closing one is an ordinary line.
     """
     marks = [
         (index, match[1])
@@ -58,7 +58,7 @@ def fences(text: str, lines: list[TextLine]) -> dict[int, int]:
     closing: dict[int, int] = {}
     unclosed: dict[
         str, int
-    ] = {}  # character -> shortest fence known to have no closing line: keeps this linear
+    ] = {}  # character -> shortest fence without a closing line, which keeps this linear
     position = 0
     while position < len(marks):
         index, fence = marks[position]
@@ -80,16 +80,16 @@ def fences(text: str, lines: list[TextLine]) -> dict[int, int]:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 _BELOW_HEADER = late(r"\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-*+:?[ \t]*+)++")
-"""The line below the header of a table in Markdown."""
+"""The line below the header of a Markdown table."""
 _GRID = late(r"\+(?:[-=]+\+)+")
 _COLUMNS = late(r"={2,}(?:[ \t]+={2,})+")
-"""The lines of a table in reStructuredText, with borders and without."""
+"""A border line of a reStructuredText table."""
 
 
 def tables(text: str, lines: Sequence[TextLine]) -> dict[int, bool]:
-    """The lines of tables, by their index, each with whether it belongs to the header.
+    """Indices of table lines, each with whether the line belongs to the header.
 
-    Lines that begin with a bar are rows of a table anyway; this finds their headers, and tables of another form.
+    Lines that begin with a bar are always rows; this finds their headers, and tables of other forms.
     """
     found: dict[int, bool] = {}
     index = 0
@@ -117,7 +117,7 @@ def _has_bar(text: str, line: TextLine, below: TextLine) -> bool:
 
 
 def _add_rows(text: str, lines: Sequence[TextLine], index: int, found: dict[int, bool]) -> int:
-    """Add the rows below the header of a table in Markdown; returns the index of the line after the last one."""
+    """Add the rows below the header of a Markdown table; returns the index of the line after the last one."""
     while index < len(lines) and _has_bar(text, lines[index], lines[index]):
         found[index] = False
         index += 1
@@ -125,7 +125,7 @@ def _add_rows(text: str, lines: Sequence[TextLine], index: int, found: dict[int,
 
 
 def _add_bordered(text: str, lines: Sequence[TextLine], first: int, found: dict[int, bool]) -> int:
-    """Add a table with borders; its header ends with a border of equal signs."""
+    """Add a table with borders, whose header ends with a border of equal signs."""
     last, header = first, -1
     while last < len(lines) and text[lines[last].start] in "|+" and not (last > first and lines[last].apart):
         if text.startswith("+=", lines[last].start):
@@ -137,7 +137,7 @@ def _add_bordered(text: str, lines: Sequence[TextLine], first: int, found: dict[
 
 
 def _add_columns(text: str, lines: Sequence[TextLine], first: int, found: dict[int, bool]) -> int:
-    """Add a table without borders: two or three lines of equal signs around its rows and its header."""
+    """Add a table without borders: rows and header are enclosed by two or three lines of equal signs."""
     marks = [first]
     last = first + 1
     while last < len(lines) and len(marks) < 3:
@@ -157,7 +157,7 @@ def _add_columns(text: str, lines: Sequence[TextLine], first: int, found: dict[i
 # --- indented prose -------------------------------------------------------------------------------------------------
 
 _FUNCTION_WORDS = "the a an to of is are be this that which by it will can has may"
-"""Those that program code has rarely, even as names."""
+"""Function words that are rare in program code, even as names."""
 _PROSE = frozenset(_FUNCTION_WORDS.split())
 _WORDS_OF_PROSE = 5
 _SAMPLED = 60  # lines
@@ -165,9 +165,9 @@ _ORDINARY = re.compile(r"[^\W_]")
 
 
 def is_prose(text: str, lines: Sequence[TextLine], index: int) -> bool:
-    """Whether this line and those after it, up to one with less indent, are prose, as in a manual page, and not code.
+    """Whether the lines from ``index`` to the next one with less indent are prose, as in a manual page, not code.
 
-    Prose: at least half of the lines with five words or more have a function word and begin with no sign.
+    Prose: at least half of the lines with five words or more have a function word and do not begin with a sign.
     """
     long = with_word = 0
     for line in lines[index : index + _SAMPLED]:

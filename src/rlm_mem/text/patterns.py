@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first needed, some only for a text that has one of their signs.
+"""Lazily compiled patterns, some of them only for texts that contain one of their signs.
 
 Compiling the patterns of all rules takes longer than a search, which uses few of them.
 """
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 
 class LatePattern:
-    """Stand-in for a pattern, with its attributes and methods; each is copied from the pattern when first used."""
+    """Proxy of a pattern, which is compiled on first use of an attribute or method."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._given = pattern, flags
@@ -23,15 +23,15 @@ class LatePattern:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.compiled, name)
-        setattr(self, name, value)  # from now on as quick as the method of a pattern
+        setattr(self, name, value)  # cached, so later accesses do not pass through here
         return value
 
 
 class SignedPattern(LatePattern):
-    """A pattern with signs: a text without any of them has no match, which is quicker to find out.
+    """A pattern that can only match texts with one of its signs, which is faster to check.
 
     Attributes:
-        signs: as they stand in a text that is :func:`folded`.
+        signs: texts in the form of :func:`folded`.
     """
 
     def __init__(self, pattern: str, flags: int, signs: str) -> None:
@@ -39,15 +39,15 @@ class SignedPattern(LatePattern):
         self.signs = tuple(signs.split("|"))
 
     def search(self, text: str, start: int = 0) -> re.Match[str] | None:
-        """As for a pattern."""
+        """Like ``re.Pattern.search``."""
         return self.compiled.search(text, start) if self._may_match(text) else None
 
     def match(self, text: str) -> re.Match[str] | None:
-        """As for a pattern."""
+        """Like ``re.Pattern.match``."""
         return self.compiled.match(text) if self._may_match(text) else None
 
     def sub(self, new: str, text: str) -> str:
-        """As for a pattern."""
+        """Like ``re.Pattern.sub``."""
         return self.compiled.sub(new, text) if self._may_match(text) else text
 
     def _may_match(self, text: str) -> bool:
@@ -55,11 +55,11 @@ class SignedPattern(LatePattern):
 
 
 def late(pattern: str, flags: int = 0, *, signs: str = "") -> re.Pattern[str]:
-    """Like `re.compile`, but compiled when first used. Call its methods: functions of `re` do not accept it.
+    """Like `re.compile`, but compiled on first use; use its methods, since functions of `re` do not accept it.
 
     Args:
-        signs: texts separated by ``|``, at least one of which is in every :func:`folded` text that has a match. With
-            them, `match` and `sub` take a text only, no positions in it, and `search` none for its end.
+        signs: texts separated by ``|``, one of which is in every :func:`folded` text that has a match. With
+            signs, `match` and `sub` accept no positions, and `search` no end position.
     """
     made = SignedPattern(pattern, flags, signs) if signs else LatePattern(pattern, flags)
     return cast("re.Pattern[str]", made)
@@ -67,7 +67,7 @@ def late(pattern: str, flags: int = 0, *, signs: str = "") -> re.Pattern[str]:
 
 @lru_cache(maxsize=256)
 def folded(text: str) -> str:
-    """A text in lower case, with the ASCII letter for each other letter that `re.IGNORECASE` takes for it."""
+    """A text in lower case, with each letter that `re.IGNORECASE` equates with an ASCII letter replaced by it."""
     low = text.lower()
     return low if low.isascii() else low.replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
 
@@ -77,23 +77,23 @@ _WORD = late(r"\w+")
 
 @lru_cache(maxsize=256)
 def _words_in(text: str) -> frozenset[str]:
-    """The words of a text, folded. Cached: a text is looked up by several rules."""
+    """The folded words of a text, cached since several rules look them up."""
     return frozenset(_WORD.findall(folded(text)))
 
 
 class Expressions:
-    """Words, which are looked up, and a pattern for all else: one with hundreds of words would take long to compile.
+    """A set of words and a pattern for other expressions; a pattern of hundreds of words would be slow to compile.
 
     Args:
-        words: in lower case, each of letters and digits only; found as whole words, regardless of case.
+        words: lower-case words of letters and digits; matched as whole words, ignoring case.
 
     Attributes:
-        others: matches phrases and marks.
+        others: pattern of phrases and marks.
     """
 
     def __init__(self, words: frozenset[str], others: re.Pattern[str]) -> None:
         self._words, self.others = words, others
 
     def found_in(self, text: str) -> bool:
-        """Whether any of them is in a text."""
+        """Whether a text contains any of the expressions."""
         return not self._words.isdisjoint(_words_in(text)) or self.others.search(text) is not None

@@ -1,4 +1,4 @@
-"""A question about the present, and which texts are notes that may answer it."""
+"""Analyses questions about the present, and detects notes that may answer them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
 
 LONGEST = 2_000
-"""Characters of a text that are read."""
+"""Number of characters read per text."""
 WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
-"""A word, also with an apostrophe, a point or a colon within: "don't", "3.12", "9:30"."""
+"""A word, possibly with an inner apostrophe, point or colon: "don't", "3.12", "9:30"."""
 _DIGIT = late(r"\d")
 _PLAIN = late(r"[^\W_]+")
 ROLES = words("user human assistant agent system model bot ai me")
-"""Labels of speakers that are no names."""
+"""Speaker labels that are not names."""
 _OF_THE_PAST = late(
     r"\b(?:before(?=\W*$)|previously|formerly|earlier|originally|used to|was|were|had|(?<!the )last|ago"
     r"|(?:19|20)\d\d)\b",
     re.IGNORECASE,
     signs="before|previously|formerly|earlier|originally|used to|was|were|had|last|ago|19|20",
 )
-"""A question about the past. One that goes on after "before" may be about the present: "before an appointment"."""
+"""A question about the past; one with words after "before" may be about the present: "before an appointment"."""
 _LASTS = late(
     r"\b(?:how long|when|what time) (?:do|does|will|can|should|may)\b[^?]{0,200}?\blast\b", re.IGNORECASE
 )
-"""A question about how long something lasts, not about the last one."""
+"""A question about a duration ("last" as a verb)."""
 _HAPPENED = late(
     r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)",
     re.IGNORECASE,
     signs="did",
 )
-"""A question about what happened; one for what was decided asks what holds."""
+"""A question about an event; one about a decision asks for what is in force."""
 _HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
@@ -47,34 +47,34 @@ _ASKS_WHAT = late(
     re.IGNORECASE,
     signs="was ",
 )
-"""The German "was" ("what") that opens a question. The English "was" is followed by a capital or one of these words."""
+"""A question that opens with German "was" ("what"); English "was" precedes a capital or one of these words."""
 _ASKS_IN_GERMAN = late(
     r"\W*(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|nach|seit|um|unter|von|zu) )?"
     r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b",
     re.IGNORECASE,
     signs="wie|wer|wen|wem|wessen|wann|warum|wo|welche",
 )
-"""The opening of a German question, in which every noun has a capital, not only names."""
+"""The opening of a German question, in which all nouns are capitalised, not only names."""
 _WITH_VERB = words("do does did can may must should will don't doesn't")
 _AUXILIARIES = _WITH_VERB | words("is are was were has have had am isn't aren't")
 _INTERROGATIVES = words("who whom whose what when where which why how")
 _BEHIND_SUBJECT = PREPOSITIONS | words("of per about through during after before until called named")
 _AUXILIARY_WITHIN = 8
-"""Place (from 0) of the last word of a question that may be its auxiliary."""
+"""Maximum index of the auxiliary of a question."""
 
 
 class PresentQuestion(Struct, frozen=True):
-    """A question as :func:`retelling` needs it.
+    """A question, analysed for :func:`retelling`.
 
     Attributes:
         text: the question.
         stems: the stems of its words.
         names: the stems of its names and numbers.
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
-        asks: whether it is a question, or names an attribute of a thing; not other words to search for.
-        happened: whether it asks what happened ("did"): a later note answers it only if it tells of a change.
+        asks: whether it is a question, or names an attribute of a thing; not just search terms.
+        happened: whether it asks about an event ("did"), so that only a note with a change answers it.
         is_english: whether it has the form of an English question.
-        spaceless: whether it is in a script without spaces between words, so that stems are pairs of characters.
+        spaceless: whether its script has no spaces between words, so that stems are character bigrams.
     """
 
     text: str
@@ -89,9 +89,9 @@ class PresentQuestion(Struct, frozen=True):
     @staticmethod
     @lru_cache(maxsize=16)
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
-        """Analyse a question; None if it is about the past, or in a language of which no rule knows a word.
+        """Analyse a question; None if it is about the past, or in an unsupported language.
 
-        Cached: one search asks it for each of its rules.
+        Cached, since each rule of a search asks for it.
         """
         if analyser.language not in _LANGUAGES or len(text) > LONGEST or is_of_the_past(text):
             return None
@@ -114,12 +114,12 @@ class PresentQuestion(Struct, frozen=True):
 
 
 def is_german(question: str) -> bool:
-    """Whether a question begins as German ones do."""
+    """Whether a question begins with a German question word."""
     return _german_what(question) > 0 or _ASKS_IN_GERMAN.match(question) is not None
 
 
 def is_of_the_past(question: str) -> bool:
-    """Whether a question is about the past: what was, or what is before something else."""
+    """Whether a question is about the past, or about what precedes something else."""
     found = _OF_THE_PAST.search(question, _german_what(question))
     if found is not None and found[0].lower() == "last" and (lasts := _LASTS.search(question)) is not None:
         found = _OF_THE_PAST.search(question, lasts.end())
@@ -127,7 +127,7 @@ def is_of_the_past(question: str) -> bool:
 
 
 def _german_what(question: str) -> int:
-    """The length of the German "was" ("what") that opens a question, which is no English "was"; 0 without it."""
+    """The length of the German "was" ("what") that opens a question; 0 for an English "was" or other words."""
     was = _ASKS_WHAT.match(question)
     return len(was[0]) - 1 if was is not None and was[0][-1].islower() else 0
 
@@ -171,14 +171,14 @@ def _attribute(lows: list[str]) -> list[str]:
 
 @lru_cache(maxsize=512)
 def stems_in(text: str, analyser: Analyser) -> frozenset[str]:
-    """The stems of a text, cached: a note is compared with several others, and mostly is one sentence."""
+    """Stems of a text, cached since a note is compared with several others."""
     return frozenset(analyser.terms(text))
 
 
 def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
     """Whether a text is a note, not the turn of a speaker.
 
-    A label is not a speaker ("gotcha: the key is …", "Driving school phoned: …"), and neither is a thing that the
+    A label ("gotcha: the key is …", "Driving school phoned: …") is not a speaker, and neither is a thing that the
     question is about.
     """
     if not author or (author[0].islower() and author not in ROLES):

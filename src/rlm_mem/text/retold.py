@@ -1,8 +1,8 @@
-"""Whether a later note answers the same question about the present as an earlier note: rules without a model.
+"""Scores whether a later note answers the same question about the present as an earlier one, by rules.
 
 "The band saw: tension 4" and, months later, "Machines checked. Band saw: tension set from 4 to 5" both answer "What is
-the tension of the band saw?", and the later one should rank first. These rules replace nothing: they only order search
-results, so they require less than those of :mod:`rlm_mem.text.differences`. English only. Each rule reads the words of
+the tension of the band saw?", and the later one should rank first. These rules only order search results and replace
+nothing, so they require less than those of :mod:`rlm_mem.text.differences`. English only. Each rule reads the words of
 a text a fixed number of times; words are compared in order only in sentences of bounded length.
 """
 
@@ -34,7 +34,7 @@ from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
 SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
-"""The odds, in nats, above which a later note counts as the answer, ranks first, and an answer gives both notes."""
+"""Log-odds (nats) above which a later note is the answer, ranks first, or is returned beside the earlier note."""
 WEIGHTS: dict[str, float] = {
     "words": 2.2,
     "not the subject": -0.75,
@@ -50,37 +50,37 @@ WEIGHTS: dict[str, float] = {
     "present": 1.1,
     "condition": -1.25,
 }
-"""The weight of each sign (see :func:`signs`), in nats of odds:
+"""Weights of the signs (see :func:`signs`), in nats of log-odds:
 
-* words: the share, by rarity, of the question's words in the earlier note that the later note has;
-* not the subject: the later note lacks a word for what the question is about;
+* words: the share, weighted by rarity, of question words in the earlier note that the later note has;
+* not the subject: the later note lacks a word of the question's subject;
 * rare words: how many of the shared question words are rare; rare words of the answer: how many other shared words are;
 * next: the later note is among the first two texts;
 * not nearest: another of the texts shares more with the earlier note; nearest, with an end: none does, and the later
   note has a word for an end or a change anywhere;
 * answer denied: a sentence with a word of the answer has any word of change;
 * narrowed: a missing word narrows the subject, unless the answer is denied, with a shared rare word;
-* tells of change: see :func:`tells_of_change`;
+* tells of change: result of :func:`tells_of_change`;
 * of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
-* present: it says in the present what is or goes on; condition: it has a word such as "would" or "if".
+* present: it is in the present tense; condition: it has a word such as "would" or "if".
 """
 APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
-"""Added if the later note is about something else or does not hold; and if that may be (a guess, a plan, a quotation, a
-short time, a part or another person): then it is never sure. Less counts against the nearest, wanted beside it only."""
+"""Added if the later note is about something else or not in force; if that is uncertain (a guess, a plan, a quotation,
+a short time, a part or another person), which also prevents certainty; and if the uncertain note is the nearest."""
 _BIAS = -4.45
 _OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
 _MOST_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
-"""The most that the signs add that are looked for in the texts, not only in their stems."""
+"""Maximum total of the signs that need the texts, not only their stems."""
 _MOST_RARE = 3
-"""Largest number of rare words of the question that count."""
+"""Maximum number of rare words of the question that are counted."""
 _FEW = 2
-"""Largest number of texts in which a rare word occurs: the two notes themselves."""
+"""Maximum number of texts with a rare word: the two notes themselves."""
 _SHARED = 2
-"""Largest number of rare words of the earlier note's answer that count."""
+"""Maximum number of rare words of the earlier note's answer that are counted."""
 _VALUE = 3
-"""Most words of a value in a note that another one repeats but for the value."""
+"""Maximum words of a value, in a note that another one repeats except for the value."""
 _ALIKE = 3
-"""Largest number of texts, including the two notes, that have all words of the question that both notes have."""
+"""Maximum number of texts, including the two notes, with all question words that both notes have."""
 _MAY_END = Expressions(
     CHANGES
     | ENDS
@@ -104,12 +104,12 @@ _DONE_TO_ABROAD = late(
     re.IGNORECASE,
     signs="ist |sind |wurde |wurden |est |sont |a été |está |están |fue |fueron ",
 )
-"""What was done to something: "is deleted"; in other languages "ist verschrottet", "est abandonné"."""
+"""Passive statements of an end: "is deleted"; in other languages "ist verschrottet", "est abandonné"."""
 _NO_LONGER = (NOT, _DONE_TO, _DONE_TO_ABROAD)
 _LETTER = late(r"[^\W\d_]")
 _KINDS = frozenset(("figure", "day", "name"))
 _LONG = 3
-"""Fewest digits of a number that has a form without its unit: a port, a room, an address."""
+"""Minimum digits of a number that has a form without its unit: a port, a room, an address."""
 _CALENDAR = MONTHS | words(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
@@ -129,7 +129,7 @@ def retelling(
     least: float = SURE,
     nearest: bool = False,
 ) -> float:
-    """How likely the later of two notes answers a question that the earlier one answers, in nats of odds.
+    """The log-odds (nats) that the later of two notes answers a question that the earlier one answers.
 
     The signs are the words that both notes have, above all those of the question and rare ones, and words of change
     beside the earlier note's answer (:func:`signs`); their weights were learned from diaries by
@@ -137,23 +137,23 @@ def retelling(
     not hold (:data:`APART`), and less for one that may be about another person, a guess, a wish or a short time.
 
     Args:
-        texts: the stems of both notes, and of the texts that were found with them, best first.
-        year: the year of the earlier note; None: also if the later note is about something else.
-        least: the odds that matter to the caller: :data:`SURE`, :data:`LIKELY` or :data:`POSSIBLE`.
-        nearest: whether the later note is wanted beside the earlier one, and no later note of the store shares more
-            words with that, by their rarity: then a name is enough where it also gives a value of the same kind.
+        texts: stems of both notes and of the other texts of the search result, best first.
+        year: the year of the earlier note; None: skip the check whether the later note is about something else.
+        least: the threshold of the caller: :data:`SURE`, :data:`LIKELY` or :data:`POSSIBLE`.
+        nearest: whether the later note is to be returned beside the earlier one, and no later note shares more
+            words with that, weighted by rarity; then a shared name suffices with a value of the same kind.
 
     Returns:
-        The odds; ``least`` if they are not higher.
+        The log-odds; ``least`` if they are not higher.
     """
     if (not asked.asks or asked.spaceless) and not ENDED.found_in(later):
-        return least  # texts that share the words of a query, or pairs of characters, may answer different questions
+        return least  # without a question, or with bigrams for words, shared terms do not imply the same question
     if asked.happened and not says(later).change:
         return least
     found = signs(asked, earlier, later, texts, analyser, least=least, nearest=nearest)
     if not found:
         return least
-    # Rounded, since odds equal to a bound must not exceed it by the order of a sum.
+    # Rounded, so that the order of summation cannot move odds across a threshold.
     odds: float = round(_BIAS + sum(map(mul, WEIGHTS.values(), found)), 9)
     if odds <= least or year is None:
         return max(odds, least)
@@ -166,9 +166,9 @@ def retelling(
 
 
 def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
-    """Whether a later note has any sign that it changes what an earlier one says, besides having the same words.
+    """Whether a later note has any sign of changing the earlier statement, apart from shared words.
 
-    A word of change, the earlier note's value, or a sentence that is the earlier note but for the value.
+    A word of change, the earlier value, or a sentence equal to the earlier note except for the value.
     """
     if says(later).change:
         return True
@@ -179,7 +179,7 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
         if _length(stems - before) <= former + 1 and former <= min(_VALUE, len(both) + 1):
             apart = [place for place, stem in enumerate(order) if stem not in stems]
             if not apart or apart[-1] - apart[0] < len(apart):
-                return True  # one stretch: "Joao owns search" repeats nothing of "Maria owns billing"
+                return True  # a single stretch: "Joao owns search" repeats nothing of "Maria owns billing"
     return False
 
 
@@ -195,12 +195,12 @@ def are_tied(earlier: str, later: str, analyser: Analyser) -> bool:
 
 
 def may_end(text: str) -> bool:
-    """True of every text that itself says that something does not hold any more, and of many others."""
+    """A quick pre-filter: true for every text that states that something has ended, and for many others."""
     return _MAY_END.found_in(text)
 
 
 def _length(stems: Set[str]) -> int:
-    """The number of stems, all figures as one: "10:15" is one value."""
+    """Number of stems, counting all figures as one: "10:15" is one value."""
     plain = [stem for stem in stems if not stem[0].isdigit()]
     return len(plain) + (len(plain) < len(stems))
 
@@ -215,15 +215,15 @@ def signs(
     least: float = -math.inf,
     nearest: bool = False,
 ) -> tuple[float, ...]:
-    """The signs for and against the later of two notes answering a question that the earlier one answers.
+    """Signs for and against the later of two notes answering a question that the earlier one answers.
 
     Args:
         texts: as for :func:`retelling`.
-        least: if the odds cannot exceed these, the signs that take longest are not looked for.
+        least: if the log-odds cannot exceed this, the most expensive signs are skipped.
         nearest: as for :func:`retelling`.
 
     Returns:
-        A value for each of :data:`WEIGHTS`; none if the notes share too little to be compared.
+        A value for each of :data:`WEIGHTS`; empty if the notes share too little to be compared.
     """
     before, after = texts[earlier], texts[later]
     had, both = asked_stems(asked, earlier, texts, later, analyser), before & after
@@ -247,7 +247,7 @@ def signs(
         rare_value += often[stem] <= _FEW and stem not in _CALENDAR
     covered = covered / weight if weight else 0.0
     if shared and asked.spaceless and ENDED.found_in(later):
-        covered = 1.0  # stems are pairs of characters: a name has one or two
+        covered = 1.0  # stems are character bigrams, of which a name has one or two
     mine = _closeness(before, after, often)
     others = (texts[one] for one in texts if one not in (earlier, later))
     is_nearest = all(_closeness(before, one, often) <= mine for one in others)
@@ -285,12 +285,12 @@ def signs(
 
 
 def _closeness(before: Set[str], after: Set[str], often: Mapping[str, int]) -> float:
-    """How much a text shares with the earlier note: a word counts for more if few texts have it."""
+    """Similarity of a text to the earlier note, with rare words weighing more."""
     return sum(1 / often[stem] for stem in (before & after) - MEASURES)
 
 
 def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
-    """Whether one of the words of both notes is a name or a figure in both."""
+    """Whether a word of both notes is a name or figure in both."""
     named, named_later = (
         {
             _OF_OWNER.sub("", one)
@@ -303,10 +303,10 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
 
 
 def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
-    """Whether a later note gives another value of a kind of the earlier note's: a figure, a day or month, a name.
+    """Whether a later note gives another value of the same kind: a figure, a day or month, a name.
 
     Args:
-        of_form: only a figure of the same unit or form, as "22 minutes" and "41 minutes", or "3.11" and "3.12".
+        of_form: only figures with the same unit or form, such as "22 minutes" and "41 minutes", or "3.11" and "3.12".
     """
     known = set(WORD.findall(asked.text.lower()))
     later_values = _values(later[:LONGEST])
@@ -320,7 +320,7 @@ def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool
 
 @lru_cache(maxsize=64)
 def _values(text: str) -> dict[str, set[str]]:
-    """The values in a text by their kinds, and figures also by form, cached: a note is compared with several others."""
+    """Values of a text by kind, and figures also by form; cached, since a note is compared with several others."""
     found: dict[str, set[str]] = {}
     opens = True
     unit_of = ""  # the number before
@@ -345,7 +345,7 @@ def _values(text: str) -> dict[str, set[str]]:
 
 
 def best_sentence(asked: PresentQuestion, earlier: str, later: str, analyser: Analyser) -> str:
-    """The sentence of a later note that tells most of what a question asks and an earlier note answers."""
+    """The sentence of a later note with the most in common with the question and the earlier note."""
     before = stems_in(earlier, analyser)
     parts = sentences(later, analyser)
     return best_of(parts, asked.stems & before, before) if parts else later
@@ -354,13 +354,13 @@ def best_sentence(asked: PresentQuestion, earlier: str, later: str, analyser: An
 def _shares_little(
     asked: PresentQuestion, both: Set[str], later: str, texts: Collection[Set[str]], often: Mapping[str, int]
 ) -> bool:
-    """Whether two notes share too little: one name, names and no word of change, or only words that many have."""
+    """Whether two notes only share one name, names without a word of change, or words of many texts."""
     shared = asked.stems & both
     other = both - asked.names - MEASURES
     if not shared and len(other) < _SHARED and not ENDED.found_in(later):
         return True
     if shared <= asked.names and not other and (len(shared) < _SHARED or not says(later).change):
-        return True  # whatever else happened to a person
+        return True  # a shared name may be about anything that happened to the person
     return all(often[stem] > _FEW for stem in both) and sum(shared <= one for one in texts) > _ALIKE
 
 
@@ -369,7 +369,7 @@ def _narrows_subject(
 ) -> bool:
     """Whether a word that the later note lacks narrows the subject of a text: "night" in "the night bus".
 
-    In a question, so does a word after a preposition: "the code of the shop".
+    In a question, a word after a preposition also narrows it: "the code of the shop".
     """
     if not missing:
         return False

@@ -1,9 +1,9 @@
 """Rules that recognise keys, tokens, passwords, e-mail addresses and telephone numbers in text.
 
-One row for each format: a name, literal anchors, and the pattern, which is tried only if the text contains an anchor
-(so ordinary text costs a few substring searches and no pattern at all). An anchor that names no secret belongs to a
-format of at least 15 characters without a space, which ordinary text has rarely. Every pattern is bounded or runs once
-over the text: its time grows linearly. A named group ``secret`` marks the part to hide if that is not the whole match.
+Each format has a name, literal anchors, and a pattern that is only tried if the text contains an anchor, so ordinary
+text costs a few substring searches. An anchor that names no secret belongs to a format of at least 15 characters
+without a space, which is rare in ordinary text. Every pattern is bounded or runs once over the text, so time is linear.
+A named group ``secret`` marks the part to redact if that is not the whole match.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PII = "pii"
 class SecretRule(FrozenRecord, frozen=True, dict=True):
     """One recognisable format; ``title`` describes it in messages.
 
-    The pattern is compiled when an anchor is first found: most processes find no secret.
+    The pattern is compiled when an anchor is first found, since most processes find no secret.
     """
 
     name: str
@@ -33,7 +33,7 @@ class SecretRule(FrozenRecord, frozen=True, dict=True):
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The compiled expression."""
+        """The compiled pattern."""
         return re.compile(self.expression, self.flags)
 
 
@@ -47,11 +47,11 @@ def _rule(name: str, title: str, anchors: str, pattern: str, flags: int = 0) -> 
 
 
 def _token(name: str, title: str, anchors: str, body: str) -> SecretRule:
-    """A format that stands by itself: not inside a longer word."""
+    """A rule for a format that is not inside a longer word."""
     return _rule(name, title, anchors, _BEFORE + body + _AFTER)
 
 
-# Around names and values: quotes, escaped ones in JSON within JSON, and the marks of Markdown.
+# Quotation marks around names and values, also escaped ones in nested JSON, and Markdown emphasis.
 _QUOTE = r"(?:\\{0,8}[\"'`“”„‘’‚«»]|[*_]{1,3})?"
 _ASSIGNS = _QUOTE + r"[ \t]{0,8}(?:=>|:?=|[:：＝])" + r"[*_]{0,3}[ \t\u3000]{0,8}" + _QUOTE
 
@@ -75,7 +75,7 @@ _NAMED = tuple(
 )
 
 KEY_RULES: tuple[SecretRule, ...] = (
-    # Language models and services for agents.
+    # Language models and agent services.
     _rule(
         "model-provider-key",
         "a key of OpenAI, Anthropic, OpenRouter, Stripe or a like provider",
@@ -129,7 +129,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
     ),
     _token("databricks-token", "a Databricks token", "dapi", r"dapi[a-f0-9]{32}(?:-\d)?"),
     _rule("cloudflare-origin-key", "a Cloudflare origin key", "v1.0-", r"v1\.0-[a-f0-9]{24}-[a-f0-9]{146}"),
-    # Code, packages, delivery.
+    # Code hosting, package registries and delivery.
     _rule(
         "github-token",
         "a GitHub token",
@@ -226,7 +226,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
     _token("mailchimp-key", "a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}"),
     _token("twilio-key", "a Twilio key", "SK", r"SK[0-9a-f]{32}"),
     _token("brevo-key", "a Brevo key", "xkeysib-", r"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
-    # Formats that many services share.
+    # Formats shared by many services.
     _rule(
         "json-web-token",
         "a JSON web token",
@@ -253,7 +253,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
         "://",
         r"[a-z][a-z0-9+.-]{0,30}://(?P<secret>[^\s/@:\[]{0,256}:[^\s/@]{1,256})@",
     ),
-    # The name of a secret, then : or =, then a long run of letters and digits that is not a word.
+    # A name of a secret, then : or =, then a long run of letters and digits that is not a word.
     SecretRule(
         "assigned-secret",
         "what is assigned to a password, key or token",
@@ -271,9 +271,9 @@ KEY_RULES: tuple[SecretRule, ...] = (
 """Keys, tokens and passwords."""
 
 PRIVATE_KEY_EDGE = late(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-"""The first and the last line of a private key in PEM or PGP armour."""
+"""The first or last line of a private key in PEM or PGP armour."""
 PRIVATE_KEY_LINES = late(r"\s*+(?:[A-Za-z0-9+/=]{20,}+\s*+)++")
-"""Lines between the two, from the first one on."""
+"""The lines between them, from the first."""
 
 PII_RULES: tuple[SecretRule, ...] = (
     SecretRule(
@@ -291,9 +291,9 @@ PII_RULES: tuple[SecretRule, ...] = (
         "a telephone number",
         tuple("0123456789"),
         (
-            # Begins with a set of characters, so that the search skips to the next one at the speed of C.
+            # Begins with a set of characters, so that the search skips ahead at the speed of C.
             r"[+(1-9](?<![\w+.-].)(?:"
-            # +44 20 7946 0958 and the like: a country code, then 7 to 12 digits in groups.
+            # Such as +44 20 7946 0958: a country code, then 7 to 12 digits in groups.
             r"(?<=\+)[1-9]\d{0,2}[ .-]?(?:\(0?\d{1,4}\)[ .-]?)?\d{1,4}(?:[ .-]?\d{2,4}){2,4}"
             # (555) 123-4567, 555-123-4567, 1-555-123-4567
             r"|(?<=\()[2-9]\d{2}\) ?[2-9]\d{2}[ .-]\d{4}"

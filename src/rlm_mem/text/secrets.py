@@ -1,4 +1,4 @@
-"""Secrets in text: found by the rules of ``secret_rules``, then hidden, kept or refused as asked."""
+"""Finds secrets in text by the rules of ``secret_rules``, and redacts, keeps or refuses them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rlm_mem.text.secret_rules import (
 
 REDACTED = "[redacted]"
 
-_MAX_DEPTH = 40  # levels; the store refuses data nested deeper than 32
+_MAX_DEPTH = 40  # levels; the store accepts at most 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
 _NAMES = ("key", "token", "secret", "passw", "pwd", "credential", "://")
@@ -43,9 +43,9 @@ not be looked for."""
 
 @cache
 def _anchors(kind: str) -> Sequence[tuple[str, Sequence[tuple[str, bool, int]]]]:
-    """For each part to look for first: its anchors, whether each is sought in lower-case text, and its rule's place.
+    """Anchors by the part to search for first, each with whether it is searched in lower case, and its rule's index.
 
-    The anchors of keys that are no names have the part "": they are looked for if the text has a long word.
+    The anchors of keys that are not names have the part ""; they are searched if the text has a long word.
     """
     table: dict[str, list[tuple[str, bool, int]]] = {}
     for number, rule in enumerate(KEY_RULES if kind == KEY else PII_RULES):
@@ -60,12 +60,12 @@ _SECRET_NAME = late(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)(?:$|_)",
     re.IGNORECASE,
 )
-_SHORTEST_SECRET, _LONGEST_WORD = 8, 16  # characters; hiding a shorter value would blank out ordinary text
+_SHORTEST_SECRET, _LONGEST_WORD = 8, 16  # characters; redacting shorter values would affect ordinary text
 _logger = logger("rlm_mem.secrets")
 
 
 class FoundSecret(Struct, frozen=True):
-    """A secret at characters ``start`` to ``end``; ``rule`` names its format, ``kind`` is ``key`` or ``pii``."""
+    """A secret from character ``start`` to ``end``; ``rule`` names its format, ``kind`` is ``key`` or ``pii``."""
 
     rule: str
     kind: str
@@ -74,15 +74,15 @@ class FoundSecret(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Its format in words: "a GitHub token"."""
+        """The format in words: "a GitHub token"."""
         return _TITLES[self.rule]
 
 
 def find_secrets(text: str, *, pii: bool = True) -> list[FoundSecret]:
-    """Every secret in ``text``, in order, none overlapping another. Linear in the length of the text.
+    """Find all secrets in ``text``, in order and without overlaps, in linear time.
 
     Args:
-        pii: e-mail addresses and telephone numbers, too.
+        pii: whether to find e-mail addresses and telephone numbers, too.
     """
     found: list[FoundSecret] = []
     if "PRIVATE KEY" in text:
@@ -112,7 +112,7 @@ def _by_rules(text: str, rules: tuple[SecretRule, ...]) -> list[FoundSecret]:
 
 
 def _private_keys(text: str) -> list[FoundSecret]:
-    # Pairs the edges in one pass: one pattern from edge to edge would start again at every beginning.
+    # Pairs begin and end lines in one pass; one pattern for a whole key would restart at every begin line.
     found: list[FoundSecret] = []
     opened = body = -1
     for edge in PRIVATE_KEY_EDGE.finditer(text):
@@ -121,14 +121,14 @@ def _private_keys(text: str) -> list[FoundSecret]:
         elif opened >= 0:
             found.append(FoundSecret(_PRIVATE_KEY, KEY, opened, edge.end()))
             opened = -1
-    # A key that is cut off before its last line is as good as a whole one to whoever finds it.
+    # A truncated key is as useful to an attacker as a complete one.
     if opened >= 0 and (cut := PRIVATE_KEY_LINES.match(text[body:])) is not None:
         found.append(FoundSecret(_PRIVATE_KEY, KEY, opened, body + cut.end()))
     return found
 
 
 def _apart(found: list[FoundSecret]) -> list[FoundSecret]:
-    """The secrets in order; those that overlap are merged into one that covers them all."""
+    """Sort the secrets, merging those that overlap."""
     kept: list[FoundSecret] = []
     for one in sorted(found, key=lambda item: (item.start, -item.end)):
         if kept and one.start < kept[-1].end:
@@ -142,7 +142,7 @@ def _apart(found: list[FoundSecret]) -> list[FoundSecret]:
 def hide(
     text: str, found: Sequence[FoundSecret], mask: Callable[[FoundSecret], str] = lambda _one: REDACTED
 ) -> str:
-    """``text`` with each secret replaced by its mask."""
+    """Replace each secret in ``text`` by its mask."""
     parts: list[str] = []
     done = 0
     for one in found:
@@ -152,14 +152,14 @@ def hide(
 
 
 def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
-    """Return ``text`` with every key in it replaced by ``[redacted]``.
+    """Replace every key in ``text`` by ``[redacted]``.
 
     This hides the values of environment variables that are named after keys, tokens or passwords, the values in
     ``known``, and any text in the format of a known provider's key. Safe on any text and linear in its length;
-    ordinary prose comes back unchanged.
+    ordinary prose is returned unchanged.
 
     Args:
-        text: anything that is about to be logged, shown or stored.
+        text: text to be logged, shown or stored.
         known: further secrets, for example a key that came from the keyring.
         environ: environment to take values from; None means ``os.environ``.
     """
@@ -168,24 +168,24 @@ def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] |
     values = set(known)
     for name, value in (os.environ if environ is None else environ).items():
         named = _SECRET_NAME.search(name)
-        # SOME_TOKEN=developer must not blank out the word in every memory.
+        # SOME_TOKEN=developer must not redact this word in every memory.
         if named and ("API" in named[0].upper() or not (value.isalpha() and len(value) < _LONGEST_WORD)):
             values.add(value.strip())
-    for value in sorted(values, key=len, reverse=True):  # a secret may contain another one
+    for value in sorted(values, key=len, reverse=True):  # longest first, as a secret may contain another
         if len(value) >= _SHORTEST_SECRET and value in text:
             text = text.replace(value, REDACTED)
     return hide(text, find_secrets(text, pii=False))
 
 
 class Screened(Struct, frozen=True):
-    """A text after the settings were applied to it; ``found`` refers to characters of the original text."""
+    """A text after secrets were handled; ``found`` refers to characters of the original text."""
 
     text: str
     found: list[FoundSecret] = []
     hidden: bool = False
 
     def original(self, position: int) -> int:
-        """The position in the original text of ``position`` in the screened one."""
+        """Convert a position in the screened text to one in the original text."""
         if not self.hidden:
             return position
         starts: list[int] = []
@@ -195,25 +195,25 @@ class Screened(Struct, frozen=True):
             mask = len(_mask(one))
             starts.append(one.start - shift + mask)
             shift += one.end - one.start - mask
-            # Positions below are in the new text; everything after a mask is shifted by what was cut out before.
+            # Positions below refer to the new text; text after a mask is shifted by what was removed before it.
             shifts.append(shift)
         return position + shifts[bisect_right(starts, position)]
 
     def counts(self) -> dict[str, int]:
-        """How many secrets each rule found."""
+        """Number of secrets found by each rule."""
         return dict(Counter(one.rule for one in self.found))
 
     def report(self) -> SecretsFound:
-        """The summary for the caller."""
+        """A summary for the caller."""
         return SecretsFound(self.counts(), hidden=self.hidden and bool(self.found))
 
 
 class SecretsFound(FrozenRecord, frozen=True):
-    """What looks like a secret in something that was written, and what was done about it; false when there is none.
+    """Summary of the secrets found in a written text; false if there are none.
 
     Attributes:
-        rules: how many of each format, by the name of its rule.
-        hidden: ``[redacted:RULE]`` was stored in place of each; otherwise they are stored as they are.
+        rules: number of secrets by rule.
+        hidden: whether ``[redacted:RULE]`` was stored in their place.
     """
 
     rules: Mapping[str, int] = field(default_factory=dict)
@@ -221,7 +221,7 @@ class SecretsFound(FrozenRecord, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many were found."""
+        """Number of secrets."""
         return sum(self.rules.values())
 
     def __bool__(self) -> bool:
@@ -238,16 +238,16 @@ class SecretsFound(FrozenRecord, frozen=True):
 
 
 def screen(text: str, settings: SecretsConfig, action: SecretAction | None = None) -> Screened:
-    """Find secrets and apply the action of the call or, without one, the action of the settings.
+    """Find secrets, and apply the action of the call or else of the settings.
 
     Args:
         action: ``redact``, ``keep`` or ``refuse``; None: ``settings.action``.
 
     Returns:
-        the text, with ``[redacted:RULE]`` in place of each secret where they are redacted.
+        the text, with ``[redacted:RULE]`` in place of each secret if they are redacted.
 
     Raises:
-        InvalidChunk: there is one, and secrets are refused. The message names the format and the line, never the
+        InvalidChunk: a secret was found and secrets are refused. The message names format and line, never the
             secret.
         InputError: ``action`` is not one of the three.
     """
@@ -267,26 +267,26 @@ def screen(text: str, settings: SecretsConfig, action: SecretAction | None = Non
 
 
 _CLEAN: set[tuple[bool, str]] = set()
-"""Texts without secrets, each with whether addresses and numbers were sought: the same tags are screened repeatedly."""
+"""Cache of (pii, text) without secrets, since the same tags are screened repeatedly."""
 _MOST_CLEAN, _MOST_CLEAN_CHARACTERS = 4096, 200
 
 
 def screen_data(
     data: Any, settings: SecretsConfig, action: SecretAction | None = None, *, where: str = "metadata"
 ) -> tuple[Any, Screened]:
-    """As :func:`screen`, for every text within mappings and lists; the keys of mappings are left alone.
+    """Apply :func:`screen` to every text in nested mappings and lists, except keys of mappings.
 
     Args:
-        where: name of the data in errors.
+        where: name of the data for errors.
 
     Returns:
-        the data (a changed copy if something is hidden), and what was found.
+        the data (a changed copy if anything was redacted), and the secrets found.
 
     Raises:
         InvalidChunk, InputError: as :func:`screen`.
     """
     chosen = _chosen(settings, action)
-    # Usually there is no secret, and one search of all texts together shows it.
+    # Usually there is no secret, which one search of all texts together shows.
     texts = "\n".join(_texts(data)) if chosen != "off" else ""
     if not texts or (settings.pii, texts) in _CLEAN or not find_secrets(texts, pii=settings.pii):
         if len(texts) <= _MOST_CLEAN_CHARACTERS:
@@ -339,7 +339,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item, depth + 1)
-    elif isinstance(value, Mapping):  # last, since the look takes longest
+    elif isinstance(value, Mapping):  # last, since this check is the slowest
         for item in value.values():
             yield from _texts(item, depth + 1)
 
@@ -349,7 +349,7 @@ def _mask(one: FoundSecret) -> str:
 
 
 def log_secrets(where: str, screened: Screened) -> None:
-    """Log what was found: keys as a warning, addresses and numbers as information."""
+    """Log the secrets found: keys as a warning, addresses and numbers as information."""
     done = "was hidden in" if screened.hidden else "is stored in"
     for kind, tell in ((KEY, _logger.warning), (PII, _logger.info)):
         titles = dict.fromkeys(one.title for one in screened.found if one.kind == kind)

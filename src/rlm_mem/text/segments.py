@@ -1,7 +1,7 @@
-"""Segments, what search ranks, and what stands above them: headings, the header of a table, a term explained.
+"""Splits content into segments, the units that search ranks, with their context: headings, table headers, terms.
 
-Turns, sentences and short paragraphs, list items, headings, code. Every character of a content that is not a space lies
-in exactly one segment, and no segment is longer than a bound.
+Segments are turns, sentences, short paragraphs, list items, headings and code. Every character of a content that is not
+a space is in exactly one segment, and segments have a maximum length.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rlm_mem.text.patterns import late
 SegmentKind = Literal["turn", "sentence", "code", "item", "heading"]
 
 # Sizes in characters.
-SHORT_PARAGRAPH = 160  # up to here a paragraph is one segment
-LARGEST = 800  # a longer turn becomes several segments of its author; a longer item or sentence is cut
+SHORT_PARAGRAPH = 160  # a paragraph up to this size is one segment
+LARGEST = 800  # longer turns become several segments of their author; longer items or sentences are cut
 LONG_CODE = 1200
-_MAX_HEADING = 200  # as context of what stands below it
-_TINY = 40  # "Yes." alone has no content: it joins the next sentence, or the one before at the end
+_MAX_HEADING = 200  # of a heading as context of the text below it
+_TINY = 40  # a shorter sentence ("Yes.") joins the next one, or at the end the one before
 
 
 class Segment(Struct, frozen=True, gc=False):
-    """`content[start:end]`; the words begin at `body_start`, after a speaker's label or an item's marker.
+    """A segment `content[start:end]`; its words begin at `body_start`, after a speaker's label or an item's marker.
 
     `under` is the header of its table, or the terms that it explains.
     """
@@ -41,13 +41,13 @@ class Segment(Struct, frozen=True, gc=False):
 
 
 class Headings:
-    """The headings in force while a text is read from its start."""
+    """Tracks the headings above the current position while a text is read."""
 
     def __init__(self) -> None:
         self._open: list[tuple[int, str]] = []
 
     def enter(self, text: str) -> None:
-        """Add a heading line; it ends those of its level and below."""
+        """Add a heading line, which replaces those of its level and below."""
         first, _, rest = text.strip().partition("\n")
         marks = len(first) - len(first.lstrip("#"))
         level = marks if marks else 1 if rest.startswith("=") else 2 if rest.startswith("-") else 7
@@ -61,19 +61,19 @@ class Headings:
         self._open.append((level, first.strip("#*: \t")[:_MAX_HEADING]))
 
     def texts(self) -> list[str]:
-        """The texts of the headings in force, topmost first."""
+        """Texts of the current headings, topmost first."""
         return [text for _, text in self._open if text]
 
 
 class _Above:
-    """The header of a table, or the terms of definitions, that the text after a block belongs to."""
+    """Tracks the table header or definition terms that apply to the text after a block."""
 
     def __init__(self) -> None:
         self._terms: list[tuple[int, str]] = []  # with their depths
         self._header: list[str] = []
 
     def text(self, block: Block, content: str, *, inside: bool = False) -> str:
-        """The header and the terms above a block, or above what stands ``inside`` it after its first line."""
+        """The header and terms above a block, or above the text ``inside`` it after its first line."""
         found = [term for depth, term in self._terms if depth < block.depth]
         if block.kind == structure.ROW:
             found += self._header
@@ -82,7 +82,7 @@ class _Above:
         return " ".join(found)
 
     def pass_by(self, block: Block, content: str) -> None:
-        """Go on to what follows a block."""
+        """Advance past a block."""
         if block.kind == structure.HEADER:
             self._header += _CELL.findall(content[block.start : block.end][:_MAX_HEADING])
         elif block.kind != structure.ROW and self._header:
@@ -102,10 +102,10 @@ def _first_line(content: str, block: Block) -> str:
 
 
 def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
-    """The headings above each of these ascending offsets of `text`, topmost first.
+    """The headings above each of these ascending offsets of `text`, topmost first, in linear time.
 
     A heading that begins at the offset itself is not included. Inside a table its header follows, inside a definition
-    its term. Linear time.
+    its term.
     """
     found: list[list[str]] = []
     headings, above = Headings(), _Above()
@@ -140,12 +140,12 @@ _KINDS: dict[str, SegmentKind] = {
 
 
 def split_segments(content: str) -> list[Segment]:
-    """The segments of `content` in order; an empty list for nothing but space. Linear time."""
+    """Split `content` into segments, in order and linear time; white space alone gives an empty list."""
     found: list[Segment] = []
     above: _Above | None = None
     for block in blocks(content):
         if block.kind in _WORDLESS and found and _is_wordless(content, block):
-            # A line of dashes has no words: it belongs to the segment before it.
+            # A line of dashes has no words, so it is added to the segment before it.
             found[-1] = replace(found[-1], end=block.end)
             continue
         kind = _KINDS[block.kind]
@@ -172,7 +172,7 @@ def _is_wordless(content: str, block: Block) -> bool:
 
 def _spans(content: str, block: Block) -> Iterator[tuple[int, int]]:
     start, end = block.start, block.end
-    while content[start].isspace():  # kept indentation of code and nested items
+    while content[start].isspace():  # indentation of code and nested items
         start += 1
     size = end - start
     if block.kind == structure.CODE:
@@ -186,7 +186,7 @@ def _spans(content: str, block: Block) -> Iterator[tuple[int, int]]:
 
 
 def _grouped(spans: Sequence[tuple[int, int]], fill: bool, longest: int) -> Iterator[tuple[int, int]]:
-    """Join neighbouring spans up to `longest` characters: all of them if `fill`, else only tiny ones."""
+    """Join adjacent spans up to `longest` characters: all of them if `fill`, otherwise only tiny ones."""
     start, end = spans[0]
     for index, (first, last) in enumerate(spans[1:], start=1):
         tiny = end - start < _TINY or (index == len(spans) - 1 and last - first < _TINY)

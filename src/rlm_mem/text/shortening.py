@@ -1,9 +1,9 @@
-"""Short forms of texts that are listed together: the clauses with the rarest words, without common words at their ends.
+"""Shortens texts of one list to their clauses with the rarest words, without common words at the ends.
 
 "I'm kinda worried that my $12.99/month subscription might not be enough, can you help me with that?" among texts that
 ask for help becomes "$12.99/month subscription might not be enough". Words without content that many of the texts have
-("my", "and") are left out within a clause, too, but for one in front of a number or a denial: "from 1.8s to 1.2s".
-Common words are counted in the listed texts themselves, so no list of phrases is needed, and any language works.
+("my", "and") are omitted within a clause, too, except before a number or a denial: "from 1.8s to 1.2s".
+Common words are counted in the listed texts themselves, so no list of phrases is needed and any language works.
 Numbers and denials are kept.
 """
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
 _MOST_CHARS = 3_000
-"""Characters of a text that are read."""
+"""Number of characters read per text."""
 _MOST_CLAUSES = 60
 _COMMON = 0.5
-"""Share of the texts in which a word must occur to be common, and left out."""
+"""Minimum share of texts with a word for it to be common, and omitted."""
 _FILLING = 0.3
-"""Share of the texts in which a word without content must occur to be left out within a clause, too."""
+"""Minimum share of texts with a word without content for it to be omitted within a clause, too."""
 _FEW = 4
-"""Fewest texts in which a common word occurs."""
+"""Minimum number of texts with a common word."""
 _RARE = 0.1
-"""Share of the texts in which a word may occur to be rare."""
+"""Maximum share of texts with a rare word."""
 _FIRST = 1.25
-"""Factor for the first clause, which mostly names the subject."""
+"""Factor for the first clause, which usually names the subject."""
 _NAMED = 0.75
-"""Least weight of a name, as a share of the weight of a word in one text only: it shows what a row is about."""
+"""Minimum weight of a name, relative to a word of one text only, since it shows the subject of a row."""
 _NAME_GAIN = 1.2
-"""The same where clauses are chosen: without the clause that has the name, a row does not tell who it was."""
+"""The same for the choice of clauses, since without the name a row does not identify the person."""
 _CODE_SIGN = late(r"\w[(\[{]\S|[=<>{};]")
-"""In a word of code: "db.add(user", "<div", "+="."""
+"""Matches words of code: "db.add(user", "<div", "+="."""
 _CODE_GAIN = 0.25
-"""Factor for a clause of which half the words are code: pasted code is often not marked as such."""
+"""Factor for clauses with at least half code words, since pasted code is often not marked as such."""
 _JOINED = 12
-"""Added to the length of a clause, so that very short ones do not come first."""
+"""Added to the length of a clause, so that very short ones are not preferred."""
 _LEAST_CUT = 24
-"""Least number of characters left of a clause that is cut."""
+"""Minimum characters of a truncated clause."""
 _BETWEEN = 2
-"""Characters between two clauses."""
+"""Number of characters between two clauses."""
 _MOST_CHARS_OF_CLAUSE = 600
-"""Characters of a clause that is cut in which numbers and names are looked for."""
+"""Number of characters of a truncated clause that are searched for numbers and names."""
 _GAP = " … "
 _CLAUSE_END = late(r"(?<=[,;:!?…]) |(?<=[，；：、。！？])| (?=[–—(-])|(?<=\)) ")
 _DENIAL = late(
@@ -73,14 +73,14 @@ class _Clause(NamedTuple):
     text: str
     terms: frozenset[str]
     brief: str = ""
-    """Its informative words alone, for where it has no room."""
+    """Only its informative words, for when it does not fit."""
 
 
 class Shortener:
     """Shortens texts that are listed together.
 
     Args:
-        texts: all of them, in any order; each counts once for each of its words.
+        texts: all texts of the list, in any order, from which word frequencies are counted.
         analyser: the analyser of their language.
     """
 
@@ -111,41 +111,41 @@ class Shortener:
         self._least_of_name = _NAMED * self._most
 
     def content(self, text: str) -> float:
-        """How distinctive a text is: the sum of the weights of its different words."""
+        """How distinctive a text is: the total weight of its distinct words."""
         return sum(map(self._weight, set(self._terms_of(text))))
 
     def share(self, text: str, of: str) -> float:
-        """The share of another text's words that this text has, 0 to 1; rarer words weigh more."""
+        """The share of the words of ``of`` that a text has, 0 to 1, weighted by rarity."""
         wanted = set(self._analyser.terms(of))
         has = wanted.intersection(self._terms_of(text))
         return sum(map(self._weight, has)) / sum(map(self._weight, wanted)) if has else 0.0
 
     def new(self, text: str, known: set[str]) -> float:
-        """The share of a text's words that are not known, 0 to 1; rarer words weigh more."""
+        """The share of a text's words that are not known, 0 to 1, weighted by rarity."""
         own = set(self._terms_of(text))
         whole = sum(map(self._weight, own))
         return sum(map(self._weight, own - known)) / whole if whole else 0.0
 
     def has(self, text: str, terms: frozenset[str]) -> bool:
-        """Whether a text has one of these terms."""
+        """Whether a text has any of these terms."""
         return not terms.isdisjoint(self._terms_of(text))
 
     def terms(self, text: str) -> frozenset[str]:
-        """The different terms of a text."""
+        """The distinct terms of a text."""
         return frozenset(self._terms_of(text))
 
     def names(self, query: str) -> frozenset[str]:
-        """The terms of the names in a query: words with a capital within a sentence of the query, or of a text."""
+        """Terms of the names in a query: words capitalised inside a sentence of the query or of a text."""
         capital = self._analyser.terms(" ".join(_CAPITAL.findall(query)))
         within = self._analyser.terms(" ".join(_NAME.findall(query)))
         return frozenset(within).union(self._named.intersection(capital))
 
     def rare(self, query: str) -> frozenset[str]:
-        """The terms of a query that few of the texts have."""
+        """Terms of a query that few of the texts have."""
         return frozenset(one for one in self._analyser.terms(query) if self._counts.get(one, 0) <= self._few)
 
     def short(self, text: str, chars: int) -> str:
-        """The text on one line of at most so many characters, its clauses in order; empty if all of it is code."""
+        """Shorten a text to one line of at most ``chars`` characters, clauses in order; empty if it is only code."""
         said = list(_prose(text[:_MOST_CHARS]))
         whole = one_line(" ".join(said), chars + 1)
         if len(whole) <= chars:
@@ -192,7 +192,7 @@ class Shortener:
         return whole * (_CODE_GAIN if code else 1) / math.sqrt(len(part.text) + _JOINED)
 
     def _clauses(self, said: Iterable[str]) -> Iterable[_Clause]:
-        """The clauses without common words at their ends; one of fewer than two terms joins the clause before it."""
+        """Split sentences into clauses without common words at their ends; short ones join the clause before."""
         last: _Clause | None = None
         for sentence in said:
             for clause in _CLAUSE_END.split(" ".join(sentence.split())):
@@ -211,7 +211,7 @@ class Shortener:
             yield last
 
     def _trimmed(self, clause: str) -> _Clause | None:
-        """The clause from its first informative word to its last: rare ones, numbers with their name, denials."""
+        """A clause from its first to its last informative word: rare words, numbers with their noun, denials."""
         words = clause.split()
         informative = [
             place for place, word in enumerate(words) if self._informs(word, words[place + 1 : place + 2])
@@ -260,7 +260,7 @@ def _prose(text: str) -> Iterable[str]:
 
 
 def _cut(text: str, chars: int) -> str:
-    """The beginning of a clause, and the numbers, dates and names that stand behind it: at most half of the room."""
+    """Truncate a clause, keeping the numbers, dates and names after the cut in at most half of the space."""
     facts: list[str] = []
     room = chars
     if len(text) > chars:

@@ -1,9 +1,9 @@
-"""The statements of a sentence: rules without a model.
+"""Extracts statements from sentences, by rules without a model.
 
-A statement is a topic, an attribute and a value: "The standup is at 9:15" has the topic {standup}, the attribute "be"
-and the value {9:15}. A sentence may say that a value does not hold any more ("from 9:15 to 10:30", "no longer at 9:15",
-"10:30 instead of 9:15"), or that its value is new ("now", "from now on", "moved to"). English only. Every rule reads
-the words of a sentence a fixed number of times, whatever they are.
+A statement has a topic, an attribute and a value: "The standup is at 9:15" has the topic {standup}, the attribute "be"
+and the value {9:15}. A sentence may mark a value as former ("from 9:15 to 10:30", "no longer at 9:15", "10:30 instead
+of 9:15") or as new ("now", "from now on", "moved to"). English only. Every rule reads the words of a sentence a fixed
+number of times.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ if TYPE_CHECKING:
 _FRAGMENT = (
     8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
 )
-_SENTENCES = 40  # of a text that are read
+_SENTENCES = 40  # number of sentences read per text
 _CHOOSING = frozenset(("instead", "rather", "not"))
-_NAME = 4  # words of the longest name of what is chosen
+_NAME = 4  # maximum words of the name of a chosen thing
 _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 
 
@@ -91,23 +91,23 @@ _STATING = words(
     "handed passed took taken off aside away turned became become place happen settled instead rather : = -> →"
 ).union(DENYING)
 _VALUE_WORDS = 2
-"""Most words of a value below a label that might be a speaker."""
+"""Maximum words of a value after a label that might be a speaker."""
 _SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 
 
 def statements_in(text: str, analyser: Analyser, *, speaker: str | None = None) -> list[Stated]:
-    """The statements of the first sentences of a text, in order.
+    """Statements of the first sentences of a text, in order.
 
     Args:
         analyser: stems the words.
-        speaker: who speaks where the text has no speaker's label.
+        speaker: the speaker of text without a speaker's label.
     """
     return [] if analyser.language != "english" else list(_statements(text, analyser, speaker))
 
 
 @lru_cache(maxsize=512)
 def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Stated, ...]:
-    """As :func:`statements_in`, cached: the same earlier chunks are compared again and again."""
+    """Cached :func:`statements_in`, since the same earlier chunks are compared repeatedly."""
     found: list[Stated] = []
     read = 0
     turns = said_in(text)
@@ -147,7 +147,7 @@ def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Sta
 
 
 def _are_fields(text: str, turns: Sequence[Said]) -> bool:
-    """Whether what looks like turns are values of one or two words below labels ("Linter: flake8"), each label once."""
+    """Whether apparent turns are fields with values of one or two words ("Linter: flake8"), each label once."""
     spoken = [(one.speaker.casefold(), text[one.body : one.end].strip()) for one in turns if one.speaker]
     return len({label for label, _ in spoken} - USERS) == len(spoken) and all(
         len(value.split()) <= _VALUE_WORDS and value[-1:] not in (".", "!", "?", "…") for _, value in spoken
@@ -155,7 +155,7 @@ def _are_fields(text: str, turns: Sequence[Said]) -> bool:
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The sentences of `text[start:end]` outside of code; none reaches beyond its heading, item, line or paragraph."""
+    """Sentences of `text[start:end]` outside of code, none crossing its heading, item, line or paragraph."""
     found = blocks(text)
     for block in found[bisect_right(found, start, key=attrgetter("end")) :]:
         if block.start >= end:
@@ -168,7 +168,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _may_state(found: Sequence[str]) -> bool:
     """Whether a sentence may have a verb that states something; without one it only names something.
 
-    The first word before a past form is a name or a noun, whatever it ends in: "Ines packed the crate".
+    The first word before a past form is a name or noun, whatever its ending: "Ines packed the crate".
     """
     signs = set(map(_sign_of, found))
     if _STATES in signs:
@@ -180,7 +180,7 @@ def _may_state(found: Sequence[str]) -> bool:
     lows = list(map(_low, found)) if signs & _PAIRED else []
     if (
         _MOVES in signs and 0 < from_to(lows) < lows.index("from") - 1
-    ):  # with an object: else it may be a journey
+    ):  # with an object; without one it may be a journey
         return True
     return _SPEAKS in signs and any(
         before in _SPEAKING and one.isalpha() and not is_past(one) and not one.endswith("ing")
@@ -194,7 +194,7 @@ def _low(word: str) -> str:
 
 _STATES, _ENDS_LIKE_VERB, _MOVES, _SPEAKS = range(1, 5)
 _PAIRED = {_MOVES, _SPEAKS}
-"""Signs that state something together with other words only."""
+"""Signs that state something only in combination with other words."""
 
 
 def _made_sign(word: str) -> int:
@@ -212,7 +212,7 @@ _sign_of = Known(_made_sign, 1 << 15).__getitem__
 
 
 class _Reader(SentenceReader):
-    """Reads one sentence."""
+    """Extracts the statements of one sentence."""
 
     def read(
         self, start: int = 0, former: Set[str] = frozenset(), found: Sequence[str] | None = None
@@ -222,7 +222,7 @@ class _Reader(SentenceReader):
         Args:
             start: position of the sentence in the text.
             former: the words of the sentence before it.
-            found: its words and stops, if the caller has them.
+            found: its words and punctuation marks, if already known.
         """
         tokens = tokens_of(self.text, found)
         if not tokens or self.text.rstrip().endswith("?"):
@@ -264,7 +264,7 @@ class _Reader(SentenceReader):
         ]  # fmt: skip
 
     def _note_end_in_other_clause(self, found: list[Stated], who: list[Token], what: list[Token]) -> None:
-        """ "Tilda retired; Yusuf is the manager": record in the statement of one clause what the other one ends."""
+        """Record in a statement what another clause ends: "Tilda retired; Yusuf is the manager"."""
         for number in range(len(found) - 1, -1, -1):
             one = found[number]
             if one.value and not one.former:
@@ -278,7 +278,7 @@ class _Reader(SentenceReader):
                 return
 
     def _field(self, tokens: list[Token], news: str) -> list[Stated]:
-        """ "Port: 8081" states that the port is 8081; "Port: 8080 -> 8081" also that it was 8080."""
+        """Statements of a field: "Port: 8081" states the port, "Port: 8080 -> 8081" also the former one."""
         label, value = field_of(tokens)
         if not label:
             return []
@@ -363,7 +363,7 @@ class _Reader(SentenceReader):
         return made if sure else [replace(one, sure=False) for one in made]
 
     def _chosen(self, tokens: list[Token]) -> list[Stated]:
-        """ "Use B instead of A for C" and "B instead of A": we do.
+        """Statements of a choice without a subject: "Use B instead of A for C", "B instead of A".
 
         Without a verb both values must be names or figures: "Tea instead of coffee" may be about one cup.
         """
@@ -386,7 +386,7 @@ class _Reader(SentenceReader):
     def _be(
         self, subject: list[Token], topic: frozenset[str], verb: str, rest: list[Token], news: str
     ) -> list[Stated]:
-        """ "is B", "is due on B", "is no longer A", "is B, not A"."""
+        """Statements of a clause with "be": "is B", "is due on B", "is no longer A", "is B, not A"."""
         if verb in ("i'm", "we're"):
             topic = self.speaker
         elif verb in ("it's", "he's", "she's", "they're"):
@@ -440,7 +440,7 @@ class _Reader(SentenceReader):
         *,
         denied: bool,
     ) -> list[Stated]:
-        """The statements of a clause with a verb of state, with the former value if the clause names it."""
+        """Statements of a clause with a verb of state, with the former value if the clause names it."""
         topic = topic or self.carried or self.speaker
         always = any(one.low == "always" for one in (*subject, *rest[:1]))
         rest, former, cue = take_former(rest)
@@ -492,7 +492,7 @@ class _Reader(SentenceReader):
         return found
 
     def _renewed(self, topic: frozenset[str], rest: list[Token]) -> Stated | None:
-        """ "has a new vet: Dr. Amsel" states that the vet is Dr. Amsel."""
+        """The statement of a new holder of a role: "has a new vet: Dr. Amsel" states the vet."""
         mark = next((number for number, one in enumerate(rest) if one.text == ":"), 0)
         if not mark or not any(one.low == "new" for one in rest[:mark]):
             return None
@@ -515,7 +515,7 @@ class _Reader(SentenceReader):
     def _role(
         self, subject: list[Token], attribute: str, parts: list[Complement]
     ) -> tuple[frozenset[str], list[Complement], str] | None:
-        """ "Ruben is the head of procurement" states that the head of procurement is Ruben."""
+        """Swap subject and role: "Ruben is the head of procurement" states who the head of procurement is."""
         first = parts[0]
         if attribute != "be" or first.preposition or not subject or not first.tokens:
             return None

@@ -1,7 +1,6 @@
-"""Exact token counts, offline (encoding o200k).
+"""Counts tokens exactly, offline (encoding o200k).
 
-The tables come with the package `toktok-rs` and take a third of a second to load, so the package is not imported
-before the first count.
+The tables of the package `toktok-rs` take a third of a second to load, so it is imported with the first count.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from rlm_mem.text.patterns import late
 ENCODING = "o200k_base"
 
 _SHORT = 8_000
-"""Texts of up to this many characters in all are counted singly: a batch call lets other threads run, and wakes one."""
+"""Maximum total characters of texts counted one by one, which avoids the thread switch of a batch call."""
 _NO_LIMIT = (1 << 31) - 1
 _PIECE = late(r"[A-Za-z0-9]{1,40}|[^\x00-\x7f]{1,8}|[^ ]| {2,}")
 _ROUNDED = 2
-"""Tokens added to every estimate: in a short text a single rare word has a large share."""
+"""Tokens added to every estimate, since one rare word matters in a short text."""
 _WORD = 12
-"""Letters of the longest word that is estimated as an ordinary word."""
+"""Maximum letters of a word that is estimated as an ordinary word."""
 _LONE_SURROGATE = late("[\ud800-\udfff]")
-_REPLACEMENT = "\ufffd"  # what a strict encoder would write in its place; it counts as one token
+_REPLACEMENT = "\ufffd"  # the usual replacement of a lone surrogate; counts as one token
 
 
 def count_tokens(text: str) -> int:
     """Number of o200k tokens of `text`; special-token strings count as ordinary text.
 
-    Any string is counted: a lone surrogate (which UTF-8 cannot hold) counts as U+FFFD.
+    Any string is accepted: a lone surrogate (which UTF-8 cannot encode) counts as U+FFFD.
     """
     toktok = _toktok()
     try:
@@ -43,7 +42,7 @@ def count_tokens(text: str) -> int:
 
 
 def count_many(texts: Sequence[str]) -> list[int]:
-    """Token counts of many texts, in order."""
+    """Number of tokens of each text, in order."""
     if sum(map(len, texts)) <= _SHORT:
         return [count_tokens(text) if text else 0 for text in texts]
     toktok = _toktok()
@@ -54,14 +53,15 @@ def count_many(texts: Sequence[str]) -> list[int]:
 
 
 def estimated_tokens(text: str) -> int:
-    """An estimate of the tokens of a text, made without the tables: a little too high for texts that people and
-    programs write, but a text of invented words may have twice as many.
+    """Estimate the number of tokens without the tables.
+
+    The estimate is slightly too high for ordinary text and code, but invented words may have twice as many tokens.
     """
     return _ROUNDED + sum(map(_estimated, _PIECE.findall(text)))
 
 
 def truncate_estimated(text: str, limit: int) -> str:
-    """The longest beginning of `text` in whole words, of at most `limit` estimated tokens (0 or more)."""
+    """The longest prefix of `text` in whole words with at most `limit` estimated tokens."""
     left = limit - _ROUNDED
     for piece in _PIECE.finditer(text):
         left -= _estimated(piece[0])
@@ -73,11 +73,11 @@ def truncate_estimated(text: str, limit: int) -> str:
 def _estimated(piece: str) -> int:
     length = len(piece)
     if piece[0] == " ":
-        return 1  # all but the last of several blanks, which belongs to what follows
+        return 1  # all but the last of several blanks; that belongs to the next word
     if not piece.isascii():
         return len(piece.encode("utf-8", "replace")) // 2 + 1
     if piece.isdigit():
-        return (length + 5) // 3  # three digits are a token, and so is the blank before a number
+        return (length + 5) // 3  # three digits are a token, as is the blank before a number
     if length > _WORD or not piece.isalpha():
         return (4 * length + 4) // 5
     if piece.islower():
@@ -86,26 +86,26 @@ def _estimated(piece: str) -> int:
 
 
 def truncate_tokens(text: str, limit: int) -> str:
-    """The longest beginning of `text`, ending between characters, of at most `limit` tokens (0 or more)."""
+    """The longest prefix of `text` in whole characters with at most `limit` tokens."""
     if limit <= 0:
         return ""
-    # A lone surrogate and its replacement are one character each: the kept length is the same in both.
+    # A lone surrogate and its replacement are one character each, so the prefix has the same length in both.
     kept, _ = _toktok().truncate(_encodable(text), limit, ENCODING)
     return text[: len(kept)]
 
 
 def check_max_tokens(limit: object) -> int:
-    """Return a budget of tokens; raises InputError unless it is a whole number from 0 up."""
+    """Return a limit of tokens; raises InputError unless it is a non-negative integer."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InputError(f"max_tokens must be a whole number from 0 up, not {shown(limit)}")
     return limit
 
 
 def texts_within(texts: Sequence[str], limit: int) -> list[str]:
-    """The first texts that together have at most `limit` tokens (0 or more); the last one is cut to fit.
+    """The first texts with at most `limit` tokens in total, the last one truncated to fit.
 
     Raises:
-        InputError: the limit is negative, or no whole number.
+        InputError: the limit is negative or not an integer.
     """
     check_max_tokens(limit)
     kept: list[str] = []

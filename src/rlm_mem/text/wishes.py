@@ -1,8 +1,8 @@
-"""Find standing wishes in what a person says: "Always answer in metres", "from now on …", "never …", by rules.
+"""Finds standing instructions in a person's text, such as "Always answer in metres", "from now on …", "never …".
 
-A sentence is a standing wish when it asks for something from now on: it begins with a word of lasting command, or has
-a phrase that makes a request permanent. A statement about oneself ("I always drink tea") is not one.
-English, German, French, Spanish, Italian and Portuguese.
+A sentence is one if it asks for something from now on: it begins with a word of lasting command, or has a phrase that
+makes a request permanent. A statement about oneself ("I always drink tea") is not one. By rules, for English, German,
+French, Spanish, Italian and Portuguese.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CONDITION = late(
     r"siempre que|cada vez|quando|se|ogni volta|toda vez)\b",
     re.IGNORECASE,
 )
-_MAX_SENTENCE = 600  # characters of a sentence that are read
+_MAX_SENTENCE = 600  # number of characters read per sentence
 _SCREEN = late(
     r"always|never|ever\b|don.t|do not|sure to|make sure|remember|avoid|keep in mind|from now|forward|future|"
     r"time\b|you to\b|you should|you must|\bif |\bwhen |immer|nie|künftig|jetzt|nun an|denk|achte|sofort|toujours|"
@@ -61,7 +61,7 @@ _SCREEN = late(
 
 
 def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, str]]:
-    """The sentences of `text[start:end]` that state a standing wish, each with the words that show it."""
+    """Sentences of `text[start:end]` with a standing instruction, each with the words that mark it."""
     found = []
     stop = len(text) if end is None else end
     if _SCREEN.search(text, start, stop) is None:
@@ -72,7 +72,7 @@ def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[t
         if match is None or sentence.endswith("?"):
             continue
         rule = " ".join(match["rule"].lower().split())
-        # "Don't worry", "avoid it": for the moment, unless the sentence has words of permanence.
+        # "Don't worry" and "avoid it" are for the moment, unless the sentence has words of permanence.
         if rule in _NO_MEANING_OF_LAST and not re.search(
             r"\b(?:always|ever|never|when(?:ever)?|if|any|again|every)\b",
             sentence[match.end("rule") :].lower(),
@@ -83,6 +83,6 @@ def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[t
 
 
 def condition_of(wish: str) -> str:
-    """The words that say when a standing wish holds: "when I ask about sources"; empty if it holds for all answers."""
+    """The condition of a standing instruction: "when I ask about sources"; empty if it applies to all answers."""
     match = _CONDITION.search(wish)
     return wish[match.start() :] if match else ""

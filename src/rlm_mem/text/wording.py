@@ -1,7 +1,7 @@
-"""Rewrite a sentence into the forms that the rules read: without its lead and aside, with plain verbs, or as a field.
+"""Normalises sentences for the rules: without introduction and parenthesis, with plain verbs, or as a field.
 
-The functions return the tokens of the sentence in order, without words that only introduce it. English only. Each
-function reads the words a fixed number of times.
+The functions return the tokens of the sentence in order. English only. Each function reads the words a fixed number of
+times.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rlm_mem.text.clauses import (
 from rlm_mem.text.patterns import late
 
 CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit", "changed", "change", "news"))
-"""Labels of a text that corrects or updates an earlier one."""
+"""Labels of a correction or update of an earlier text."""
 LABELS = frozenset(
     ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
 )
@@ -35,7 +35,7 @@ LABELS = frozenset(
 USERS = frozenset(("user", "human", "me"))
 """Labels of speakers without a name."""
 _SHORT = 80
-"""Most characters of a line that may be a label with a value."""
+"""Maximum characters of a line that may be a label with a value."""
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
 _ONWARD = frozenset(("on", "onward", "onwards", "forward"))
 _FILLERS = words(
@@ -71,7 +71,7 @@ _PHRASAL = {
     for verb, phrases in (line.split(":") for line in _PHRASAL_VERBS.strip().replace(";", "\n").splitlines())
     for phrase in phrases.split(",")
 }
-"""Phrasal verbs, each with the plain verb of the same meaning."""
+"""Phrasal verbs with their plain equivalents."""
 _FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASAL)
 _GONE_WITH = (
     ("went", "out", "of", "business"), ("gone", "out", "of", "business"), ("went", "bankrupt"), ("gone", "bankrupt"),
@@ -93,11 +93,11 @@ _FIRST_OF_ANY = (
     | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
 )
 _IN_PLACE = _FIRST_OF_ANY | {f"re{past}" for past in PASTS}
-"""Words that a plain verb may replace."""
+"""Words that a plain verb can replace."""
 
 
 def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]:
-    """The sentence without "Correction:", "As of May", "From May on", "Change of plans,"; and the news they give."""
+    """Remove "Correction:", "As of May", "From May on", "Change of plans,"; returns the rest and the marker of news."""
     stop = next((number for number, one in enumerate(tokens[:10]) if one.text == ","), 0)
     if stop > 2 and (tokens[0].low, tokens[1].low) in (("instead", "of"), ("rather", "than")):
         last = len(tokens) - (not tokens[-1].text[0].isalnum())
@@ -124,7 +124,7 @@ def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]
 
 
 def _lead(tokens: list[Token]) -> tuple[int, str]:
-    """How many tokens introduce the sentence, and the news they give: "correction", "as of" or the like."""
+    """The number of introductory tokens and their marker of news: "correction", "as of" or the like."""
     low = [one.low for one in tokens[:8]]
     if (low[0] in CORRECTIONS or low[0] in LABELS) and tokens[1].text in ",:–—":
         return 2, low[0] if low[0] in CORRECTIONS else ""
@@ -157,7 +157,7 @@ def _lead(tokens: list[Token]) -> tuple[int, str]:
 
 
 def without_aside(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
-    """The sentence without ", it was A before", "(formerly A)" or "; previously it was A" at its end, and A."""
+    """Remove ", it was A before", "(formerly A)" or a final "; previously it was A"; returns the rest and A."""
     low = [one.low for one in tokens]
     last = len(low) - 1
     while last > 0 and not low[last][0].isalnum():
@@ -193,7 +193,7 @@ def without_aside(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def in_plain_verbs(tokens: list[Token]) -> list[Token]:
-    """The sentence with plain verbs for phrasal ones: "called off", "put the book aside", "we ended up going with"."""
+    """Replace phrasal verbs by plain ones: "called off", "put the book aside", "we ended up going with"."""
     if _IN_PLACE.isdisjoint([one.low for one in tokens]):
         return tokens
     made: list[Token] = []
@@ -292,7 +292,7 @@ _OBJECT_AFTER = frozenset(("ended", "dropped"))
 
 
 def _particle(tokens: list[Token], number: int) -> int:
-    """The place of the particle of a phrasal verb, directly after it or after its object; 0 for none."""
+    """The position of a phrasal verb's particle, directly after it or after its object; 0 if absent."""
     verb = tokens[number].low
     for place in range(number + 1, min(number + 6, len(tokens))):
         low = tokens[place].low
@@ -308,7 +308,7 @@ def _particle(tokens: list[Token], number: int) -> int:
 
 
 def field_of(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
-    """Label and value of a line like "Port: 8081"; two empty lists for any other."""
+    """Label and value of a field such as "Port: 8081"; two empty lists for other lines."""
     mark = next((number for number, one in enumerate(tokens[: _LONGEST_LABEL + 1]) if one.text in ":="), 0)
     label, value = tokens[:mark], tokens[mark + 1 :]
     value = value[_chosen_by_us(value) :]
@@ -329,13 +329,13 @@ def field_of(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def _chosen_by_us(value: list[Token]) -> int:
-    """The number of words before what was chosen: of "we decided PostgreSQL", two; 0 without them."""
+    """The number of words before a chosen thing (two in "we decided PostgreSQL"); 0 if there is no choice."""
     chosen = len(value) > 2 and value[0].low in ("we", "i") and value[1].low in _CHOSE
     return 2 if chosen and value[2].text[0].isupper() else 0
 
 
 def is_field(text: str) -> bool:
-    """Whether a text is a label with a value ("Cache TTL: 300 s"), not the words of a speaker ("Ana: at eight")."""
+    """Whether a text is a label with a value ("Cache TTL: 300 s"), not words of a speaker ("Ana: at eight")."""
     label, value = field_of(tokens_of(text)) if len(text) <= _SHORT else ([], [])
     return any(one.text[0].isdigit() for one in value) and label[-1].low not in USERS
 
@@ -345,12 +345,13 @@ _CITED = late(
     re.IGNORECASE,
 )
 _NAME = 3
-"""Most words of a quotation that may be a name or a value."""
+"""Maximum words of a quotation that may be a name or value."""
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a sentence begins with a quotation that ends before it does, or cites several words after a colon or verb
-    of saying: the words of somebody else.
+    """Whether a sentence quotes somebody else.
+
+    It begins with a quotation that ends early, or cites several words after a colon or verb of saying.
     """
     if text[:1] in QUOTES and not QUOTES.isdisjoint(text[1:]):
         return True
@@ -362,4 +363,4 @@ WORDED = (
     CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _IN_PLACE | {lead[0] for lead in _LEADS}
     | {"instead", "rather", "from", "as", "now", "no", "actually", "was", "were", ":", "=", "-", "–", "—"}
 )  # fmt: skip
-"""A sentence with none of these words and stops needs no rewriting."""
+"""Words and marks without which a sentence needs no rewriting."""

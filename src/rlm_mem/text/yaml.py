@@ -1,4 +1,4 @@
-"""Read YAML from anywhere, with bounded length and depth, and no merge keys, which can double it at each level."""
+"""Reads untrusted YAML: bounded in length and depth, without merge keys, which can double the data at each level."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
 MAX_CHARACTERS = 50_000
-"""Most characters of YAML that are read; the library takes up to 20 microseconds for each."""
+"""Maximum characters of YAML; the library takes up to 20 microseconds per character."""
 MAX_DEPTH = 64
-"""Most levels of nesting; at each bracket the library checks all open brackets again."""
+"""Maximum nesting; at each bracket the library checks all open brackets again."""
 
-_MAX_BITS = 1_000  # of a whole number: Python refuses to write numbers with thousands of digits
+_MAX_BITS = 1_000  # of an integer; Python refuses to format integers with thousands of digits
 _MERGE = "tag:yaml.org,2002:merge"
 _MAX_PROBLEM = 200
 _BRACKET = late(r"[\[\]{}]")
 _FIELD = late(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
 _ITEM = late(r"  - (.*)\Z", re.DOTALL)
-# Words that every reader of YAML takes for text.
+# Words that every YAML reader parses as text.
 PLAIN_WORD = late(r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[A-Za-z][A-Za-z0-9_./-]*\Z", re.IGNORECASE)
 
 
 class BadYaml(ValueError):
-    """The text cannot be read; the message gives the reason and, if known, the line of the text (from 1)."""
+    """The text is not valid YAML; the message has the reason and, if known, the line of the text (from 1)."""
 
 
 def plain_reader() -> YAML:
-    """A reader that returns plain data."""
+    """A YAML reader that returns plain data."""
     return _reader("safe")
 
 
 def round_trip() -> YAML:
-    """A reader and writer that keeps order, comments and quotes."""
+    """A YAML reader and writer that preserves order, comments and quotes."""
     return _reader("rt")
 
 
@@ -55,12 +55,12 @@ def _reader(kind: str) -> YAML:
 
 
 def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
-    """The data of a YAML text.
+    """Parse a YAML text.
 
     Args:
-        yaml: one of the readers above.
+        yaml: a reader made by one of the functions above.
         text: YAML.
-        first_line: number of its first line in the file, for the message.
+        first_line: number of its first line in the file, for messages.
 
     Raises:
         BadYaml: it is too long, nested too deeply, or not YAML.
@@ -81,14 +81,14 @@ def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
     except RecursionError:
         raise BadYaml("is nested too deeply") from None
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError) as error:
-        # The library raises these for odd numbers, dates and tags.
+        # The library raises these for malformed numbers, dates and tags.
         raise BadYaml(f"cannot be read: {type(error).__name__}") from None
 
 
 def quick_fields(text: str) -> dict[str, Any] | None:
-    """The fields of a YAML table, one a line as JSON or a plain word, as this package writes them; else None.
+    """Parse a YAML table with one field per line as JSON or a plain word, as this package writes it; else None.
 
-    The YAML library needs milliseconds where this needs microseconds, and thousands of files are read at once.
+    It takes microseconds where the YAML library takes milliseconds, which matters for thousands of files.
     """
     found: dict[str, Any] = {}
     items: list[Any] | None = None
@@ -125,14 +125,14 @@ def _refused(name: str) -> Any:
 
 
 def plain_fields(loaded: Any, most: int) -> dict[str, Any]:
-    """A loaded table as plain data: no classes of the library, times as ISO text.
+    """Convert a loaded table to plain data, without classes of the library and with times as ISO text.
 
     Args:
-        loaded: what ``load`` returned.
-        most: values it may contain, since aliases of aliases can expand beyond any memory.
+        loaded: the result of ``load``.
+        most: maximum number of values, since nested aliases can expand beyond any memory.
 
     Raises:
-        BadYaml: it is not a table, has more than ``most`` values, is nested too deeply, or has too long a number.
+        BadYaml: it is not a table, has too many values, is nested too deeply, or has too long a number.
     """
     if not isinstance(loaded, Mapping):
         raise BadYaml("is not a table of fields")
@@ -169,10 +169,10 @@ def _key(key: Any) -> str:
 
 
 def written(yaml: YAML, data: Any) -> str:
-    """``data`` as YAML.
+    """Serialise ``data`` as YAML.
 
     Raises:
-        BadYaml: it cannot be written, such as a number of thousands of digits.
+        BadYaml: a value cannot be written, such as a number of thousands of digits.
     """
     out = io.StringIO()
     try:
@@ -183,7 +183,7 @@ def written(yaml: YAML, data: Any) -> str:
 
 
 def _depth(text: str) -> int:
-    """Most brackets open at the same time; too high if texts contain brackets."""
+    """An upper bound of the nesting of brackets; brackets in texts are counted, too."""
     depth = most = 0
     for mark in _BRACKET.findall(text):
         depth = depth + 1 if mark in "[{" else max(0, depth - 1)

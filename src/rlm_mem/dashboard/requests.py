@@ -1,4 +1,4 @@
-"""Visit: one request to a page, and routes for the functions of pages."""
+"""PageRequest, the request of a page with its memory and form fields, and routes that run the functions of pages."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Maximum size of one form in bytes: the longest content that a chunk may have, percent-encoded, and its fields.
+#: Maximum size of a form in bytes; fits the longest content of a chunk, percent-encoded, with its fields.
 MAX_FORM_BYTES = 16 * 1024 * 1024
 
-#: Notices of pages after an action; the address carries the name of a notice, never its text.
+#: Notices shown after an action, by name; addresses contain only the name, so no link can inject text.
 NOTICES: Mapping[str, str] = {
     "saved": "Saved. The previous version is kept.",
     "unchanged": "Nothing was changed, so nothing was written.",
@@ -74,18 +74,18 @@ NOTICES: Mapping[str, str] = {
 }
 
 
-#: Lists that lead to a memory: their addresses and names.
+#: Names of the pages that list memories, by path.
 _LISTS: Mapping[str, str] = {path: label for path, label, _ in NAVIGATION}
 
 
 @dataclass(frozen=True)
-class Visit:
-    """One request.
+class PageRequest:
+    """One request to a page.
 
     Attributes:
-        request: the request itself.
-        memory: the memory, as far as the client may use it.
-        state: the state of the server.
+        request: the HTTP request.
+        memory: the memory, confined to what the client may use.
+        state: shared state of the server.
         client: who sent the request.
         runs: the runs in the namespace of the client.
         form: the submitted fields.
@@ -100,25 +100,25 @@ class Visit:
 
     # --- operations -----------------------------------------------------------------------------------
 
-    def carry_out(self, name: str, path: Mapping[str, str] | None = None, /, **given: Any) -> Any:
-        """Run an operation with the fields of a form; types, bounds and functions are those of every interface.
+    def carry_out(self, name: str, path: Mapping[str, str] | None = None, /, **fields: Any) -> Any:
+        """Run an operation with the fields of a form, validated as in every other interface.
 
         Args:
             name: name of the operation.
-            path: the parts of its address. ``given``: its fields, as text; empty ones are left out.
+            path: parameters of its path. ``fields``: its other fields as text; empty ones are omitted.
 
         Returns:
             The data that the operation returns.
 
         Raises:
-            RlmMemError, Refused: it cannot be done.
+            RlmMemError, Refused: the operation failed or is not permitted.
         """
         operation = operation_named(name)
         assert operation.run is not None, f"{name} is answered by HTTP alone"
         parts = {part_name: part(part_name, value) for part_name, value in (path or {}).items()}
         opened = self.state.opened.admit(self.client, operation.needs, everywhere=operation.everywhere)
         context = Context(opened=opened, path=parts, kept_runs=self.runs)
-        request = None if operation.request is None else from_agent(operation.request, given)
+        request = None if operation.request is None else from_agent(operation.request, fields)
         answer = operation.run(context, request)
         return answer.data if isinstance(answer, Reply) else answer
 
@@ -131,36 +131,36 @@ class Visit:
 
     @property
     def partial(self) -> bool:
-        """Whether only the changing part of the page is requested."""
+        """Whether only the changing part of the page was requested."""
         return self.request.headers.get("hx-request") == "true"
 
     def text(self, name: str, longest: int = 20_000) -> str:
-        """A field of the form, else of the query string; empty when missing."""
+        """A field of the form or, if missing there, of the query string; empty if missing in both."""
         for key, value in reversed(self.form):
             if key == name:
                 return value[:longest] if longest else value
         return str(self.request.query_params.get(name, ""))[: longest or None]
 
     def texts(self, name: str) -> list[str]:
-        """Every value of a field that may occur several times."""
+        """All values of a field that may be repeated."""
         if self.form:
             return [value for key, value in self.form if key == name]
         return [str(value) for value in self.request.query_params.getlist(name)]
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
-        """An integer within bounds; the default for other text."""
-        given = self.text(name, 20)
+        """An integer within bounds; the default if the text is not a number."""
+        field_text = self.text(name, 20)
         try:
-            return min(high, max(low, int(given)))
+            return min(high, max(low, int(field_text)))
         except ValueError:
             return default
 
     def part(self, name: str) -> str:
-        """A part of the path."""
+        """A parameter of the path."""
         return str(self.request.path_params[name])
 
     def came_from(self) -> tuple[str, str]:
-        """Address and name of the list that linked here, with its query; else the list of memories."""
+        """Address and name of the list that linked to this page, with its query; by default the list of memories."""
         try:
             referrer = urlsplit(self.request.headers.get("referer", "")[:8_000])
         except ValueError:  # an incomplete IPv6 address
@@ -177,48 +177,48 @@ class Visit:
     # --- response --------------------------------------------------------------------------------
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The whole page."""
-        return page(self.request, template, self._with_surroundings(values), status=status)
+        """Respond with the whole page."""
+        return page(self.request, template, self._with_page_context(values), status=status)
 
     def answer(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The changing part if only that is requested, else the whole page."""
+        """Respond with the changing part if only that was requested, else with the whole page."""
         if self.partial:
             return self.fragment(template, status=status, **values)
         return self.page(template, status=status, **values)
 
     def fragment(self, template: str, *, block: str = "region", status: int = 200, **values: Any) -> Response:
-        """One block of a page."""
-        whole = self._with_surroundings(values)
+        """Respond with one block of a page."""
+        whole = self._with_page_context(values)
         return fragment(self.request, template, whole, block=block, status=status)
 
     def go(self, path: str, notice: str = "") -> Response:
-        """Redirect to another page after an action, which shows notices by their names, separated by dots."""
-        joint = "&" if "?" in path else "?"
+        """Redirect to another page after an action; ``notice`` has the names of notices to show, separated by dots."""
+        separator = "&" if "?" in path else "?"
         return RedirectResponse(
-            f"{path}{joint}done={notice}" if notice else path, status_code=303, headers=dict(HEADERS)
+            f"{path}{separator}done={notice}" if notice else path, status_code=303, headers=dict(HEADERS)
         )
 
     def other_namespaces(self) -> list[str]:
-        """Where a memory can be moved to: the shared namespace, and what else the browser reaches."""
+        """Namespaces to which a memory can be moved: the shared one and others that the client can access."""
         opened, here = self.state.opened, self.memory.store.namespace
         reached = list(opened.namespaces_of(self.client))
         shared = opened.memory.config.store.namespace
-        # A server that was started for one namespace offers no other; its owner may still share a memory.
+        # A server started for one namespace offers no other, but its owner may still share a memory.
         if self.client.access.owner or shared in reached:
             reached.insert(0, shared)
         return [name for name in dict.fromkeys(reached) if name != here]
 
     def _may_choose(self) -> bool:
-        """Whether the browser may reach other namespaces, too."""
+        """Whether the client may switch to another namespace."""
         reached = self.client.access.namespaces
         several = len(reached) > 1 or any("*" in one for one in reached)
         return self.client.choose is not None and several and not self.state.opened.bound
 
-    def _with_surroundings(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_page_context(self, values: Mapping[str, Any]) -> dict[str, Any]:
         done = self.request.query_params.get("done", "")
         return {
             "namespace": self.memory.store.namespace,
-            # In every form, so that nothing is written into a namespace that was chosen after the page was shown.
+            # Every form names the namespace of its page, so that it cannot write to one chosen in the meantime.
             "bound": Markup('<input type="hidden" name="in" value="{}">').format(self.memory.store.namespace),
             "choosable": self._may_choose(),
             "read_only": self.read_only,
@@ -228,14 +228,14 @@ class Visit:
         }
 
 
-Handler = Callable[[Visit], Response]
+Handler = Callable[[PageRequest], Response]
 
 _T = TypeVar("_T")
 _MOST_NAMESPACES = 256
 
 
-class _Kept(Generic[_T]):
-    """The value kept for one namespace, and when it was made."""
+class _CacheEntry(Generic[_T]):
+    """A cached value of one namespace, with the time at which it was computed."""
 
     def __init__(self) -> None:
         self.made: _T | None = None
@@ -243,31 +243,31 @@ class _Kept(Generic[_T]):
         self.guard = threading.Lock()
 
 
-class EachNamespace(Generic[_T]):
-    """A value that pages keep between requests, one for each namespace; safe for threads.
+class NamespaceCache(Generic[_T]):
+    """A cache with one value per namespace; thread-safe.
 
     Args:
-        make: makes the value for a namespace.
-        seconds: age after which the value is made again.
+        make: computes the value of a namespace.
+        seconds: age after which a value is computed again.
     """
 
     def __init__(self, make: Callable[[Memory], _T], seconds: float = math.inf) -> None:
         self._make = make
         self._seconds = seconds
-        self._kept: dict[str, _Kept[_T]] = {}
+        self._kept: dict[str, _CacheEntry[_T]] = {}
         self._guard = threading.Lock()
 
-    def of(self, visit: Visit) -> _T:
+    def of(self, request: PageRequest) -> _T:
         """The value for the namespace of a request."""
-        name = visit.memory.store.namespace
+        name = request.memory.store.namespace
         with self._guard:
-            kept = self._kept.pop(name, None) or _Kept()
+            kept = self._kept.pop(name, None) or _CacheEntry()
             self._kept[name] = kept
             while len(self._kept) > _MOST_NAMESPACES:  # drop the least recently used one
                 del self._kept[next(iter(self._kept))]
         with kept.guard:
             if kept.made is None or time.monotonic() - kept.at > self._seconds:
-                kept.made, kept.at = self._make(visit.memory), time.monotonic()
+                kept.made, kept.at = self._make(request.memory), time.monotonic()
             return kept.made
 
 
@@ -279,7 +279,7 @@ def page_route(
     method: str = "GET",
     needs: Permission = "read",
 ) -> Route:
-    """A route whose handler runs in the server's worker threads; its errors become pages.
+    """A route whose handler runs in a worker thread; errors are shown as pages.
 
     Args:
         needs: the permission that the client needs for the page.
@@ -296,7 +296,7 @@ def page_route(
                 opened = await state.admit(client, needs)
             except NamespaceError:
                 raise
-            except InputError:  # its token reaches several namespaces, and none is named
+            except InputError:  # the token permits several namespaces, and the request names none
                 if client.choose is None:
                     raise
                 return RedirectResponse("/namespaces", status_code=303, headers=dict(HEADERS))
@@ -310,16 +310,18 @@ def page_route(
                     )
                 )
             return await state.run_in_worker(
-                lambda: handler(Visit(request, opened.memory, state, client, state.runs.of(opened), form))
+                lambda: handler(
+                    PageRequest(request, opened.memory, state, client, state.runs.of(opened), form)
+                )
             )
         except (RlmMemError, Refused) as error:
-            return _refusal(request, state, error)
+            return _error_page(request, state, error)
 
     return Route(path, serve, methods=[method], include_in_schema=False)
 
 
 def namespaces_route(state: ServerState) -> Route:
-    """The page on which a browser chooses one of the namespaces that its token reaches."""
+    """The page on which a client chooses one of the namespaces that its token permits."""
 
     async def serve(request: Request) -> Response:
         try:
@@ -328,21 +330,21 @@ def namespaces_route(state: ServerState) -> Route:
             if request.method == "POST":
                 _check_same_origin(request)
                 name = dict(await _form(request)).get("namespace", "")
-                await state.admit(replace(client, namespace=name), "read")  # refuses what it does not reach
+                await state.admit(replace(client, namespace=name), "read")  # raises if it is not permitted
                 if client.choose is None:
                     raise InputError(
                         "only a browser can choose a namespace", hint="send the header RLM-MEM-Namespace"
                     )
                 client.choose(name)
                 return RedirectResponse("/memories", status_code=303, headers=dict(HEADERS))
-            held = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
+            namespaces = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
         except (RlmMemError, Refused) as error:
-            return _refusal(request, state, error)
+            return _error_page(request, state, error)
         return page(
             request,
             "namespaces.html",
             {
-                "held": held,
+                "held": namespaces,
                 "chosen": client.namespace or state.opened.memory.store.namespace,
                 "namespace": "",
                 "admin": _may_see_tokens(state, client),
@@ -358,7 +360,7 @@ def _may_see_tokens(state: ServerState, client: Caller) -> bool:
 
 
 def _check_same_origin(request: Request) -> None:
-    """Refuse forms of other sites, in addition to the guard."""
+    """Refuse forms submitted from other sites, in addition to the guard."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in ("same-origin", "none"):
         raise Refused(
@@ -379,7 +381,7 @@ async def _form(request: Request) -> tuple[tuple[str, str], ...]:
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
 
 
-def _refusal(request: Request, state: ServerState, error: Exception) -> Response:
+def _error_page(request: Request, state: ServerState, error: Exception) -> Response:
     why = problem_of(error)
     if why.status >= 500:
         _log.warning("%s %s: %s", request.method, request.url.path, error)
