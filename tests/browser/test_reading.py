@@ -186,7 +186,7 @@ def test_the_way_back_keeps_the_search_also_after_an_edit(open_page: Open) -> No
     page.get_by_role("link", name="Jonas: The clamp went on").click()
     page.get_by_role("link", name="Edit").click()
     page.get_by_role("button", name="Save").click()
-    page.get_by_text(re.compile("Saved|Nothing differed")).wait_for()
+    page.get_by_text(re.compile("Saved|Nothing was changed")).wait_for()
     page.get_by_role("link", name="← Results for “clamp forty”").click()
     page.wait_for_url(re.compile(r"q=clamp"))
     assert page.get_by_label("Search memories").input_value() == "clamp forty"

@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.config import Config
-from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
+from rlm_mem.errors import StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.search import search
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local.local_index import LocalIndex
 from tests.store.test_crashes import in_child
 from tests.waiting import takes
 
@@ -300,6 +301,24 @@ def test_a_write_that_meets_the_damage_when_it_begins_is_made_on_the_new_index(b
         overwrite(index, 0, index.stat().st_size)
         second = store.create_chunk("two").id
         assert set(store.list_chunks()) == {first, second}
+
+
+def test_a_new_index_that_could_not_be_filled_is_filled_by_the_next_call(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        chunk_id = store.create_chunk("one", tags=["t"]).id
+        fill = LocalIndex.sync
+
+        def locked(*_: object, **__: object) -> None:
+            raise StoreLocked("another process holds the write lock")
+
+        (base / "index" / "index.sqlite").unlink()
+        monkeypatch.setattr(LocalIndex, "sync", locked)
+        with pytest.raises(StoreLocked):
+            store.list_chunks(tags=["t"])
+        monkeypatch.setattr(LocalIndex, "sync", fill)
+        assert store.list_chunks(tags=["t"]) == [chunk_id]
 
 
 def test_several_threads_that_meet_damage_together_rebuild_once(base: Path) -> None:

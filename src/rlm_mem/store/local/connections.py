@@ -235,7 +235,11 @@ class Connections:
                 self._close_for_ended_threads()
                 self._all.append((threading.current_thread(), connection))
             if former not in (None, self._inode) and not self._read_only:
-                self._index.sync()  # other threads wait: the new index is not complete yet
+                try:
+                    self._index.sync()  # other threads wait: the new index is not complete yet
+                except BaseException:
+                    self.drop()  # so that whoever connects next completes it instead of reading it as it is
+                    raise
         # If the new index was damaged as well, it has been replaced again, and this connection is closed.
         return connection if self.thread.connection is connection else self.get()
 
