@@ -42,7 +42,7 @@ REMEMBER_STATEMENTS = 27
 """Statements of SQLite on this path, without those of triggers: three of them make terms, three tell whether
 others have written, and four set how the connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 32, 206
+FIND_FILES, FIND_FUNCTIONS = 32, 211
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
 ASK_FILES, ASK_FUNCTIONS = 36, 250
 """The same where the index is asked anew, because others, or an edit, changed the memory since."""
