@@ -1,4 +1,4 @@
-"""Learn the weights by which a later note counts as the answer (`rlm_mem.text.retold.WEIGHTS`) from the diaries.
+"""Learn the weights by which a later note counts as the answer (`rlm_mem.text.update_score.WEIGHTS`) from the diaries.
 
 For each question of a diary the note planted first is paired with the later notes that a search finds: the one that
 changes what is asked for, the one that only looks like it, and others. A logistic regression of the signs of a pair is
@@ -23,9 +23,9 @@ from diary import CORPORA, entries
 from rlm_mem import Memory
 from rlm_mem.search import ranked_ids
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.apart import exceptions
+from rlm_mem.text.distinct import exceptions
 from rlm_mem.text.present import PresentQuestion, stems_in
-from rlm_mem.text.retold import LIKELY, WEIGHTS, signs
+from rlm_mem.text.update_score import LIKELY, WEIGHTS, signs
 
 _GROUPS = (
     ("development", ("diary",)),

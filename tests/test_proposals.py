@@ -21,8 +21,8 @@ from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.differences import differences, surest
-from rlm_mem.text.retold import may_end
 from rlm_mem.text.statements import statements_in
+from rlm_mem.text.update_score import may_end
 from tests.server.api import client_of
 
 SAID = [

@@ -45,7 +45,7 @@ LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in
 TOP = len(LAYERS)
 
 GROUND = set(LAYERS[-1])
-"""They may import each other, though not in a circle."""
+"""They may import each other, though not in a cycle."""
 
 SIDEWAYS = {("offline", "models")}
 """The only imports from one package into another on the same level."""
@@ -55,7 +55,7 @@ CIRCLES: dict[str, tuple[str, ...]] = {
     # through the store, so that a narrower type in a leaf would repeat the whole interface.
     "store.core.backend": ("store.core.chunk_store",),
 }
-"""Imports that close a circle, to be taken out. None may be added; one that closes none any more is refused."""
+"""Imports that close a cycle, to be taken out. None may be added; one that closes none any more is refused."""
 
 MODULES = [path for path in sources.MODULES if path.is_relative_to(SOURCE)]
 
@@ -114,13 +114,13 @@ def upward(path: Path) -> Iterator[str]:
             yield f":{line} imports {name}: {own} is not above {other}"
 
 
-def test_no_module_imports_in_a_circle() -> None:
+def test_no_module_imports_in_a_cycle() -> None:
     """Imports inside functions and for types alone count: a type that two modules need belongs into a third."""
     graph = {dotted_name(path): {name for _, name in imports(tree(path))} for path in MODULES}
     declared = {(f"rlm_mem.{one}", f"rlm_mem.{other}") for one, others in CIRCLES.items() for other in others}
     whole = strong_components(graph)
     stale = [
-        f"{one} -> {other}: no circle needs it" for one, other in declared if not together(whole, one, other)
+        f"{one} -> {other}: no cycle needs it" for one, other in declared if not together(whole, one, other)
     ]
     for one, other in declared:
         graph.get(one, set()).discard(other)

@@ -71,9 +71,12 @@ def test_opening_a_memory_loads_neither_numpy_nor_what_reads_settings_and_archiv
 
 
 UNWRITTEN = {
-    *(f"rlm_mem.store.core.{name}" for name in ("writer", "succession", "integrity", "joined")),
+    *(f"rlm_mem.store.core.{name}" for name in ("writer", "succession", "integrity", "joined_store")),
     *(f"rlm_mem.store.local.{name}" for name in ("transaction", "rows", "redo", "audit", "sync", "views")),
-    *(f"rlm_mem.text.{name}" for name in ("secrets", "statements", "differences", "changing", "tokens")),
+    *(
+        f"rlm_mem.text.{name}"
+        for name in ("secrets", "statements", "differences", "stated_changes", "tokens")
+    ),
     "rlm_mem.store.local.snapshot_build",
 }
 """What a process that only reads does not need."""

@@ -32,45 +32,32 @@ _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
 REMEMBER_FILES = 25
 REMEMBER_FUNCTIONS = 137
-"""One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
-whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
-stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file, as
-segments are beside terms. The rows of new chunks wait until something is read, or the commit, and are then written
-together: these rows are a file. The version of the store tells whether others have written since the look."""
+"""One sentence remembered in an open memory without earlier memories that share its words: validation, secret scan,
+the look-up of memories that it may replace, linking, writing and indexing."""
 
 REMEMBER_STATEMENTS = 27
-"""Statements of SQLite on this path, without those of triggers: three of them make terms, three tell whether
-others have written, and four set how the connection waits and syncs."""
+"""SQLite statements on this path, without those of triggers."""
 
 FIND_FILES, FIND_FUNCTIONS = 32, 211
-"""The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
+"""The same where an earlier memory shares a word with it: the statements of both are compared."""
 ASK_FILES, ASK_FUNCTIONS = 36, 250
-"""The same where the index is asked anew, because others, or an edit, changed the memory since."""
+"""The same where the candidates are looked up again, because the memory changed since the first look-up."""
 
 RECALL_FILES = 58
 RECALL_FUNCTIONS = 631
-"""One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
-say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
-passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes
-is checked (`arguments`);
-what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`) and which are
-about something else (`text.apart`), and a run (`recall.running`) from the results made of it (`recall.recall`), whose
-outcome (`recall.outcome`) tells whether to look for files changed by others and ask again; one function reads files and
-signs them (`store.core.files`); of two notes on one subject each names the other (`search.marking`); labels of notes
-are searched like their words; a session makes the functions about turns and subjects, though this program calls none
-of them."""
+"""One question, answered by the built-in offline model in its first program."""
 
 _ONCE = frozenset(("/text/patterns.py",))
-"""Called for the first use of a pattern, which may be in any of the walks."""
+"""Called at the first use of a pattern, which may fall into any of the walks."""
 
 ROW_CALLS = 5
-"""Calls of our functions for one row of the index."""
+"""Calls of functions of the package for each row read from the index."""
 
 
 class Walk:
-    """What one call passed: each function of the package once, and how many calls there were.
+    """The functions of the package that one call ran, each with its number of calls.
 
-    Comprehensions and lambdas are part of the function around them, as they are for whoever reads it.
+    Comprehensions and lambdas count as part of the function that contains them.
     """
 
     def __init__(self, call: Callable[[], object]) -> None:

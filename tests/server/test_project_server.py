@@ -17,7 +17,7 @@ from rlm_mem import Memory
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.search import Filters, search
-from rlm_mem.store.core.joined import JoinedStore
+from rlm_mem.store.core.joined_store import JoinedStore
 
 PROJECT = "project/github.com/acme/ledger"
 OWN = "Ana: the ledger service listens on port 5433 since the move to the new cluster."

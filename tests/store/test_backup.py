@@ -21,7 +21,7 @@ from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import read_backup
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.core.workplace import workplace
+from rlm_mem.store.core.staging import staging_folder
 from rlm_mem.store.local import backup as backup_module
 from rlm_mem.store.local.restore import restore_folder
 
@@ -142,7 +142,7 @@ def test_what_a_killed_backup_or_restore_left_is_removed_by_the_next_one(brain: 
         tmp_path / ".again.restoring-0b0b0b0b",
         tmp_path / ".rlm-mem-backup-0c0c0c0c",
     ]
-    with workplace(tmp_path, ".again.restoring-") as used:  # by a process that is alive
+    with staging_folder(tmp_path, ".again.restoring-") as used:  # by a process that is alive
         for folder in (*left, used):
             (folder / "memory").mkdir(parents=True)
             os.utime(folder, (1, 1))

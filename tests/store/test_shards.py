@@ -14,7 +14,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.joined import JoinedStore
+from rlm_mem.store.core.joined_store import JoinedStore
 from tests.postgres import Databases
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlm_mem.memory import Memory
-from rlm_mem.store.core.joined import JoinedStore
+from rlm_mem.store.core.joined_store import JoinedStore
 
 if TYPE_CHECKING:
     from rlm_mem.models.base import LLM

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from rlm_mem.dashboard.words import first_line, visible, way, when
-from rlm_mem.text.comparing import comparable, opcodes
+from rlm_mem.text.sequences import comparable, opcodes
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

@@ -34,13 +34,13 @@ from rlm_mem.ingest.remember import (
 )
 from rlm_mem.lazy import rare_collections
 from rlm_mem.results import Progress
-from rlm_mem.store.core.ahead import LocalTerms, local_terms, segments_ahead
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.preencoding import LocalTerms, local_terms, preencoded_segments
 from rlm_mem.store.core.records import Summary, index_key, summary_of, surroundings
 from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.stated import Stated
+from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
 
 BATCH = 500
@@ -399,7 +399,7 @@ class _Filling:
         drafts = [draft for one in texts for draft in one.drafts]
         if finder is not None:
             finder.expect([draft.content for draft in drafts])
-        with segments_ahead(self._ahead), self._index.held(drafts, self._digests):
+        with preencoded_segments(self._ahead), self._index.held(drafts, self._digests):
             until = monotonic() + _LONGEST_LOCK
             for place, one in enumerate(texts):
                 if place and alone and monotonic() > until:

@@ -32,7 +32,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.writer import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
 from rlm_mem.text.secrets import Screened, SecretsFound, screen_data
-from rlm_mem.text.stated import Stated
+from rlm_mem.text.statement import Stated
 
 When = str | date | Callable[[int], "str | date | None"]
 """A time, or a function from a character position of the text to its time."""

@@ -22,7 +22,7 @@ from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
 from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
 from rlm_mem.merging import MERGE_CONFLICT, is_unmerged
-from rlm_mem.store.core.ahead import LocalTerms, local_terms
+from rlm_mem.store.core.preencoding import LocalTerms, local_terms
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.store.core.writer import given_fields
 from rlm_mem.store.local.workers import called, can_fork

@@ -42,9 +42,9 @@ from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem, conversation_of
 from rlm_mem.interchange.report import FolderReport, Ledger
 from rlm_mem.results import Progress
-from rlm_mem.store.core.ahead import LocalTerms, segments_ahead
 from rlm_mem.store.core.brain_files import LEDGER
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.preencoding import LocalTerms, preencoded_segments
 
 _PIECES_PER_COMMIT = 600
 _MAX_LOCK_SECONDS = 1.0
@@ -354,7 +354,7 @@ class FolderSync:
             for (_, number), segments in zip(document.text.pieces, document.segments, strict=False)
         }
         done = 0
-        with segments_ahead(ahead), self._store.files.transaction() as transaction:
+        with preencoded_segments(ahead), self._store.files.transaction() as transaction:
             if within:
                 self._change_id = transaction.change.id
             else:

@@ -19,14 +19,14 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import Analyser, get_analyser
-from rlm_mem.text.apart import exceptions, is_passing
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
-from rlm_mem.text.lasting import is_taken_back
+from rlm_mem.text.distinct import exceptions, is_passing
+from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
-from rlm_mem.text.retold import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
-from rlm_mem.text.stated import Stated
+from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
+from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly the
@@ -402,7 +402,7 @@ def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = N
 def _odds(before: Passage, later: Passage, notes: _Notes, least: float, *, nearest: bool = False) -> float:
     """The odds that a later note answers the same question as an earlier note; ``least`` if they are not higher.
 
-    See :func:`rlm_mem.text.retold.retelling`.
+    See :func:`rlm_mem.text.update_score.retelling`.
     """
     if not _is_later(before, later, notes.asked) or before.at is None:
         return least

@@ -20,8 +20,8 @@ from rlm_mem.store.core.lookup import Held
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import CHANGES, ENDS, FAMILIES, FIRST, REPLACES
 from rlm_mem.text.differences import Conflict, differences
-from rlm_mem.text.lasting import is_elsewhere, is_taken_back
-from rlm_mem.text.stated import ME, Stated
+from rlm_mem.text.factuality import is_elsewhere, is_taken_back
+from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:

@@ -37,9 +37,9 @@ from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
 from rlm_mem.search.query import question_kind
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.instructions import condition_of, standing_instructions
 from rlm_mem.text.patterns import late
 from rlm_mem.text.tokens import count_tokens
-from rlm_mem.text.wishes import condition_of, standing_wishes
 
 if TYPE_CHECKING:
     from rlm_mem.search import Hit
@@ -378,7 +378,7 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
     ):
         claimed = is_untrusted(hit.trust) and hit.origin != "import"
         if not hit.superseded_by and not claimed:
-            for wish, _ in standing_wishes(hit.snippet.partition(": ")[2] or hit.snippet):
+            for wish, _ in standing_instructions(hit.snippet.partition(": ")[2] or hit.snippet):
                 if not wish.startswith("…"):  # else its beginning is missing
                     found.setdefault(wish, hit)
     if _ADVICE.search(question) and sum(map(len, found)) <= _FEW_WISHES_CHARS:

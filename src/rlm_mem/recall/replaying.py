@@ -21,8 +21,8 @@ from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import Runner
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
 from rlm_mem.sandbox.values import Final
-from rlm_mem.text.comparing import opcodes
 from rlm_mem.text.secrets import redact
+from rlm_mem.text.sequences import opcodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

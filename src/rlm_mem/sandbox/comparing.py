@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.text.differences import surest
 from rlm_mem.text.patterns import late
-from rlm_mem.text.stated import Stated
+from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from rlm_mem.errors import InputError
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
 from rlm_mem.text.dates import find_dates
+from rlm_mem.text.instructions import standing_instructions
 from rlm_mem.text.segments import headings_at
-from rlm_mem.text.wishes import standing_wishes
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -479,7 +479,7 @@ class LineFunctions:
                 if (line.speaker not in users) if users else is_assistant(line.speaker):
                     continue
                 turn = line.said[line.number]
-                for sentence, rule in standing_wishes(chunk.content, turn.body, turn.end):
+                for sentence, rule in standing_instructions(chunk.content, turn.body, turn.end):
                     kept = claims if is_untrusted(about.trust) else found
                     if (
                         sentence.casefold() not in found

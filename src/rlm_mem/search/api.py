@@ -46,8 +46,8 @@ from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.present import PresentQuestion
-from rlm_mem.text.retold import are_tied, is_telling, tells_of_change
 from rlm_mem.text.segments import split_segments
+from rlm_mem.text.update_score import are_tied, is_telling, tells_of_change
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

@@ -15,7 +15,7 @@ from msgspec import structs
 from rlm_mem.chunk.types import rank
 from rlm_mem.search.ranking import Hit, OtherNote, compared_texts, read_as_note
 from rlm_mem.text.present import PresentQuestion
-from rlm_mem.text.retold import POSSIBLE, best_sentence, retelling
+from rlm_mem.text.update_score import POSSIBLE, best_sentence, retelling
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

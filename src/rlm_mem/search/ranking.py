@@ -22,10 +22,10 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
-from rlm_mem.text.apart import is_passing
-from rlm_mem.text.lasting import is_taken_back
+from rlm_mem.text.distinct import is_passing
+from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.retold import LIKELY, POSSIBLE, are_tied, may_end, retelling
+from rlm_mem.text.update_score import LIKELY, POSSIBLE, are_tied, may_end, retelling
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -508,8 +508,8 @@ def with_what_holds_first(
 
     The order already follows links of succession. This function compares the texts themselves: by the rules of
     ``rlm_mem.text.differences``, for imported chunks, chunks with open proposals and chunks that are partly out of
-    date; and for a question about the present by those of ``rlm_mem.text.retold``, for notes that are neither turns of
-    a speaker nor sections of a document.
+    date; and for a question about the present by those of ``rlm_mem.text.update_score``, for notes that are neither
+    turns of a speaker nor sections of a document.
 
     Args:
         read: the chunks of the hits; those of ``later`` are in it after the call.

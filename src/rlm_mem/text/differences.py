@@ -8,9 +8,9 @@ from msgspec import structs
 
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.clauses import DAYS, FOR_GOOD, OTHER, PLACED, RENAMES, REPLACES, words
-from rlm_mem.text.lasting import is_in_force, is_temporary
+from rlm_mem.text.factuality import is_in_force, is_temporary
 from rlm_mem.text.patterns import late
-from rlm_mem.text.stated import ME, UNKNOWN, Stated
+from rlm_mem.text.statement import ME, UNKNOWN, Stated
 
 _UNSURE = 0.6
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))

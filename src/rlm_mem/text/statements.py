@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from rlm_mem.text.analysis import LONGEST, Known, fold
 from rlm_mem.text.blocks import CODE, ITEM, Said, blocks, said_in, units
-from rlm_mem.text.changing import CALLED_OFF, SentenceReader
 from rlm_mem.text.clauses import (
     ADDS,
     ADVERBS,
@@ -60,7 +59,8 @@ from rlm_mem.text.clauses import (
     without_news,
     words,
 )
-from rlm_mem.text.stated import ME, Stated
+from rlm_mem.text.stated_changes import CALLED_OFF, SentenceReader
+from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
     LABELS,

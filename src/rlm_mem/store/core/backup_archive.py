@@ -23,7 +23,7 @@ from rlm_mem.chunk.types import amount
 from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.workplace import STAGING, workplace
+from rlm_mem.store.core.staging import STAGING, staging_folder
 
 FORMAT = 1
 _HEAD = "rlm-mem-backup.json"
@@ -138,7 +138,7 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
     folder = target.absolute().parent
     files.make_folder(folder)
     try:
-        with workplace(folder, STAGING) as staging:
+        with staging_folder(folder, STAGING) as staging:
             part = staging / "part"
             with tarfile.open(part, "x:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as archive:
                 packer = Packer(archive, info)

@@ -22,7 +22,7 @@ from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
 from rlm_mem.store.core.records import ACTIVE
-from rlm_mem.store.core.workplace import STAGING, workplace
+from rlm_mem.store.core.staging import STAGING, staging_folder
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
@@ -318,7 +318,7 @@ def back_up_copies(
     if target.exists():
         raise InputError(f"the file {target} exists already", hint="choose another name, or remove it first")
     on_disk.make_folder(target.absolute().parent)
-    with workplace(target.absolute().parent, STAGING) as scratch, ExitStack() as snapshots:
+    with staging_folder(target.absolute().parent, STAGING) as scratch, ExitStack() as snapshots:
         scratch.chmod(0o700)
         folder = scratch / "memory"
         for name in namespaces:

@@ -58,7 +58,7 @@ CODES: dict[str, tuple[str, str]] = {
         "the chunk links to itself, or names itself as its successor",
         "removes the link (the former version is kept)",
     ),
-    "circular-links": ("links of an ordered type go round in a circle", "left for a person"),
+    "circular-links": ("links of an ordered type form a cycle", "left for a person"),
     "namespace-crossing-link": (
         "the link leads into another namespace",
         "removes the link (the former version is kept)",

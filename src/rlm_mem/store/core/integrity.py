@@ -15,7 +15,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
-from rlm_mem.store.core.circles import MAX_CYCLE_DEPTH
+from rlm_mem.store.core.cycles import MAX_CYCLE_DEPTH
 from rlm_mem.store.core.findings import CODES, Finding
 from rlm_mem.store.core.succession import successions
 from rlm_mem.telemetry import observed
@@ -258,10 +258,10 @@ def circular_links(kind: str, links: Iterable[tuple[str, str]]) -> Iterator[Find
     try:
         graph.prepare()
     except CycleError as error:
-        circle: list[str] = error.args[1][::-1]  # each links to the next, the last is the first again
-        if len(circle) - 1 <= MAX_CYCLE_DEPTH:
-            message = f"{kind} goes in a circle: {' → '.join(circle)}"
-            yield Finding("circular-links", message, None, circle[0], circle[-2], kind)
+        cycle: list[str] = error.args[1][::-1]  # each links to the next, the last is the first again
+        if len(cycle) - 1 <= MAX_CYCLE_DEPTH:
+            message = f"{kind} forms a cycle: {' → '.join(cycle)}"
+            yield Finding("circular-links", message, None, cycle[0], cycle[-2], kind)
 
 
 def wrong_fields(store: ChunkStore, chunk: Chunk) -> Iterator[Finding]:

@@ -41,7 +41,7 @@ from rlm_mem.chunk.types import (
 )
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
-from rlm_mem.store.core.circles import refuse_circles
+from rlm_mem.store.core.cycles import refuse_cycles
 from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, Version, audit_line
 from rlm_mem.store.core.succession import ended, released, replacement, replacing_nothing, successions
 from rlm_mem.text.secrets import Screened, screen, screen_data
@@ -428,7 +428,7 @@ class Writer:
         """
         if transaction.change.undoes is not None:
             return
-        refuse_circles(former, updated, partial(self._backend.chunks, updated.namespace, status=None))
+        refuse_cycles(former, updated, partial(self._backend.chunks, updated.namespace, status=None))
         before, now = successions(former), successions(updated)
         find, known = (partial(one, updated.namespace) for one in (self._find_active, self._find_any))
         for target, link in before.items():

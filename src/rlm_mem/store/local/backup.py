@@ -18,7 +18,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, can_be_packed, packing, read_backup
 from rlm_mem.store.core.brain_files import OF_BRAIN, owned_by
-from rlm_mem.store.core.workplace import workplace
+from rlm_mem.store.core.staging import staging_folder
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.schema import in_pages
 from rlm_mem.text.secrets import find_secrets, hide
@@ -76,7 +76,7 @@ def back_up_folder(
             hint="give the folder that contains memory/",
         )
     brain = index.layout.base.parent
-    with workplace(brain, STAGING) as staging:
+    with staging_folder(brain, STAGING) as staging:
         stage = _Stage(index, brain, staging, target)
         stage.link_all()
         stage.catch_up()

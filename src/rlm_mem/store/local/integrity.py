@@ -15,7 +15,7 @@ from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.merging import MERGE_CONFLICT
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.circles import ORDERED_LINKS
+from rlm_mem.store.core.cycles import ORDERED_LINKS
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,

@@ -21,9 +21,9 @@ from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import SyncReport, encode_content
 from rlm_mem.store.local import schema
+from rlm_mem.store.local.change_detection import RACY_NS, changed_folders, edited_in_place
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
 from rlm_mem.store.local.folder import Layout, read_chunk_file
-from rlm_mem.store.local.looking import RACY_NS, changed_folders, edited_in_place
 from rlm_mem.store.local.queries import Queries, merge_is_due
 from rlm_mem.text import ANALYSIS_VERSION
 

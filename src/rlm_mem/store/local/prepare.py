@@ -12,8 +12,8 @@ import msgspec
 
 from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
-from rlm_mem.store.core.ahead import LocalTerms, local_terms
 from rlm_mem.store.core.files import NO_SIGNATURE, Signature, read_signed, signature
+from rlm_mem.store.core.preencoding import LocalTerms, local_terms
 from rlm_mem.store.core.records import IndexEntry, entry_of, index_key
 from rlm_mem.store.local.folder import MISNAMED, chunk_in, is_misnamed
 from rlm_mem.store.local.workers import called

@@ -18,7 +18,7 @@ from rlm_mem.errors import CorruptStore, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
-from rlm_mem.store.core.workplace import workplace
+from rlm_mem.store.core.staging import staging_folder
 
 _BLOCK = 1 << 20
 
@@ -58,7 +58,7 @@ def restore_folder(
             hint="restore into another folder, or use --replace, which renames the present one",
         )
     files.make_folder(brain.parent)
-    with workplace(brain.parent, f".{brain.name}.restoring-") as fresh:
+    with staging_folder(brain.parent, f".{brain.name}.restoring-") as fresh:
         info = _unpack(backup, fresh, progress)
         chunks, unreadable = _build_index(fresh, progress)
         if chunks + unreadable < info.chunks:

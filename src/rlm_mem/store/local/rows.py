@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.store.core.ahead import AHEAD, Ahead
 from rlm_mem.store.core.files import Signature
+from rlm_mem.store.core.preencoding import AHEAD, Ahead
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, Encode, IndexEntry, entry_of, index_key
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.schema import NORMALISED

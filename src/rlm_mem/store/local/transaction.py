@@ -25,8 +25,8 @@ from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
-from rlm_mem.store.core.ahead import WAIT
 from rlm_mem.store.core.changes import ChangeNotes
+from rlm_mem.store.core.preencoding import WAIT
 from rlm_mem.store.core.records import (
     ACTIVE,
     ARCHIVED,

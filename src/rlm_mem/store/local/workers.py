@@ -33,7 +33,7 @@ from typing import IO, Any, NoReturn
 import msgspec
 
 from rlm_mem import own_process
-from rlm_mem.store.core.ahead import WAIT
+from rlm_mem.store.core.preencoding import WAIT
 
 _logger = logging.getLogger("rlm_mem.store")
 

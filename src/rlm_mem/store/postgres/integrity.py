@@ -11,7 +11,7 @@ import psycopg
 from rlm_mem.chunk import NEWER_VERSION, Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.circles import ORDERED_LINKS
+from rlm_mem.store.core.cycles import ORDERED_LINKS
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,

@@ -10,7 +10,7 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InvalidChunk
-from rlm_mem.store.core.ahead import AHEAD, texts_of
+from rlm_mem.store.core.preencoding import AHEAD, texts_of
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, index_key
 from rlm_mem.store.postgres.pool import rows_of
 from rlm_mem.store.postgres.reads import touching

@@ -10,7 +10,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
-from rlm_mem.text.retold import LIKELY, POSSIBLE, SURE, retelling, tells_of_change
+from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, retelling, tells_of_change
 
 ENGLISH = get_analyser("english")
 

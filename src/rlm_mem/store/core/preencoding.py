@@ -69,7 +69,7 @@ WAIT: ContextVar[Callable[[Callable[[], object]], object]] = ContextVar("WAIT", 
 
 
 @contextlib.contextmanager
-def segments_ahead(found: Ahead) -> Iterator[None]:
+def preencoded_segments(found: Ahead) -> Iterator[None]:
     """Provide encoded segments to chunks stored inside the block; each block sets a new mapping."""
     token = AHEAD.set(MappingProxyType(dict(found)))
     try:

@@ -33,7 +33,7 @@ def _locked(folder: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def workplace(parent: Path, prefix: str) -> Iterator[Path]:
+def staging_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """Yield a staging folder, removed at the end unless renamed; those left by killed processes are removed first.
 
     A process locks its folder; the system releases the lock when the process ends.

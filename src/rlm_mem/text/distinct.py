@@ -13,9 +13,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from rlm_mem.text.analysis import Analyser
+from rlm_mem.text.change_markers import CONDITION, ENDED, HINTS, PRESENT
 from rlm_mem.text.clauses import DETERMINERS, NUMBERS, POSSESSIVES, words
-from rlm_mem.text.endings import CONDITION, ENDED, HINTS, PRESENT
-from rlm_mem.text.lasting import QUOTES, UNDONE, is_denied, is_doubted, is_elsewhere, is_past, is_temporary
+from rlm_mem.text.factuality import QUOTES, UNDONE, is_denied, is_doubted, is_elsewhere, is_past, is_temporary
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
@@ -136,7 +136,7 @@ def exceptions(
     """Whether a later note certainly does not supersede an earlier one, and otherwise whether it may not.
 
     Args:
-        texts, year: as for :func:`rlm_mem.text.retold.retelling`.
+        texts, year: as for :func:`rlm_mem.text.update_score.retelling`.
     """
     before, after = texts[earlier], texts[later]
     had, has = asked_stems(asked, earlier, texts, later, analyser), asked.stems & after

@@ -19,7 +19,7 @@ _MAX_SHOWN = 8
 """Maximum number of chunks named in the error message."""
 
 
-def refuse_circles(
+def refuse_cycles(
     former: Chunk | None, updated: Chunk, read: Callable[[Sequence[str]], Mapping[str, Chunk]]
 ) -> None:
     """Refuse an ordered link of ``updated`` that ``former`` lacks and that closes a cycle of up to 64 chunks.

@@ -60,7 +60,7 @@ _SCREEN = late(
 )
 
 
-def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, str]]:
+def standing_instructions(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, str]]:
     """Sentences of `text[start:end]` with a standing instruction, each with the words that mark it."""
     found = []
     stop = len(text) if end is None else end

@@ -44,7 +44,7 @@ from rlm_mem.text.clauses import (
     without_news,
     words,
 )
-from rlm_mem.text.stated import ME, UNKNOWN, Stated
+from rlm_mem.text.statement import ME, UNKNOWN, Stated
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser

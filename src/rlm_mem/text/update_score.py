@@ -17,7 +17,7 @@ from itertools import chain
 from operator import mul
 
 from rlm_mem.text.analysis import Analyser
-from rlm_mem.text.apart import DIGIT, MEASURES, NOT, OWNERS, asked_stems, best_of, exceptions, says, sentences
+from rlm_mem.text.change_markers import CONDITION, ENDED, HINTS
 from rlm_mem.text.clauses import (
     CHANGES,
     DAYS,
@@ -29,7 +29,17 @@ from rlm_mem.text.clauses import (
     REPLACES,
     words,
 )
-from rlm_mem.text.endings import CONDITION, ENDED, HINTS
+from rlm_mem.text.distinct import (
+    DIGIT,
+    MEASURES,
+    NOT,
+    OWNERS,
+    asked_stems,
+    best_of,
+    exceptions,
+    says,
+    sentences,
+)
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
