@@ -444,7 +444,7 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
     [
         ("Can you summarise my plans for the garden?", 3, "no other turn fits", "Answer from this outline"),
         (
-            "List in order what I planned for my garden.",
+            "In which order did I plan my garden?",
             120,
             " of 120 turns that share a word",
             "Answer from this outline",

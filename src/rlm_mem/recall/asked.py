@@ -9,7 +9,7 @@ from rlm_mem.search.query import question_kind
 from rlm_mem.text.patterns import late
 
 _ORDER = late(
-    r"\b(?:chronolog\w{2,6}|order in which|"
+    r"\b(?:chronolog\w{2,6}|order in which|in (?:which|what) order|"
     r"in (?:the )?(?:right |correct |chronological )?order(?! to\b)|sequence of (?:events|steps)|"
     r"reihenfolge|ordre chronologique|dans l['’]ordre|en orden|in ordine|em ordem)\b",
     re.IGNORECASE,
