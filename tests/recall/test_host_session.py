@@ -187,7 +187,7 @@ def test_a_row_that_the_host_has_before_it_is_not_printed_in_full_again(store: C
 def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: ChunkStore) -> None:
     things = ("oak boards", "tulip bulbs", "a water butt", "red bricks", "a beehive", "bean poles")
     with store.batch():
-        for number in range(60):
+        for number in range(80):
             store.create_chunk(
                 f"User: For bed {number} of the garden I ordered {things[number % 6]} at {number + 3} euros, and I "
                 "wonder whether they will come before the long winter, can you help me?\nAssistant: Yes.\n\n"
@@ -197,11 +197,12 @@ def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: Ch
             )
     with recall_session(store, "Can you summarise my plans for the garden?") as session:
         outlined = sum(len(hit["lines"]) for hit in session.hits)
-        rows = session.execute("print_rows(outline('plans for the garden', chars=9000))").output
+        programs = ("print_rows(outline('plans for the garden', chars=12000))", "print(page(2))")
+        rows = "".join(session.execute(one).output for one in programs)
         assert outlined * 0.7 <= rows.count("… (above)") <= outlined
         assert not any(line.count(" | ") for line in rows.splitlines() if "(above)" in line), "headings, too"
         whole = [line for line in rows.splitlines() if line.startswith("[") and "(above)" not in line]
-        assert len(whole) >= 10 and all("ordered" in line for line in whole if "page 1" not in line), (
+        assert len(whole) >= 10 and all("ordered" in line for line in whole if "[page" not in line), (
             "others, even if only figures differ"
         )
 

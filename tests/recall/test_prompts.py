@@ -440,6 +440,34 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
 
 
 @pytest.mark.parametrize(
+    ("question", "beds", "told", "closing"),
+    [
+        ("Can you summarise my plans for the garden?", 3, "no other turn fits", "Answer from this outline"),
+        (
+            "In which order did I plan my garden?",
+            120,
+            " of 120 turns that share a word",
+            "Answer from this outline",
+        ),
+        ("How many different beds of the garden do I plan?", 3, "no other turn fits", "If this answers"),
+    ],
+)
+def test_an_outline_says_what_it_leaves_out_and_whether_to_answer_from_it(
+    store: ChunkStore, question: str, beds: int, told: str, closing: str
+) -> None:
+    with store.batch():
+        for number in range(beds):
+            store.create_chunk(
+                f"User: I plan bed {number} of my garden, with {number + 5} rows of beans.\nAssistant: Good.",
+                conversation_id=f"talk-{number}",
+            )
+    with recall_session(store, question) as session:
+        assert told in session.opening
+        assert session.opening.splitlines()[-1].startswith(closing)
+        assert "answer now; else write the next program" in session.execute("print(1)").text
+
+
+@pytest.mark.parametrize(
     ("question", "told"),
     [
         ("Can you summarise my plans for the garden?", "each problem with its solution"),

@@ -9,8 +9,9 @@ from rlm_mem.search.query import question_kind
 from rlm_mem.text.patterns import late
 
 _ORDER = late(
-    r"\b(?:chronolog\w{2,6}|order in which|in (?:the )?(?:right |correct |chronological )?order(?! to\b)|"
-    r"sequence of (?:events|steps)|reihenfolge|ordre chronologique|dans l['’]ordre|en orden|in ordine|em ordem)\b",
+    r"\b(?:chronolog\w{2,6}|order in which|in (?:which|what) order|"
+    r"in (?:the )?(?:right |correct |chronological )?order(?! to\b)|sequence of (?:events|steps)|"
+    r"reihenfolge|ordre chronologique|dans l['’]ordre|en orden|in ordine|em ordem)\b",
     re.IGNORECASE,
 )
 """In a question for an order of events."""
@@ -40,6 +41,13 @@ _DURATION_TASK = "For a time between two dates, give both dates, too."
 """What the opening of a session by hand says of the answer to such questions: what answers often lack."""
 
 
+FROM_EXCERPTS = "If this answers the question, answer now; else write the first program."
+_FROM_OUTLINE = (
+    "Answer from this outline now; write a program only for what the answer needs and no row says."
+)
+"""The last line of an opening. A count needs every instance, of which an outline may lack some."""
+
+
 class Outlined(NamedTuple):
     """A kind of question that opens with an outline."""
 
@@ -49,23 +57,24 @@ class Outlined(NamedTuple):
     """Whether it has headings of the replies."""
     task: str
     """What answers often lack."""
+    closing: str = _FROM_OUTLINE
 
 
 _ORDERED = Outlined(
-    4_700,
+    5_500,
     False,
     "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
     "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
     "name in each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
-    5_800,
+    9_000,
     True,
-    "Tell by phase, from the first day to the last, all that was done, decided, changed and advised about the subject, "
-    "each problem with its solution, with names and figures. Headings of replies: "
-    "print_rows(turns(chunks=[IDS], points=True)).",
+    "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
+    "changed, and each problem with its solution (what the reply advised is after |), with names and figures. More "
+    "headings of replies: print_rows(turns(chunks=[IDS], points=True)).",
 )
-_COUNTED = Outlined(4_000, False, _COUNT_TASK)
+_COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS)
 _MOST_COUNTED = 1_000
 """Most chunks of a memory where such things are outlined: of a larger one an outline has too few turns."""
 

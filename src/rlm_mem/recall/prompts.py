@@ -20,7 +20,7 @@ from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside, untrusted_mark
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
-from rlm_mem.recall.asked import Outlined, often_lacking, outlined
+from rlm_mem.recall.asked import FROM_EXCERPTS, Outlined, often_lacking, outlined
 from rlm_mem.recall.counted import counted_otherwise, counts_listed
 from rlm_mem.recall.listing import (
     WORD,
@@ -188,6 +188,7 @@ class Opening:
         more: how to see what an outline leaves out.
         lacking: words of the question that no hit has (:func:`lacking_words`).
         counts: pairs of statements of the user that count differently what the question asks the number of.
+        closing: when to answer, and when to write a program.
     """
 
     question: str
@@ -199,6 +200,7 @@ class Opening:
     more: str = ""
     lacking: str = ""
     counts: tuple[Mapping[str, Any], ...] = ()
+    closing: str = FROM_EXCERPTS
 
     @property
     def outline(self) -> bool:
@@ -256,7 +258,7 @@ class Opening:
             )
         if self.task:
             parts.append(self.task)
-        parts.append("If this answers the question, answer now; else write the first program.")
+        parts.append(self.closing)
         return "\n".join(parts)
 
 
@@ -276,7 +278,7 @@ def build_opening(
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: whether it may be an outline, of some 4,500 to 7,000 characters with all else.
+        outline: whether it may be an outline, of some 4,500 to 10,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -290,7 +292,9 @@ def build_opening(
         account, more = _outline(store, question, kind)
         if account:
             wanted = f"{kind.task}\n{task}".strip()
-            return Opening(question, told_of, account, wanted, wishes, more_wishes, more, counts=counts)
+            return Opening(
+                question, told_of, account, wanted, wishes, more_wishes, more, "", counts, kind.closing
+            )
     found = _best_lines(store, question, 3 * limit, users) if limit else []
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
     summaries = {one.id: one for one in store.summaries(list(ids))}
@@ -344,12 +348,13 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
         if summary := summaries.get(row["chunk_id"]):
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
+    cut = functions.cut.remark().partition(";")[0]
     more = (
-        "; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
-        if functions.cut.remark()
-        else ""
+        f"{cut}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
+        if cut
+        else "no other turn fits the question"
     )
-    return tuple(hits.values()), more
+    return tuple(hits.values()), f"; {more}"
 
 
 def _add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]], user: str) -> None:
@@ -548,11 +553,12 @@ def no_program(first_time: bool, turns_left: int | None = None, cut_off: bool = 
 
 
 def _turns(left: int | None) -> str:
+    following = "If this answers the question, answer now; else write the next program."
     if left is None:
-        return "Write the next program."
+        return following
     if left <= 1:
         return "This is the last turn: call FINAL now with the best supported answer, or FINAL(None)."
-    return f"{left} turns left. Write the next program."
+    return f"{left} turns left. {following}"
 
 
 def _short(text: str) -> str:
