@@ -1,8 +1,8 @@
-"""REASON without a model: a program that walks the links from the best hits and quotes what it finds.
+"""REASON without a model: a program that follows the links from the best hits and quotes what it finds.
 
-It takes the model's place in the loop, so budgets, sandbox, trajectory and replay are the same as with a model.
-It is extractive: its conclusion consists of sentences of the chunks, current facts before superseded ones, and it
-weighs chunks only by shared words, links and dates.
+It replaces the model in the loop, so budgets, sandbox, trajectory and replay are the same as with a model. It is
+extractive: its conclusion consists of sentences of the chunks, current facts before superseded ones, and it weighs
+chunks only by shared words, links and dates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rlm_mem.chunk import LINK_TYPES
 from rlm_mem.models.base import Completion, Options, Prompt, Usage, as_messages
 
 LINK_WEIGHTS = {kind.name: kind.weight for kind in LINK_TYPES if kind.weight is not None}
-"""Share of a chunk's weight that a link of this type passes on; for types that a user registered it is 0.9."""
+"""Share of a chunk's weight that a link of this type passes on; 0.9 for types that a user registered."""
 _FOR, _AGAINST = (
     tuple(kind.name for kind in LINK_TYPES if kind.stance == stance) for stance in ("for", "against")
 )
@@ -192,7 +192,7 @@ FINAL({{"conclusion": "\\n".join(lines), "path": path, "supports": supports, "co
 
 
 def reason_program(question: str, now: datetime) -> str:
-    """The program for ``question``; ``now`` separates facts that have ended from those that still hold."""
+    """The program for ``question``; facts that ended before ``now`` are outdated."""
     return _PROGRAM.format(
         question=question,
         now=now.strftime("%Y-%m-%dT%H:%M:%S"),
