@@ -347,7 +347,7 @@ class Scaffold:
             numbers = reading.passages or range(1, count + 1)
             cited_terms = frozenset[str]().union(*(passage_terms[number - 1] for number in numbers))
             if len(answer_terms & cited_terms) < _MIN_SHARE * len(answer_terms):
-                return ModelReading(error="its words do not stand in the passages that it names")
+                return ModelReading(error="its words are not in the passages that it names")
             return replace(reading, passages=tuple(sorted(numbers)))
         if self._terms_of(answer) <= self._terms_of(self._question) and not _YES_NO.match(answer):
             return ModelReading(error="its answer only repeats the question")
@@ -355,7 +355,7 @@ class Scaffold:
             return ModelReading(error="its answer is not what the question asks for")
         containing = [number for number, one in enumerate(passages, 1) if self._contains_answer(one, answer)]
         if not containing:
-            return ModelReading(error="its words do not stand in the passages")
+            return ModelReading(error="its words are not in the passages")
         # Small models name passages at random: an answer rests on the first passage that contains it, and on others
         # that contain it if the model named them.
         also_named = [number for number in containing[1:] if number in reading.passages]
