@@ -10,16 +10,15 @@ from rlm_mem.offline.everyday import stem_of
 from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.question import Question
 
-_NEAR = 0.6
-"""A document counts as named if it has at least this share of the weight of the document that is named best."""
-_LEAST_LETTERS = 5
+_MIN_SHARE = 0.6
+"""Least share of the best document's weight for another document to count as named."""
+_MIN_LETTERS = 5
 
 
 def named_documents(question: Question, passages: Sequence[Passage]) -> dict[str, float]:
-    """The conversations of the documents among these passages that a question names, the best first, each with a
-    weight of at most 1.
+    """The conversations of documents that a question names, best first, each with a weight of at most 1.
 
-    A word of the question counts more, the fewer documents have it in their names or their passages.
+    A word of the question counts more, the fewer documents contain it in their names or passages.
     """
     names: dict[str, frozenset[str]] = {}
     texts: dict[str, frozenset[str]] = {}
@@ -38,7 +37,7 @@ def named_documents(question: Question, passages: Sequence[Passage]) -> dict[str
         for one in named:
             weights[one] += math.log(1 + len(names) / (len(named) + elsewhere + 0.5))
     best = max(weights.values(), default=0.0)
-    named = [one for one, weight in weights.items() if best and weight >= _NEAR * best]
+    named = [one for one, weight in weights.items() if best and weight >= _MIN_SHARE * best]
     return {one: weights[one] / best for one in sorted(named, key=lambda one: -weights[one])}
 
 
@@ -52,8 +51,8 @@ def _asked(question: Question) -> tuple[set[str], set[str]]:
 def same_name(term: str, stems: frozenset[str]) -> bool:
     """Whether a name or a short form of it is among stems: "Postgres" for "PostgreSQL"."""
     return term in stems or any(
-        len(stem) >= _LEAST_LETTERS
-        and len(term) >= _LEAST_LETTERS
+        len(stem) >= _MIN_LETTERS
+        and len(term) >= _MIN_LETTERS
         and (term.startswith(stem) or stem.startswith(term))
         for stem in stems
     )
