@@ -31,7 +31,6 @@ from rlm_mem.text.analysis import get_analyser
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.config import Config
-    from rlm_mem.recall.programs import ShownData
     from rlm_mem.sandbox.session import SandboxSession
     from rlm_mem.store.core.chunk_store import ChunkStore
 

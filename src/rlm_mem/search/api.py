@@ -18,8 +18,7 @@ from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search.candidates import gather
-from rlm_mem.search.joined import gather_both
+from rlm_mem.search.joined import gather_all
 from rlm_mem.search.marking import with_marks
 from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.query import (
@@ -359,10 +358,7 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
         source = store.candidate_source()
         labelled = with_labels(rarest(words, source.term_counts), source.authors(), analyser)
         filters, count = _with_times(store, Filters()), max(store.config.search.candidates, 2 * limit)
-        if isinstance(source, JoinedSource):
-            candidates = gather_both(source, labelled, filters, count)
-        else:
-            candidates = gather(source, labelled, filters, count)
+        candidates = gather_all(source, labelled, filters, count)
         return [
             result.chunk_id for result in islice(ranked(labelled, candidates, "chunk", with_word=True), limit)
         ]
@@ -397,10 +393,7 @@ class _QuestionSearch:
         self._question = question
         self._sources = source.sources if isinstance(source, JoinedSource) else (source,)
         most = max(store.config.search.candidates, 2 * limit)
-        if isinstance(source, JoinedSource):
-            self._candidates = gather_both(source, question, filters, most)
-        else:
-            self._candidates = gather(source, question, filters, most)
+        self._candidates = gather_all(source, question, filters, most)
 
     def ranked(self, by: str) -> Iterator[Ranked]:
         """Rank chunks, segments or conversations, best first."""
@@ -429,11 +422,15 @@ class _QuestionSearch:
                     # Found by its present text, shown as it was then.
                     same = current is chunk or current.content == chunk.content
                     shown = result if same else structs.replace(result, start=0, end=len(chunk.content))
-                    hits.append(_hit(chunk, shown, self._asked, self._analyser, explain))
+                    hits.append(self._snippet_hit(chunk, shown, explain))
         more = partial(self._later_notes, read, explain)
         hits = with_current_first(hits, read, self._asked.text, self._analyser, more if later else None)
         beside = [] if later or by == "conversation" else self._change_notes(hits, read, explain)
         return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
+
+    def _snippet_hit(self, chunk: Chunk, result: Ranked, explain: bool) -> Hit:
+        text = snippet(chunk.content, result.start, result.end, self._asked, self._analyser)
+        return _hit(chunk, result, text, explain)
 
     def _change_notes(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
         """Return later notes, not among the hits, that are tied to the first of them and report a change."""
@@ -468,7 +465,7 @@ class _QuestionSearch:
                 if chunk is not None and len(chunk.content) <= LONGEST_NOTE:
                     speaker = next((one.author for one in split_segments(chunk.content)), None)
                     result = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speaker, {})
-                    found.append(_hit(chunk, result, self._asked, self._analyser, explain))
+                    found.append(self._snippet_hit(chunk, result, explain))
         return found
 
 
@@ -496,12 +493,11 @@ def _current_versions(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chun
     return found
 
 
-def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, explain: bool) -> Hit:
-
+def _hit(chunk: Chunk, result: Ranked, text: str, explain: bool = False) -> Hit:
     return Hit(
         chunk_id=chunk.id,
         score=result.score,
-        snippet=snippet(chunk.content, result.start, result.end, question, analyser),
+        snippet=text,
         start=result.start,
         end=result.end,
         segment_no=result.segment_no,
@@ -550,25 +546,8 @@ def _newest_of(store: ChunkReader, filters: Filters, limit: int, read: dict[str,
             continue
         first, last = int(decoded.chunk_start[number]), int(decoded.chunk_start[number + 1])
         start, end = (int(decoded.start[first]), int(decoded.end[first])) if last > first else (0, 0)
-        hits.append(
-            Hit(
-                chunk_id=chunk.id,
-                score=0.0,
-                snippet=chunk.content[start:end],
-                start=start,
-                end=end,
-                segment_no=0,
-                conversation_id=chunk.metadata.conversation_id,
-                at=chunk.metadata.occurred_at or chunk.metadata.created_at,
-                type=chunk.type,
-                tags=tuple(chunk.tags),
-                author=None,
-                superseded_by=chunk.metadata.superseded_by,
-                replaces=tuple(chunk.replaces),
-                origin=chunk.metadata.origin,
-                trust=chunk.metadata.trust,
-            )
-        )
+        result = Ranked(chunk.id, 0.0, 0, start, end, None, {})
+        hits.append(_hit(chunk, result, chunk.content[start:end]))
     return hits
 
 

@@ -21,7 +21,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -31,9 +30,6 @@ from rlm_mem.text.analysis import Analyser, fold, get_analyser, is_han, says_i, 
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.irregular import irregular_forms
 from rlm_mem.text.patterns import late
-
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import Analyser
 
 _CLASSES = """
 instrument: guitar piano violin clarinet drum flute cello saxophone trumpet ukulele keyboard harp bass banjo

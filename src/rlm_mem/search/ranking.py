@@ -415,17 +415,13 @@ def _chunk_parts(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
     now = query.now.timestamp() if query.now is not None else None
     ended = np.array(
         [
-            by is not None if until is None else now is not None and _epoch(until) <= now
+            by is not None if until is None else now is not None and parse_time(until).timestamp() <= now
             for by, until in zip(candidates.superseded_by, candidates.valid_to, strict=True)
         ],
         np.float64,
     )
     parts = {"superseded": SUPERSEDED * ended, "confidence": CONFIDENCE * (candidates.confidence - 1.0)}
     return {name: part[candidates.chunk_index] for name, part in parts.items() if part.any()}
-
-
-def _epoch(time: str) -> float:
-    return parse_time(time).timestamp()
 
 
 class OtherNote(FrozenRecord, frozen=True):
