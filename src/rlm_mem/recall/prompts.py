@@ -188,7 +188,7 @@ class Opening:
         more_wishes: number of other wishes.
         more: how to get what an outline leaves out.
         lacking: words of the question that no hit has (:func:`lacking_words`).
-        counts: pairs of the user's statements with different numbers of what the question asks the number of.
+        counts: pairs of statements of the user that count differently what the question asks the number of.
     """
 
     question: str
