@@ -54,19 +54,19 @@ def compared(question: str, options: Sequence[str], text: str) -> str | None:
         return None
     figures = _figures(text, bool(_COSTS.search(question)))
     values: list[float] = []
-    taken: set[int] = set()
+    used: set[int] = set()
     for option in options:
         places = _places(option, text)
         free = [
             (abs(where - place), where, value)
             for where, value in figures
-            if where not in taken
+            if where not in used
             for place in places
         ]
         if not free:
             return None
         _, where, value = min(free)
-        taken.add(where)
+        used.add(where)
         values.append(value)
     if len(set(values)) < len(values):
         return None

@@ -237,16 +237,18 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
         return sum(weight * degree(term, stems, text) for term, weight in weights.items()) / total
 
     stems = [_stems(passage) for passage in passages]
-    together: dict[str, frozenset[str]] = {}
+    chunk_stems: dict[str, frozenset[str]] = {}
     for passage, own in zip(passages, stems, strict=True):
-        together[passage.chunk_id] = together.get(passage.chunk_id, frozenset()) | own
-    whole = {chunk_id: matched(words) for chunk_id, words in together.items()}
+        chunk_stems[passage.chunk_id] = chunk_stems.get(passage.chunk_id, frozenset()) | own
+    chunk_shares = {chunk_id: matched(words) for chunk_id, words in chunk_stems.items()}
     documents = named_documents(question, passages)
     days = _days_asked(question)
     found = []
     for passage, own, lag in zip(passages, stems, lags, strict=True):
-        said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
-        near = matched(own, passage.text) + _SAID * said + _IN_CHUNK * whole[passage.chunk_id]
+        sentence_share = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
+        near = (
+            matched(own, passage.text) + _SAID * sentence_share + _IN_CHUNK * chunk_shares[passage.chunk_id]
+        )
         near += _OF_FORM * _has_kind(question, passage)
         if not passage.of_document:
             near += _NAMED * _name_share(question, passage)
@@ -277,5 +279,5 @@ def _has_kind(question: Question, passage: Passage) -> bool:
         return False
     if question.kind == "why":
         return any(reason_after(question, one, ()) is not None for one in passage.sentences)
-    told = (piece(question, one, passage.at) for one in passage.sentences)
-    return any(one is not None and has_form(question, one.text) for one in told)
+    parts = (piece(question, one, passage.at) for one in passage.sentences)
+    return any(one is not None and has_form(question, one.text) for one in parts)

@@ -187,7 +187,7 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
     sentence, words = candidate.sentence, candidate.sentence.words
     first = candidate.first
     terms = question.strong or frozenset(question.terms)
-    said = _share(signs.weights, sentence.stems)
+    matched = _share(signs.weights, sentence.stems)
     sub = _sub_kind(question)
     out: dict[str, float] = {
         "lag": min(signs.lag, 4.0) / 2,
@@ -195,9 +195,9 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
         "top3": float(signs.rank < 3),
         "cover": signs.cover,
         "near": signs.near,
-        "said": said,
-        "best_said": float(said >= signs.best_said > 0),
-        "said_gap": signs.best_said - said,
+        "said": matched,
+        "best_said": float(matched >= signs.best_said > 0),
+        "said_gap": signs.best_said - matched,
         "speaker": float(signs.speaker == 1),
         "other": float(signs.speaker == -1),
         "in_period": float(signs.period == 1),

@@ -111,8 +111,10 @@ def fit_of(question: Question, candidate: Candidate) -> float:
         )
     if question.kind == "why":
         after = [one.text for one in candidate.passage.sentences if one.start > sentence.start][:1]
-        told = reason_after(question, sentence, after)
-        return 1.0 if told is not None and told.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
+        reason = reason_after(question, sentence, after)
+        return (
+            1.0 if reason is not None and reason.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
+        )
     if question.focus and question.kind in ("what", "kind"):
         noun = Sentence(question.focus.split()[-1], 0).stems
         return float(bool(noun & (candidate.passage.stems | candidate.passage.before_stems)))
@@ -130,8 +132,8 @@ def share_needed(question: Question, candidate: Candidate) -> float:
         return 0.0
     fit = fit_of(question, candidate)
     if question.kind == "how_many" and candidate.form == "number":
-        told = piece(question, candidate.sentence, candidate.passage.at)
-        if told is not None and (candidate.text in told.text or told.text in candidate.text):
+        part = piece(question, candidate.sentence, candidate.passage.at)
+        if part is not None and (candidate.text in part.text or part.text in candidate.text):
             return 0.5 if MEASURED.search(question.text) else 0.7
     return 2.0 if fit == 0.0 else 0.45 if fit == 1.0 else 0.6
 

@@ -171,9 +171,9 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     if best.piece.fit < _MIN_FIT:
         focus = [stem_of(question.focus.split()[-1])] if question.focus else []
         missing += [term for term in focus if not degree(term, _with_compounds(best.line.sentence), "")]
-        whole = _with_following(best.line, text, missing)
-        missing = missing if whole != text else [term for term in missing if term not in focus]
-        text = whole
+        extended = _with_following(best.line, text, missing)
+        missing = missing if extended != text else [term for term in missing if term not in focus]
+        text = extended
     if question.many and question.kind in ("what", "who", "where", "name", "kind"):
         for other in found[1:]:
             if (
@@ -204,13 +204,13 @@ def _missing_words(question: Question, wanted: dict[str, float], best: _Found) -
     """The distinctive words of a question, without names, that the sentence of the best answer lacks."""
     if best.line.passage.of_document:
         return []
-    said = _with_compounds(best.line.sentence)
+    stems = _with_compounds(best.line.sentence)
     names = _name_stems(question) if question.kind == "yes_no" else []
     text = best.line.sentence.text
     return [
         term
         for term, weight in wanted.items()
-        if weight >= 1 and term not in names and not degree(term, said, text)
+        if weight >= 1 and term not in names and not degree(term, stems, text)
     ]
 
 
@@ -308,8 +308,8 @@ def read_note(question: Question, passage: Passage) -> NoteAnswer | None:
     if not fitting:
         return None
     share, line, part = max(fitting, key=lambda one: one[0])
-    whole = part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
-    return NoteAnswer(whole, share, part.alone and len(fitting) == 1)
+    value = part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
+    return NoteAnswer(value, share, part.alone and len(fitting) == 1)
 
 
 def _name_stems(question: Question) -> list[str]:
@@ -321,15 +321,15 @@ def wanted_words(question: Question) -> dict[str, float]:
     frame_stems = {stem_of(word) for word in _FRAME_WORDS}
     found = dict.fromkeys(_name_stems(question), 1.2)
     parts = {part for name in question.names for part in get_analyser("english").terms(name)}
-    taken = {stem_of(word) for relation in _relations(question) for word in relation.words}
-    plain = [t for t in question.terms if t not in found and t not in parts and t not in taken]
+    relation_stems = {stem_of(word) for relation in _relations(question) for word in relation.words}
+    plain = [t for t in question.terms if t not in found and t not in parts and t not in relation_stems]
     if question.kind == "where":
         frame_stems |= {
             stem_of(word) for word in question.focus.split()
         }  # "in which city": any place matches
     if question.kind == "why":
         frame_stems |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
-    bare = not any(term not in frame_stems for term in plain) and not taken
+    bare = not any(term not in frame_stems for term in plain) and not relation_stems
     for term in plain:
         if term not in {stem_of(option) for option in question.options}:
             found[term] = 1.0 if term not in frame_stems else 0.8 if bare else 0.25
@@ -340,9 +340,9 @@ def wanted_words(question: Question) -> dict[str, float]:
 
 def _everyday_verbs(question: Question) -> list[str]:
     """Verbs too common to search for that still distinguish sentences ("need", "want", "use")."""
-    taken = {word for relation in _relations(question) for word in relation.words}
+    relation_words = {word for relation in _relations(question) for word in relation.words}
     low = [word.low for word in Sentence(question.text, 0).words]
-    return [stem_of(word) for word in low if word in _EVERYDAY and word not in taken]
+    return [stem_of(word) for word in low if word in _EVERYDAY and word not in relation_words]
 
 
 def _relations(question: Question) -> list[Relation]:
@@ -499,8 +499,8 @@ def _about_possession(question: Question, line: _Line) -> bool:
         if not places or len(owned) < len(places):
             continue
         nearby = frozenset(stem_of(m[part]) for m in owned for part in ("noun", "next") if m[part])
-        behind = " ".join(line.sentence.text[m.start("noun") : m.end()] for m in owned)
-        if any(relation.stated_by.search(behind) for relation in _relations(question)):
+        following = " ".join(line.sentence.text[m.start("noun") : m.end()] for m in owned)
+        if any(relation.stated_by.search(following) for relation in _relations(question)):
             continue
         if not any(degree(term, nearby, "") for term in question.terms if term != stem):
             return True
@@ -539,14 +539,14 @@ def _about_variant(question: Question, line: _Line) -> bool:
 
 def _about_other_compound(question: Question, line: _Line) -> bool:
     """Whether a sentence has a compound that differs in one word from one in the question: "get-in", "get-out"."""
-    told = [parts for word in line.sentence.words if (parts := _compound_parts(word))]
+    compounds = [parts for word in line.sentence.words if (parts := _compound_parts(word))]
     asked = (
         [parts for word in Sentence(question.text, 0).words if (parts := _compound_parts(word))]
-        if told
+        if compounds
         else []
     )
     return any(
-        one not in told and any((one[0] == other[0]) != (one[1] == other[1]) for other in told)
+        one not in compounds and any((one[0] == other[0]) != (one[1] == other[1]) for other in compounds)
         for one in asked
     )
 

@@ -300,9 +300,9 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
 
 def _verb_follows_figure(question: Question, text: str, end: int) -> bool:
     """Whether the verb of a "how many …" follows a figure that ends here: "5 shares, 3 needed"."""
-    behind, asked = _UNIT.match(text, end), _HOW_MANY.search(question.text)
+    unit, asked = _UNIT.match(text, end), _HOW_MANY.search(question.text)
     verbs = {word.stem for word in Sentence(question.text[asked.end() :], 0).words} if asked else set()
-    return behind is not None and behind[1].lower() not in FUNCTION_WORDS and stem_of(behind[1]) in verbs
+    return unit is not None and unit[1].lower() not in FUNCTION_WORDS and stem_of(unit[1]) in verbs
 
 
 MONEY = late(
@@ -320,8 +320,8 @@ _HOW_MUCH = late(r"\W*how much (?!is\b|are\b|do\b|does\b|did\b|was\b|were\b)(?P<
 
 def _amount_of(noun: str, text: str, end: int) -> bool:
     """Whether a figure that ends here is an amount of the thing in question: "16 GB of RAM", "350 g water"."""
-    behind = re.match(r"\s?[^\W\d_]{1,12}\s(?:of\s)?(\w+)", text[end : end + 60])
-    return behind is not None and stem_of(behind[1]) == stem_of(noun)
+    following = re.match(r"\s?[^\W\d_]{1,12}\s(?:of\s)?(\w+)", text[end : end + 60])
+    return following is not None and stem_of(following[1]) == stem_of(noun)
 
 
 _TIMES_COUNTED = late(r"\bhow many times\b", re.IGNORECASE)
@@ -347,8 +347,8 @@ def _counts_other_thing(question: Question, text: str, end: int) -> bool:
     noun = counted_thing(question)
     if not noun:
         return False
-    behind = _COUNTED.match(text, end)
-    words = re.findall(r"[\w'’-]+", behind["before"].lower()) if behind else []
+    following = _COUNTED.match(text, end)
+    words = re.findall(r"[\w'’-]+", following["before"].lower()) if following else []
     while words and words[0] in _SCALES:
         words = words[1:]
     named = list(itertools.takewhile(lambda word: word not in FUNCTION_WORDS, words))

@@ -117,10 +117,10 @@ def _earliest_answer(
 
     The later notes are then compared with it.
     """
-    told = [_with_label(one, asked) for one in about_equal(question.text, passages)]
-    if len(told) < 2 or any(one.at is None for one in told):
+    candidates = [_with_label(one, asked) for one in about_equal(question.text, passages)]
+    if len(candidates) < 2 or any(one.at is None for one in candidates):
         return reading
-    first, *others = sorted(told, key=lambda one: str(one.at))
+    first, *others = sorted(candidates, key=lambda one: str(one.at))
     found = quote(question.text, [first])
     notes = _notes(asked, found, passages)
     if notes is None:
@@ -252,18 +252,20 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     if found is None and marked is not None:  # compared as a whole note, not by passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         if later.current and _note_text(later) not in str(reading.answer):
-            told = home.text, later.text, notes.analyser
-            changes = are_tied(*told) and tells_of_change(*told)
+            texts = home.text, later.text, notes.analyser
+            changes = are_tied(*texts) and tells_of_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
     return reading if found is None else _with_note(reading, home, _latest(home, found, notes), odds)
 
 
 def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
     """The last of the notes from a given one on, each of which may change the previous one and the answer's note."""
-    again = [one for one in notes.passages if one.current and _odds(home, one, notes, POSSIBLE) > POSSIBLE]
-    for _ in again:
+    candidates = [
+        one for one in notes.passages if one.current and _odds(home, one, notes, POSSIBLE) > POSSIBLE
+    ]
+    for _ in candidates:
         found, most = None, LIKELY
-        for one in again:
+        for one in candidates:
             odds = _odds(later, one, notes, most)
             if odds > most:
                 found, most = one, odds
@@ -284,9 +286,11 @@ def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
     Another number or name of that note is not enough.
     """
     asked, terms = notes.asked, notes.analyser.terms
-    before, again = (frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later))
+    before, later_stems = (
+        frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later)
+    )
     value = {stem for stem in terms(str(reading.answer)) if not stem[0].isdigit()}
-    return not again.isdisjoint((asked.stems & before) | (value - asked.stems))
+    return not later_stems.isdisjoint((asked.stems & before) | (value - asked.stems))
 
 
 def _may_change(before: Passage, later: Passage, notes: _Notes) -> bool:
@@ -331,13 +335,13 @@ def _ended_by(
     if not later:
         return None
     english = get_analyser("english")
-    held = [
+    statements = [
         one
         for one in statements_in(before.text, english, speaker=before.author or None)
         if question.kind in ("yes_no", "choice") or answer in one.text.lower() or one.shown.lower() in answer
     ]
-    for passage in later if held else ():
-        found = surest(statements_in(passage.text, english, speaker=passage.author or None), held)
+    for passage in later if statements else ():
+        found = surest(statements_in(passage.text, english, speaker=passage.author or None), statements)
         if found is not None and found[0].said:
             return found[1], passage
     return None
@@ -350,14 +354,14 @@ def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Read
     for _ in range(_MAX_CHANGES):
         home = reading.passages[0]
         least = _MIN_REMATCH * matched_share(question, home)
-        again = (one for one in passages if _changes(home, one, notes))
-        later = next((one for one in again if matched_share(question, one) >= least), None)
+        changed = (one for one in passages if _changes(home, one, notes))
+        later = next((one for one in changed if matched_share(question, one) >= least), None)
         if later is None:
             break
-        alone = _read(question, [later])
-        answer = str(_with_present_value(question, alone).answer) if alone.answer else ""
-        worth = [word for word in english.terms(answer) if word not in asked.stems and word != "one"]
-        reading = replace(reading, answer=answer if worth else later.text, passages=(later, home))
+        later_reading = _read(question, [later])
+        answer = str(_with_present_value(question, later_reading).answer) if later_reading.answer else ""
+        new_terms = [word for word in english.terms(answer) if word not in asked.stems and word != "one"]
+        reading = replace(reading, answer=answer if new_terms else later.text, passages=(later, home))
         former = home
     home, answer = reading.passages[0], str(reading.answer)
     answer_terms = set(english.terms(answer)) - asked.stems
@@ -497,33 +501,37 @@ def _stated_by_another(question: Question, passage: Passage) -> bool:
     return any(word.stem in names and (not word.closes or word.low.endswith("'s")) for word in words)
 
 
-def _min_confidence(seen: Examined) -> float:
+def _min_confidence(examined: Examined) -> float:
     """Least confidence in an answer of exactly the kind asked for; grows with the matched share of the question."""
-    matched = seen.figures["matched"]
+    matched = examined.figures["matched"]
     if matched < _MATCHED:
         return 0.0
     return round(_MATCHED_LEAST + (_MATCHED_MOST - _MATCHED_LEAST) * (matched - _MATCHED) / (1 - _MATCHED), 4)
 
 
 def _checked_by_rules(
-    question: Question, passages: Sequence[Passage], seen: Examined, answerable: float, confidence: float
+    question: Question, passages: Sequence[Passage], examined: Examined, answerable: float, confidence: float
 ) -> Reading:
     """The answer of the tables to a question that is not about a speaker, checked by the rules for notes."""
     by_rules = read_notes(question, passages)
-    confidence = max(confidence, min(answerable, _min_confidence(seen))) if seen.exact else confidence
+    confidence = max(confidence, min(answerable, _min_confidence(examined))) if examined.exact else confidence
     if by_rules.answer is None:
-        if seen.figures["matched"] < seen.share_needed:
-            return Reading(None, seen.passages, min(answerable, by_rules.answerable), 0.0)
-        if seen.exact:
-            return Reading(seen.answer, seen.passages, answerable, min(confidence, seen.figures["matched"]))
-        whole = seen.sentence if seen.sentence and not question.many else seen.answer
-        return Reading(whole, seen.passages, answerable, min(confidence, _MATCHED_MOST))
-    if mostly_alike(by_rules.answer, seen.answer):
-        fuller = by_rules.exact and len(by_rules.answer) > len(seen.answer) and question.kind != "when"
-        text = by_rules.answer if fuller else seen.answer  # a date from the tables has its year
+        if examined.figures["matched"] < examined.share_needed:
+            return Reading(None, examined.passages, min(answerable, by_rules.answerable), 0.0)
+        if examined.exact:
+            return Reading(
+                examined.answer, examined.passages, answerable, min(confidence, examined.figures["matched"])
+            )
+        answer = examined.sentence if examined.sentence and not question.many else examined.answer
+        return Reading(answer, examined.passages, answerable, min(confidence, _MATCHED_MOST))
+    if mostly_alike(by_rules.answer, examined.answer):
+        use_rules = by_rules.exact and len(by_rules.answer) > len(examined.answer) and question.kind != "when"
+        text = by_rules.answer if use_rules else examined.answer  # a date from the tables has its year
         highest = max(answerable, by_rules.answerable)
-        return Reading(text, seen.passages, highest, max(confidence, by_rules.confidence))
-    if seen.exact and question.kind != "how_many" and seen.figures["matched"] >= _MATCHED:
+        return Reading(text, examined.passages, highest, max(confidence, by_rules.confidence))
+    if examined.exact and question.kind != "how_many" and examined.figures["matched"] >= _MATCHED:
         # Two different answers of the kind asked for: that of the tables is returned, with limited confidence.
-        return Reading(seen.answer, seen.passages, answerable, min(confidence, _MAX_DISPUTED))
-    return replace(by_rules, confidence=min(by_rules.confidence, _MAX_DISPUTED)) if seen.exact else by_rules
+        return Reading(examined.answer, examined.passages, answerable, min(confidence, _MAX_DISPUTED))
+    return (
+        replace(by_rules, confidence=min(by_rules.confidence, _MAX_DISPUTED)) if examined.exact else by_rules
+    )

@@ -103,8 +103,8 @@ def _in_words(mention: DateMention, said: datetime | None) -> str:
         )
         if said is not None and mention.relative and named:
             day = _WEEKDAYS[mention.first.weekday()]
-            way = "before" if mention.first < said.date() else "after"
-            return f"{day_words(mention.first)} (the {day} {way} {day_words(said.date())})"
+            relation = "before" if mention.first < said.date() else "after"
+            return f"{day_words(mention.first)} (the {day} {relation} {day_words(said.date())})"
         return day_words(mention.first)
     if said is not None and mention.relative:
         counted = _COUNTED.search(low)

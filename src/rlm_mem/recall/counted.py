@@ -53,9 +53,9 @@ def counted_otherwise(store: ChunkStore, question: str, chunks: int) -> tuple[Ma
     return tuple(islice(pairs, _MOST_COUNTS))
 
 
-def _counted_thing(told: Mapping[str, Any]) -> str:
+def _counted_thing(statement: Mapping[str, Any]) -> str:
     """The word after the number of a statement."""
-    return str(told.get("match", "")).partition(" ")[2]
+    return str(statement.get("match", "")).partition(" ")[2]
 
 
 def counts_listed(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -64,8 +64,8 @@ def counts_listed(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield " <- before: ".join(map(_around_count, (pair["newer"], pair["older"])))
 
 
-def _around_count(told: Mapping[str, Any]) -> str:
-    text = told["text"]
-    start = max(0, text.find(told["match"]) - _COUNT_BEFORE)
+def _around_count(statement: Mapping[str, Any]) -> str:
+    text = statement["text"]
+    start = max(0, text.find(statement["match"]) - _COUNT_BEFORE)
     start = text.find(" ", start) + 1 if start else 0
-    return f"{told['chunk_id']} {told['date']}: {one_line(text[start:], _COUNT_CHARS)}"
+    return f"{statement['chunk_id']} {statement['date']}: {one_line(text[start:], _COUNT_CHARS)}"

@@ -241,8 +241,8 @@ def _bare_programs(lines: list[str], functions: Collection[str]) -> list[str]:
     if _calls(parse_program(whole), functions):
         return [whole]
     spans = [*_code_spans(lines, functions)]
-    taken = {number for first, last, _ in spans for number in range(first, last)}
-    spans += [one for one in _final_lines(lines) if one[0] not in taken]
+    used_lines = {number for first, last, _ in spans for number in range(first, last)}
+    spans += [one for one in _final_lines(lines) if one[0] not in used_lines]
     return [code for _, _, code in sorted(spans)]
 
 
@@ -357,12 +357,12 @@ def without_definitions(code: str, functions: Collection[str]) -> tuple[str, lis
         without = "\n".join(lines)
         return (without, list(dropped)) if dropped and parse_program(without) is not None else (code, [])
     around: list[ast.stmt | None] = [None, *tree.body, None]
-    for before, node, behind in zip(around, tree.body, around[2:], strict=False):
+    for before, node, after in zip(around, tree.body, around[2:], strict=False):
         names = _provided_names(node, functions)
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
         last = node.end_lineno or node.lineno
         shared = (before is not None and (before.end_lineno or 0) >= first) or (
-            behind is not None and behind.lineno <= last
+            after is not None and after.lineno <= last
         )
         if names and not shared:
             dropped.update(dict.fromkeys(names))

@@ -140,10 +140,10 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         c = self.candidates
         df = c.chunk_df[self.words]
         weights = np.array(self.query.weights, np.float64)[self.words]
-        worth = np.log1p((c.n_chunks - df + 0.5) / (df + 0.5)) * weights * (df > 0)
+        word_weights = np.log1p((c.n_chunks - df + 0.5) / (df + 0.5)) * weights * (df > 0)
         norm = WHOLE_K1 * (1 - WHOLE_B + WHOLE_B * self.chunk_lengths / max(c.avg_chunk_length, 1e-9))
         tf = self.whole_tf
-        return weighted_sum(tf * (WHOLE_K1 + 1) / (tf + norm[:, None]), worth)
+        return weighted_sum(tf * (WHOLE_K1 + 1) / (tf + norm[:, None]), word_weights)
 
     @cached_property
     def chunk_lengths(self) -> Floats:
@@ -183,8 +183,8 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         tf = self.candidates.tf[:, self.related].astype(np.float64)
         # A rare member is no better evidence than the class itself, so the class's idf is the upper bound.
         weights = np.array(self.query.weights, np.float64)[heads]
-        worth = np.minimum(self.idf[self.related], self.idf[heads]) * weights
-        values = tf * (K1 + 1) / (tf + self.norm[:, None]) * worth
+        member_weights = np.minimum(self.idf[self.related], self.idf[heads]) * weights
+        values = tf * (K1 + 1) / (tf + self.norm[:, None]) * member_weights
         total = np.zeros(self.size)
         for head in distinct(heads):
             best = values[:, heads == head].max(axis=1)
@@ -273,9 +273,9 @@ def session(scene: Scene) -> Floats:
     tf = c.conv_tf[:, scene.words].astype(np.float64)
     df = c.conv_df[scene.words]
     weights = np.array(scene.query.weights, np.float64)[scene.words]
-    worth = np.log1p((c.n_conversations - df + 0.5) / (df + 0.5)) * weights
+    word_weights = np.log1p((c.n_conversations - df + 0.5) / (df + 0.5)) * weights
     norm = SESSION_K1 * (1 - SESSION_B + SESSION_B * c.conv_length / max(c.avg_conversation_length, 1e-9))
-    return weighted_sum(tf * (SESSION_K1 + 1) / (tf + norm[:, None]), worth)[c.conv]
+    return weighted_sum(tf * (SESSION_K1 + 1) / (tf + norm[:, None]), word_weights)[c.conv]
 
 
 def coverage(scene: Scene) -> Floats:
