@@ -517,7 +517,7 @@ def with_current_first(
         return hits
     asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_place(hits[:COMPARED], read, asked, analyser)):
-        hits = _with_first(hits, place, "lasting")
+        hits = _with_first(hits, place, "lasts")
     was_first = hits[0].chunk_id
     hits = _latest_first(hits, COMPARED, read, asked, analyser)
     if later is None or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
@@ -553,10 +553,10 @@ def _latest_first(
 ) -> list[Hit]:
     """Repeatedly move a later one of the compared hits to the front if it ends or retells the first one."""
     for _ in range(_MAX_FOLLOWED):
-        best, part = hits[:compared], "states_end"
+        best, part = hits[:compared], "says so"
         place = _ending_place(best, analyser)
         if not place:
-            place, part = _retelling_place(best, read, asked, analyser), "retells"
+            place, part = _retelling_place(best, read, asked, analyser), "tells again"
         if not place:
             break
         hits = _with_first(hits, place, part)
