@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 
 from rlm_mem.offline.everyday import stem_of
+from rlm_mem.offline.numbered import is_derivation
 from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.question import Question
 
 _MIN_SHARE = 0.6
 """Least share of the best document's weight for another document to count as named."""
-_MIN_LETTERS = 5
 
 
 def named_documents(question: Question, passages: Sequence[Passage]) -> dict[str, float]:
@@ -50,9 +50,4 @@ def _asked(question: Question) -> tuple[set[str], set[str]]:
 
 def same_name(term: str, stems: frozenset[str]) -> bool:
     """Whether a name or a short form of it is among stems: "Postgres" for "PostgreSQL"."""
-    return term in stems or any(
-        len(stem) >= _MIN_LETTERS
-        and len(term) >= _MIN_LETTERS
-        and (term.startswith(stem) or stem.startswith(term))
-        for stem in stems
-    )
+    return term in stems or any(is_derivation(term, stem) for stem in stems)

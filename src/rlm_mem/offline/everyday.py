@@ -141,18 +141,7 @@ _VALUES: dict[str, re.Pattern[str]] = {
     for noun in nouns.split()
 }  # fmt: skip
 _RECOGNISABLE = frozenset(
-    {
-        "phone",
-        "telephone",
-        "mobile",
-        "email",
-        "e-mail",
-        "url",
-        "old",
-        "age",
-        "company",
-        "employer",
-    }
+    {"phone", "telephone", "mobile", "email", "e-mail", "url", "old", "age", "company", "employer"}
 )
 """Attributes whose values are recognisable without the attribute's name."""
 

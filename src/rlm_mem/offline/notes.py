@@ -233,7 +233,7 @@ _MIN_ASKED = 3
 
 
 def _document_answer(question: Question, part: Piece, line: _Line, wanted: dict[str, float]) -> Piece | None:
-    """The answer as given from a document, or None: the sentence for a part of it, a path or a sentence for a place.
+    """The answer from a document, mostly its whole sentence; None if it is unlikely to answer the question.
 
     No sentence answers how to do something.
     """
@@ -356,7 +356,7 @@ def _lines(passage: Passage) -> list[_Line]:
     opening = Sentence(passage.text, 0).words[:1]
     # "Their contact is …": the passage continues the one before it.
     continues = opening and opening[0].low in _THIRD_PERSON
-    before = _capitals(passage.before) if continues else frozenset()
+    before = _capitals_of(Sentence(passage.before, 0)) if continues else frozenset()
     names: frozenset[str] = frozenset()
     continued: frozenset[str] = frozenset()  # stems of the sentence before, if it has a pronoun itself
     heading = heading_stems(passage.heading)
@@ -379,10 +379,6 @@ def _lines(passage: Passage) -> list[_Line]:
         before |= _capitals_of(sentence)
         continued = sentence.stems if pronoun else frozenset()
     return found
-
-
-def _capitals(text: str) -> frozenset[str]:
-    return _capitals_of(Sentence(text, 0))
 
 
 def _capitals_of(sentence: Sentence) -> frozenset[str]:

@@ -12,6 +12,10 @@ from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.patterns import late
 
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_MONTHS = [
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+]  # fmt: skip
 _ASKED_YEAR = late(
     r"\b[Ii]n\s(?:the\syear\s|(?:early|mid|late|[A-Z][a-z]{2,8})[\s-])?(1\d{3}|20\d\d)(?=\s*(?:[?.,]|$))"
 )
@@ -66,21 +70,7 @@ def day_words(day: date) -> str:
 
 
 def _month(day: date) -> str:
-    names = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ]
-    return f"{names[day.month - 1]} {day.year}"
+    return f"{_MONTHS[day.month - 1]} {day.year}"
 
 
 def moments(text: str, said: datetime | None) -> list[Moment]:

@@ -341,7 +341,7 @@ def _row(value: Any) -> tuple[str, str] | None:
 
 
 MAX_NOT_RUN = 2
-"""Number of replies without a program that ran after which a loop with ``hands_over`` ends, if none has run yet."""
+"""Number of replies that did not run after which a loop with ``hands_over`` ends, if none has run."""
 MAX_NOT_RUN_TOTAL = 4
 """The same if a reply has run."""
 NOT_RUN = "the model's programs did not run"

@@ -28,21 +28,9 @@ from rlm_mem.text.patterns import late
 MAX_REPLY_CHARS = 100_000
 """Most characters of a reply that are examined and recorded; the rest is cut off."""
 
-_LANGUAGES = frozenset(
-    [
-        "repl",
-        "python",
-        "python3",
-        "py",
-        "py3",
-        "ipython",
-        "ipython3",
-        "pycon",
-        "tool_code",
-        "tool-code",
-        "toolcode",
-    ]
-)
+_LANGUAGES = frozenset((
+    "repl", "python", "python3", "py", "py3", "ipython", "ipython3", "pycon", "tool_code", "tool-code", "toolcode",
+))  # fmt: skip
 _GENERIC_LABELS = frozenset(("", "code", "tool", "program", "script"))
 """Labels that name no language: such a block is a program if it parses and calls a function of the session."""
 

@@ -31,44 +31,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 _ANNOTATIONS = {
-    *(
-        "title",
-        "description",
-        "default",
-        "examples",
-        "format",
-        "$schema",
-        "$id",
-        "$comment",
-        "$defs",
-        "definitions",
-    ),
-    *("deprecated", "readOnly", "writeOnly", "discriminator"),
-}
+    "title", "description", "default", "examples", "format", "$schema", "$id", "$comment", "$defs", "definitions",
+    "deprecated", "readOnly", "writeOnly", "discriminator",
+}  # fmt: skip
 _CHECKED_KEYWORDS = {
-    *(
-        "type",
-        "enum",
-        "const",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "prefixItems",
-        "minItems",
-    ),
-    *(
-        "maxItems",
-        "uniqueItems",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-    ),
-    *("exclusiveMaximum", "multipleOf", "anyOf", "oneOf", "allOf", "$ref", "minProperties", "maxProperties"),
-}
+    "type", "enum", "const", "properties", "required", "additionalProperties", "items", "prefixItems", "minItems",
+    "maxItems", "uniqueItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "multipleOf", "anyOf", "oneOf", "allOf", "$ref", "minProperties", "maxProperties",
+}  # fmt: skip
 
 
 class ResultSchema:

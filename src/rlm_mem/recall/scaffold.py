@@ -252,7 +252,7 @@ class Scaffold:
             else:
                 self._record((), completion, tokens)
                 return "the model found no answer in the passages"
-            reply = _reply_text(completion)
+            reply = completion.text[:1_000] or "(empty reply)"
             if retries == MAX_RETRIES or (follow_up and follow_up[0].content == reply):
                 return f"the model's replies could not be used: {error}"
             retries += 1
@@ -448,11 +448,6 @@ def read_reply(text: str, *, typed: bool = False) -> ModelReading:
         if isinstance(search, str) and search.strip() and not _NO_ANSWER.match(search.strip())
         else None,
     )
-
-
-def _reply_text(completion: Completion) -> str:
-    """A reply, shortened for the follow-up prompt."""
-    return completion.text[:1_000] or "(empty reply)"
 
 
 def _flat_text(value: Any) -> str:
