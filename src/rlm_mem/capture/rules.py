@@ -244,18 +244,16 @@ def _compile_rules(path: Path, data: bytes) -> Rules:
         tuple(
             (
                 rule,
-                tuple(
-                    _compile_pattern(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns
-                ),
+                tuple(_compile(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns),
             )
             for rule in parsed.rule
         ),
-        tuple(_compile_pattern(pattern, f"{path}: asks_to_keep") for pattern in parsed.asks_to_keep.patterns),
-        tuple(_compile_pattern(pattern, f"{path}: leave_out") for pattern in parsed.leave_out.patterns),
+        tuple(_compile(pattern, f"{path}: asks_to_keep") for pattern in parsed.asks_to_keep.patterns),
+        tuple(_compile(pattern, f"{path}: leave_out") for pattern in parsed.leave_out.patterns),
     )
 
 
-def _compile_pattern(pattern: str, where: str) -> Search:
+def _compile(pattern: str, where: str) -> Search:
     if len(pattern) > _MAX_PATTERN:
         raise InvalidConfig(f"{where}: a pattern may have {_MAX_PATTERN} characters")
     import re2

@@ -82,37 +82,31 @@ def follow(question: Question, passages: Sequence[Passage], sought: Sequence[str
     name, place = _name(question_words, statements)
     if not name:
         return None
-    unmatched = {
+    rest = {
         number: word
         for number, word in enumerate(question_words)
         if _is_content(word) and not place <= number < place + len(name.split())
     }
     steps: list[_Statement] = []
-    content_words, first = dict(unmatched), len(question_words)
-    while unmatched and len(steps) < _MAX_STEPS:
+    content, first = dict(rest), len(question_words)
+    while rest and len(steps) < _MAX_STEPS:
         if steps:
-            if (
-                single is not None
-                and len(steps) == 1
-                and all(word.low in _CLASSES for word in unmatched.values())
-            ):
+            if single is not None and len(steps) == 1 and all(word.low in _CLASSES for word in rest.values()):
                 return None  # "the country of citizenship" needs no further statement
-            wanted = " ".join((_value(steps[-1]), *(word.text for word in unmatched.values())))
+            wanted = " ".join((_value(steps[-1]), *(word.text for word in rest.values())))
             if wanted not in sought:
                 return wanted if len(sought) < _MAX_SOUGHT else None
-        step = _best_step(_statements_about(name, statements), unmatched, place)
+        step = _best_step(_statements_about(name, statements), rest, place)
         if step is None:
             break
         for number in step.met:
-            del unmatched[number]
+            del rest[number]
         steps.append(step.statement)
         first = min(first, *step.met)
         name = " ".join(word.low for word in step.statement.words[step.statement.value :])
         place = step.met[0]
-    unmatched_head = [
-        word for number, word in content_words.items() if number < first and word.low not in _LIGHT
-    ]
-    if len(steps) < _MIN_STEPS or len(unmatched_head) > _MAX_UNMET:
+    missed = [word for number, word in content.items() if number < first and word.low not in _LIGHT]
+    if len(steps) < _MIN_STEPS or len(missed) > _MAX_UNMET:
         return None
     used = dict.fromkeys(one.passage for one in reversed(steps))
     return Reading(_value(steps[-1]), tuple(used), _HELD, _CONFIDENCE)
@@ -186,26 +180,23 @@ def _statements_about(name: str, statements: Sequence[_Statement]) -> list[tuple
 
 
 def _best_step(
-    statements: Sequence[tuple[_Statement, list[Word]]], unmatched: dict[int, Word], place: int
+    statements: Sequence[tuple[_Statement, list[Word]]], rest: dict[int, Word], place: int
 ) -> _Step | None:
     """The statement that best matches the unmatched words of a question; None if none matches any."""
     found: list[_Step] = []
-    for statement, statement_words in statements:
-        matched: dict[int, float] = {}
+    for statement, words in statements:
+        places: dict[int, float] = {}
         total = 0.0
-        for word in statement_words:
+        for word in words:
             fit, near, number = max(
-                (_match(asked.stem, word.stem, word.low), -abs(n - place), n)
-                for n, asked in unmatched.items()
+                (_match(asked.stem, word.stem, word.low), -abs(n - place), n) for n, asked in rest.items()
             )
             if fit >= _MIN_MET:
-                matched[number] = near
+                places[number] = near
                 total += fit
-        if matched:
-            score = max(matched.values()) + _OWN_WORDS * total / len(statement_words)
-            found.append(
-                _Step(score, statement, tuple(sorted(matched, key=matched.__getitem__, reverse=True)))
-            )
+        if places:
+            score = max(places.values()) + _OWN_WORDS * total / len(words)
+            found.append(_Step(score, statement, tuple(sorted(places, key=places.__getitem__, reverse=True))))
     return max(found, key=lambda one: (one.score, one.statement.number), default=None)
 
 

@@ -240,15 +240,13 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     chunk_stems: dict[str, frozenset[str]] = {}
     for passage, own in zip(passages, stems, strict=True):
         chunk_stems[passage.chunk_id] = chunk_stems.get(passage.chunk_id, frozenset()) | own
-    chunk_shares = {chunk_id: matched(words) for chunk_id, words in chunk_stems.items()}
+    chunks = {chunk_id: matched(words) for chunk_id, words in chunk_stems.items()}
     documents = named_documents(question, passages)
     days = _days_asked(question)
     found = []
     for passage, own, lag in zip(passages, stems, lags, strict=True):
-        sentence_share = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
-        near = (
-            matched(own, passage.text) + _SAID * sentence_share + _IN_CHUNK * chunk_shares[passage.chunk_id]
-        )
+        sentence = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
+        near = matched(own, passage.text) + _SAID * sentence + _IN_CHUNK * chunks[passage.chunk_id]
         near += _OF_FORM * _has_kind(question, passage)
         if not passage.of_document:
             near += _NAMED * _name_share(question, passage)

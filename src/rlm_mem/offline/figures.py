@@ -29,20 +29,18 @@ def is_about_other_figure(question: Question, passage: Passage, sentence: Senten
     numbered, amounts = _asked(question.text)
     if not numbered and not amounts:
         return False
-    numbered_here, amounts_here = _figures(sentence.words)
+    subjects, found = _figures(sentence.words)
     written = {_digits(word.low) for word in sentence.words}
     around = written | {_digits(word.low) for one in passage.sentences for word in one.words}
     for noun, number in numbered:
         if _digits(number) in written:
             continue
-        if _digits(number) not in around or any(one == noun for one, _ in numbered_here):
+        if _digits(number) not in around or any(one == noun for one, _ in subjects):
             return True
     if question.kind == "how_many":
         return False  # "how many of the 40 copies": another number of copies is the answer
     exact = {word.low for word in sentence.words}
-    return any(
-        number not in exact and any(one == unit for one, _ in amounts_here) for unit, number in amounts
-    )
+    return any(number not in exact and any(one == unit for one, _ in found) for unit, number in amounts)
 
 
 def subject_numbers(question: Question) -> list[str]:

@@ -111,10 +111,8 @@ def fit_of(question: Question, candidate: Candidate) -> float:
         )
     if question.kind == "why":
         after = [one.text for one in candidate.passage.sentences if one.start > sentence.start][:1]
-        reason = reason_after(question, sentence, after)
-        return (
-            1.0 if reason is not None and reason.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
-        )
+        part = reason_after(question, sentence, after)
+        return 1.0 if part is not None and part.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
     if question.focus and question.kind in ("what", "kind"):
         noun = Sentence(question.focus.split()[-1], 0).stems
         return float(bool(noun & (candidate.passage.stems | candidate.passage.before_stems)))

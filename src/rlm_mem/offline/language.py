@@ -29,7 +29,7 @@ _SENTENCE = late(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)
 _MIN_SHARE = (0.7, 0.5)
 """Least share of the question that a sentence must match: in words, and in pairs of characters."""
 
-_MIN_LEAD = 0.1
+_LEAD = 0.1
 """How much more of the question the quoted sentence must match than any other."""
 
 _COUNTING = late(
@@ -119,7 +119,7 @@ def quote(question: str, passages: Sequence[Passage]) -> Reading:
     best = lines[0]
     matched = best.matched
     runner_up = next((one.matched for one in lines[1:] if one.text != best.text), 0.0)
-    enough = matched - runner_up > _MIN_LEAD and _answers(question, best)
+    enough = matched - runner_up > _LEAD and _answers(question, best)
     answerable = min(0.9, 0.5 + 0.4 * matched) if enough else 0.45 * max(0.0, matched)
     confidence = min(answerable, 0.35 + 0.4 * matched - 0.3 * max(0.0, runner_up - 0.3)) if enough else 0.0
     return Reading(
@@ -134,9 +134,7 @@ def about_equal(question: str, passages: Sequence[Passage]) -> list[Passage]:
     """The passages with a sentence that answers a question about as well as the best one, best first."""
     lines = _matching_lines(question, passages)
     found = (
-        one.passage
-        for one in lines
-        if lines[0].matched - one.matched <= _MIN_LEAD and _answers(question, one)
+        one.passage for one in lines if lines[0].matched - one.matched <= _LEAD and _answers(question, one)
     )
     return list({one.chunk_id: one for one in found}.values())
 

@@ -293,17 +293,13 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
             found, answered = followed, True
         elif followed is not None:
             answered = False
-        all_passages = _context_passages(called, wider=True)
-        if (
-            not answered
-            and "wider" in called
-            and (nearest := read_nearest(question, all_passages)) is not None
-        ):
-            found, answered = with_later_notes(question, nearest, all_passages), True  # the last reading
+        wider = _context_passages(called, wider=True)
+        if not answered and "wider" in called and (nearest := read_nearest(question, wider)) is not None:
+            found, answered = with_later_notes(question, nearest, wider), True  # the last reading
         certain = answered and found.confidence > SURE
         cited = list(found.passages) if answered else []
         if not certain:
-            cited += closest(question, all_passages)
+            cited += closest(question, wider)
         reply = {
             "answer": found.answer if certain else None,
             "suggestion": found.answer if answered and not certain else None,

@@ -164,7 +164,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
         return Reading(None, (), round(min(0.45, 0.5 * best_match), 3), 0.0)
     found.sort(key=lambda one: -one.score)
     best = found[0]
-    text, cited = best.piece.text, [best.line.passage]
+    text, used = best.piece.text, [best.line.passage]
     if best.piece.fit >= _MIN_FIT and question.kind not in ("yes_no", "why"):
         text = whole_value(question, best.line.sentence.text, text)
     missing = _missing_words(question, wanted, best)
@@ -176,13 +176,9 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
         text = extended
     if question.many and question.kind in ("what", "who", "where", "name", "kind"):
         for other in found[1:]:
-            if (
-                len(cited) < _MAX_LISTED
-                and other.line.passage not in cited
-                and other.score >= best.score - 0.1
-            ):
+            if len(used) < _MAX_LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
                 text = f"{text.rstrip('.')}; {other.piece.text}"
-                cited.append(other.line.passage)
+                used.append(other.line.passage)
     certain = (best.matched - _MIN_SHARE) / (1 - _MIN_SHARE)
     runner_up = any(
         o.line.passage is not best.line.passage and o.score > best.score - 0.05 for o in found[1:]
@@ -197,7 +193,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     if missing:
         confidence = min(confidence, _MAX_WITH_MISSING)
     exact = best.piece.fit >= _EXACT_FIT
-    return Reading(text, tuple(cited), round(answerable, 3), round(min(answerable, confidence), 3), exact)
+    return Reading(text, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
 
 
 def _missing_words(question: Question, wanted: dict[str, float], best: _Found) -> list[str]:
@@ -318,21 +314,19 @@ def _name_stems(question: Question) -> list[str]:
 
 def wanted_words(question: Question) -> dict[str, float]:
     """Weights of the question's words by stem: largest for names, small for words of its phrasing."""
-    frame_stems = {stem_of(word) for word in _FRAME_WORDS}
+    frame = {stem_of(word) for word in _FRAME_WORDS}
     found = dict.fromkeys(_name_stems(question), 1.2)
     parts = {part for name in question.names for part in get_analyser("english").terms(name)}
     relation_stems = {stem_of(word) for relation in _relations(question) for word in relation.words}
     plain = [t for t in question.terms if t not in found and t not in parts and t not in relation_stems]
     if question.kind == "where":
-        frame_stems |= {
-            stem_of(word) for word in question.focus.split()
-        }  # "in which city": any place matches
+        frame |= {stem_of(word) for word in question.focus.split()}  # "in which city": any place matches
     if question.kind == "why":
-        frame_stems |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
-    bare = not any(term not in frame_stems for term in plain) and not relation_stems
+        frame |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
+    bare = not any(term not in frame for term in plain) and not relation_stems
     for term in plain:
         if term not in {stem_of(option) for option in question.options}:
-            found[term] = 1.0 if term not in frame_stems else 0.8 if bare else 0.25
+            found[term] = 1.0 if term not in frame else 0.8 if bare else 0.25
     for stem in _everyday_verbs(question):
         found.setdefault(stem, 0.35)
     return found
@@ -459,7 +453,7 @@ def _topic(question: Question) -> frozenset[str]:
 
     "database" in "which database do we", "return" in "what did Dana return", "cat" in "the name of Dana's cat".
     """
-    frame_stems = {stem_of(word) for word in _FRAME_WORDS}
+    frame = {stem_of(word) for word in _FRAME_WORDS}
     nouns = []
     if question.focus:
         nouns.append(question.focus.split()[-1])
@@ -479,7 +473,7 @@ def _topic(question: Question) -> frozenset[str]:
     stems = {stem_of(noun) for noun in nouns}
     if question.kind == "where":
         stems -= {stem_of(word) for word in question.focus.split()}
-    return frozenset(stem for stem in stems if stem in question.terms and stem not in frame_stems)
+    return frozenset(stem for stem in stems if stem in question.terms and stem not in frame)
 
 
 _POSSESSED = late(
@@ -535,14 +529,14 @@ def _about_variant(question: Question, line: _Line) -> bool:
 
 def _about_other_compound(question: Question, line: _Line) -> bool:
     """Whether a sentence has a compound that differs in one word from one in the question: "get-in", "get-out"."""
-    compounds = [parts for word in line.sentence.words if (parts := _compound_parts(word))]
+    pairs = [parts for word in line.sentence.words if (parts := _compound_parts(word))]
     asked = (
         [parts for word in Sentence(question.text, 0).words if (parts := _compound_parts(word))]
-        if compounds
+        if pairs
         else []
     )
     return any(
-        one not in compounds and any((one[0] == other[0]) != (one[1] == other[1]) for other in compounds)
+        one not in pairs and any((one[0] == other[0]) != (one[1] == other[1]) for other in pairs)
         for one in asked
     )
 
@@ -615,8 +609,8 @@ def _is_negative(text: str) -> bool:
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
     """ "Yes" or "No", with the sentence as evidence; None unless it matches every word of the question."""
     text = line.sentence.text
-    frame_stems = {stem_of(word) for word in _FRAME_WORDS}
-    heavy = [term for term in wanted if term not in frame_stems]
+    frame = {stem_of(word) for word in _FRAME_WORDS}
+    heavy = [term for term in wanted if term not in frame]
     if not all(degree(term, line.stems, text) for term in heavy):
         return None
     names = _name_stems(question)

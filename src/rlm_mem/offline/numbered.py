@@ -23,7 +23,7 @@ _MIN_STATEMENTS = 3
 """Fewest numbered statements in the passages, since one line with a number is not a list."""
 _MIN_SHARE = 0.75
 """Least share of the words of a question that a statement must match."""
-_MIN_WHOLE_SHARE = 0.9
+_MIN_WHOLE = 0.9
 """Least share with which a statement answers the whole question, so that no further statement is needed."""
 _NAME, _WORD = 2.0, 1.0
 _UNASKED = 0.05
@@ -90,9 +90,7 @@ def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | 
         else chosen.text
     )
     used = dict.fromkeys(one.passage for one in same)
-    return Reading(
-        text.removesuffix("."), tuple(used)[:4], _HELD, _CONFIDENCE, chosen.share >= _MIN_WHOLE_SHARE
-    )
+    return Reading(text.removesuffix("."), tuple(used)[:4], _HELD, _CONFIDENCE, chosen.share >= _MIN_WHOLE)
 
 
 def _question_weights(question: Question) -> dict[str, float]:

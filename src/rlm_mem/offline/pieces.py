@@ -278,9 +278,7 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
         if re.fullmatch(r"(?:19|20)\d\d", match.group()) and not counted:
             continue  # a year is not a count
         found.append((not counted, match.start(), figure_text.strip()))
-    if (
-        amount
-    ):  # amounts are preferred to "20 of them" and "lot 88213", and a price must not be another amount
+    if amount:  # amounts are preferred to "20 of them", and a price must not be another amount
         amounts = [one for one in found if (MONEY if price else _AMOUNT).search(one[2])]
         found = amounts or [one for one in found if not (price and _AMOUNT.search(one[2]))]
     if not found:

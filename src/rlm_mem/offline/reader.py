@@ -40,9 +40,9 @@ _UNSURE = 0.35
 _KINDS_WITH_FORM = frozenset({"where", "who", "how_many", "how_long"})
 """Kinds that the rules for notes recognise by form; their answer is preferred if the tables are unsure of theirs."""
 
-_COUNTED_PASSAGES = 5
+_COUNTED = 5
 """Number of best passages in which the frequency of a word is counted."""
-_MAX_VALUE_WORDS = 4
+_MAX_WORDS = 4
 """Most words of an answer that counts as a value."""
 _MIN_REMATCH = 0.5
 """Least share of the earlier note's match with the question that a later note must reach."""
@@ -214,10 +214,7 @@ class _Notes(NamedTuple):
 
     def beside(self, before: Passage, later: Passage) -> dict[str, Set[str]]:
         """The stems of two notes and of the best passages, in which the rarity of a word is counted."""
-        return {
-            text: self.stems[text]
-            for text in (before.text, *islice(self.stems, _COUNTED_PASSAGES), later.text)
-        }
+        return {text: self.stems[text] for text in (before.text, *islice(self.stems, _COUNTED), later.text)}
 
 
 def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> _Notes | None:
@@ -260,12 +257,10 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
 
 def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
     """The last of the notes from a given one on, each of which may change the previous one and the answer's note."""
-    candidates = [
-        one for one in notes.passages if one.current and _odds(home, one, notes, POSSIBLE) > POSSIBLE
-    ]
-    for _ in candidates:
+    chain = [one for one in notes.passages if one.current and _odds(home, one, notes, POSSIBLE) > POSSIBLE]
+    for _ in chain:
         found, most = None, LIKELY
-        for one in candidates:
+        for one in chain:
             odds = _odds(later, one, notes, most)
             if odds > most:
                 found, most = one, odds
@@ -286,11 +281,9 @@ def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
     Another number or name of that note is not enough.
     """
     asked, terms = notes.asked, notes.analyser.terms
-    before, later_stems = (
-        frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later)
-    )
+    before, after = (frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later))
     value = {stem for stem in terms(str(reading.answer)) if not stem[0].isdigit()}
-    return not later_stems.isdisjoint((asked.stems & before) | (value - asked.stems))
+    return not after.isdisjoint((asked.stems & before) | (value - asked.stems))
 
 
 def _may_change(before: Passage, later: Passage, notes: _Notes) -> bool:
@@ -364,15 +357,12 @@ def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Read
         reading = replace(reading, answer=answer if new_terms else later.text, passages=(later, home))
         former = home
     home, answer = reading.passages[0], str(reading.answer)
-    answer_terms = set(english.terms(answer)) - asked.stems
+    terms = set(english.terms(answer)) - asked.stems
     for one in passages if former is None else (former,):
         before = stems[one.text]
         if former is None and not (
             _is_later(one, home)
-            and (
-                answer_terms <= before
-                or (len(answer.split()) > _MAX_VALUE_WORDS and not answer_terms.isdisjoint(before))
-            )
+            and (terms <= before or (len(answer.split()) > _MAX_WORDS and not terms.isdisjoint(before)))
             and 2 * len(before & asked.stems) >= len(asked.stems)
         ):
             continue
@@ -386,7 +376,7 @@ def _gives_former_value(answer: str, former: Set[str]) -> bool:
     english = get_analyser("english")
     words = answer.split()
     values = [word for word in words if word[0].isupper() or any(map(str.isdigit, word))]
-    if values and len(words) <= _MAX_VALUE_WORDS and former.isdisjoint(english.terms(" ".join(values))):
+    if values and len(words) <= _MAX_WORDS and former.isdisjoint(english.terms(" ".join(values))):
         return False
     return not former.isdisjoint(english.terms(answer))
 
@@ -510,28 +500,26 @@ def _min_confidence(examined: Examined) -> float:
 
 
 def _checked_by_rules(
-    question: Question, passages: Sequence[Passage], examined: Examined, answerable: float, confidence: float
+    question: Question, passages: Sequence[Passage], found: Examined, answerable: float, confidence: float
 ) -> Reading:
     """The answer of the tables to a question that is not about a speaker, checked by the rules for notes."""
     by_rules = read_notes(question, passages)
-    confidence = max(confidence, min(answerable, _min_confidence(examined))) if examined.exact else confidence
+    confidence = max(confidence, min(answerable, _min_confidence(found))) if found.exact else confidence
     if by_rules.answer is None:
-        if examined.figures["matched"] < examined.share_needed:
-            return Reading(None, examined.passages, min(answerable, by_rules.answerable), 0.0)
-        if examined.exact:
+        if found.figures["matched"] < found.share_needed:
+            return Reading(None, found.passages, min(answerable, by_rules.answerable), 0.0)
+        if found.exact:
             return Reading(
-                examined.answer, examined.passages, answerable, min(confidence, examined.figures["matched"])
+                found.answer, found.passages, answerable, min(confidence, found.figures["matched"])
             )
-        answer = examined.sentence if examined.sentence and not question.many else examined.answer
-        return Reading(answer, examined.passages, answerable, min(confidence, _MATCHED_MOST))
-    if mostly_alike(by_rules.answer, examined.answer):
-        use_rules = by_rules.exact and len(by_rules.answer) > len(examined.answer) and question.kind != "when"
-        text = by_rules.answer if use_rules else examined.answer  # a date from the tables has its year
+        answer = found.sentence if found.sentence and not question.many else found.answer
+        return Reading(answer, found.passages, answerable, min(confidence, _MATCHED_MOST))
+    if mostly_alike(by_rules.answer, found.answer):
+        use_rules = by_rules.exact and len(by_rules.answer) > len(found.answer) and question.kind != "when"
+        text = by_rules.answer if use_rules else found.answer  # a date from the tables has its year
         highest = max(answerable, by_rules.answerable)
-        return Reading(text, examined.passages, highest, max(confidence, by_rules.confidence))
-    if examined.exact and question.kind != "how_many" and examined.figures["matched"] >= _MATCHED:
+        return Reading(text, found.passages, highest, max(confidence, by_rules.confidence))
+    if found.exact and question.kind != "how_many" and found.figures["matched"] >= _MATCHED:
         # Two different answers of the kind asked for: that of the tables is returned, with limited confidence.
-        return Reading(examined.answer, examined.passages, answerable, min(confidence, _MAX_DISPUTED))
-    return (
-        replace(by_rules, confidence=min(by_rules.confidence, _MAX_DISPUTED)) if examined.exact else by_rules
-    )
+        return Reading(found.answer, found.passages, answerable, min(confidence, _MAX_DISPUTED))
+    return replace(by_rules, confidence=min(by_rules.confidence, _MAX_DISPUTED)) if found.exact else by_rules

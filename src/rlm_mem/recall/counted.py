@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _COUNTED = re.compile(r"\bhow many((?: [\w'’-]{1,30}){1,4})", re.IGNORECASE)
 """Matches a question for a number; the group is what is counted."""
-_DISTINCTIVE_SHARE = 1 / 3
+_RARE_SHARE = 1 / 3
 """Largest share of the chunks that contain a distinctive word of a question."""
 _PAIRS_READ, _MOST_COUNTS = 10, 2
 _COUNT_BEFORE, _COUNT_CHARS = 60, 160
@@ -37,9 +37,7 @@ def counted_otherwise(store: ChunkStore, question: str, chunks: int) -> tuple[Ma
     analyser = get_analyser(store.config.search.language)
     counted_terms = frozenset(analyser.terms(counted[1]))
     counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
-    distinctive = frozenset(
-        term for term, number in counts.items() if 0 < number <= _DISTINCTIVE_SHARE * chunks
-    )
+    distinctive = frozenset(term for term, number in counts.items() if 0 < number <= _RARE_SHARE * chunks)
 
     def is_same_count(pair: Mapping[str, Any]) -> bool:
         sides = pair["newer"], pair["older"]

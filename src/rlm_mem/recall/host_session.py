@@ -383,9 +383,7 @@ def recall_session(
         engine=engine,
     )
     if limits is None:
-        configured = limits_from(runner.config.recall)
+        base = limits_from(runner.config.recall)
         # A host reads in smaller pieces than a model that pays for every turn.
-        limits = replace(
-            configured, iterations=None if configured.iterations is None else 3 * configured.iterations
-        )
+        limits = replace(base, iterations=None if base.iterations is None else 3 * base.iterations)
     return RecallSession(runner, query, limits, keep=keep, form=form)

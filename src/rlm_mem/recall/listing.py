@@ -124,10 +124,8 @@ def echoes_last(store: ChunkStore, hits: list[Hit]) -> list[Hit]:
     def echoes(hit: Hit) -> bool:
         if not is_assistant(hit.author) or hit.chunk_id not in user_terms:
             return False
-        line_terms = set(analyser.terms(hit.snippet))
-        return len(line_terms) >= _ECHO_TERMS and len(
-            line_terms & user_terms[hit.chunk_id]
-        ) >= _ECHO_SHARE * len(line_terms)
+        terms = set(analyser.terms(hit.snippet))
+        return len(terms) >= _ECHO_TERMS and len(terms & user_terms[hit.chunk_id]) >= _ECHO_SHARE * len(terms)
 
     return sorted(hits, key=echoes)
 

@@ -370,9 +370,7 @@ def render(prompt: Any, context: Any) -> str:
     text = prompt
     if context:
         shown = (
-            context
-            if isinstance(context, str)
-            else json.dumps(context, ensure_ascii=False, default=_json_default)
+            context if isinstance(context, str) else json.dumps(context, ensure_ascii=False, default=_as_json)
         )
         text = f"{prompt}\n\n{fenced('context', shown)}"
     if len(text) > MAX_PROMPT_CHARS:
@@ -384,7 +382,7 @@ def render(prompt: Any, context: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _json_default(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, set | frozenset | Sequence):
         return list(value)
     return preview(value)

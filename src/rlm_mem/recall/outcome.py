@@ -77,7 +77,7 @@ def unread_note(files: int) -> str:
     return f"{subject} not be read, so part of the memory is missing (rlm-mem store check names it)"
 
 
-def method_note(method: Method, note: str) -> str:
+def note_line(method: Method, note: str) -> str:
     """The note of a result as a line, with the method unless it is ``programs``."""
     return note if method == "programs" else f"{method}: {note}"
 

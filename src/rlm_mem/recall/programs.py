@@ -119,18 +119,16 @@ def programs_in(reply: str, functions: Collection[str] = FUNCTIONS) -> list[str]
             programs = _block_programs(piece, functions)
             fenced = fenced or bool(programs)
         found.append((piece, programs))
-    programs_found: list[str] = []
+    result: list[str] = []
     for piece, programs in found:
         if piece.label is not None:
-            programs_found += programs
+            result += programs
         elif fenced:
             # Only after a program: before it, the line has no variables to use.
-            programs_found += [
-                code for _, _, code in _final_lines(piece.lines) if programs_found and _uses_variables(code)
-            ]
+            result += [code for _, _, code in _final_lines(piece.lines) if result and _uses_variables(code)]
         else:
-            programs_found += _bare_programs(piece.lines, functions)
-    return programs_found[:_MAX_PROGRAMS]
+            result += _bare_programs(piece.lines, functions)
+    return result[:_MAX_PROGRAMS]
 
 
 def _pieces(lines: list[str]) -> Iterator[_Piece]:
@@ -433,14 +431,12 @@ class ShownData:
         names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id != "FINAL"}
         if not names:
             return True
-        assignments = [
+        setters = [
             other
             for other in (tree.body if tree is not None else ())
             if other is not statement and statement not in ast.walk(other) and names & _bound(other)
         ]
-        return bool(assignments) and all(
-            self._was_shown(_normalised(_source(lines, one))) for one in assignments
-        )
+        return bool(setters) and all(self._was_shown(_normalised(_source(lines, one))) for one in setters)
 
     def _was_shown(self, text: str) -> bool:
         return bool(text) and any(text in data for data in self._data)

@@ -143,9 +143,7 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
         cited = supporting(store, conclusion, run.evidence)
     path = _given_path(store, given.get("path")) or _observed_path(store, run, list(cited), conclusion)
     known = existing(store, [*cited, *run.evidence])
-    contradicts = list(existing(store, _ids(given.get("contradicts")))) or _contradicting_chunks(
-        store, cited, known
-    )
+    contradicts = list(existing(store, _ids(given.get("contradicts")))) or _opposing(store, cited, known)
     stated = given.get("superseded")
     superseded = [
         chunk_id
@@ -234,7 +232,7 @@ def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion
     return path
 
 
-def _contradicting_chunks(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -> list[str]:
+def _opposing(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -> list[str]:
     """Chunks that are still valid and have a contradicting link with a cited chunk."""
     cited = list(cited)
     linked = dict.fromkeys(

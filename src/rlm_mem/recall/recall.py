@@ -18,7 +18,7 @@ from rlm_mem.recall.outcome import (
     OutcomeWord,
     confidence_words,
     ending_of,
-    method_note,
+    note_line,
     outcome_word,
     unread_note,
 )
@@ -145,7 +145,7 @@ class RecallResult:
             self.content, self.outcome, self.sources, self.confidence, self.stopped_by, self.suggestion
         )
         closest = [CLOSEST_BESIDE, *(f"  {one}" for one in self.closest)] if self.closest else []
-        note = [method_note(self.method, self.note)] if self.note else []
+        note = [note_line(self.method, self.note)] if self.note else []
         return "\n".join((text, *closest, *note))
 
     def __repr__(self) -> str:
@@ -239,10 +239,9 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         "evidence": list(run.evidence),
     }
     trajectory = run.recorder.finish(run.spent, detail=detail, **values)
-    is_uncertain = content is not None and values["confidence"] <= SURE
-    hits = (
-        sorted(run.opening.hits, key=lambda hit: -hit["score"]) if is_uncertain else []
-    )  # an outline is in time order
+    unsure = content is not None and values["confidence"] <= SURE
+    # An outline is in time order.
+    hits = sorted(run.opening.hits, key=lambda hit: -hit["score"]) if unsure else []
     closest_ids = [hit["id"] for hit in hits if hit["id"] not in returned_ids][:_MAX_CLOSEST]
     log_recall(store, trajectory, [*returned_ids, *closest_ids])
     cited_chunks = list(store.get_many(values["chunk_ids"], track=False).values())

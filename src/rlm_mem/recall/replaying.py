@@ -105,7 +105,7 @@ def replay(
     # A sub-question's steps come before the turn that asked it, as in the recording.
     steps = tuple(replayer.steps)
     outcome = recorded.outcome
-    recorded_answer = (
+    earlier = (
         (outcome.content or outcome.suggestion, outcome.chunk_ids) if outcome is not None else (None, ())
     )
     content, answer_ids = answer_text(_recorded_content(final.answer) if final is not None else None)
@@ -119,10 +119,10 @@ def replay(
         steps=steps,
         same=all(step.same for step in steps)
         and len(steps) == sum(1 for step in recorded.steps if step.programs)
-        and content == recorded_answer[0],
-        content_then=recorded_answer[0],
+        and content == earlier[0],
+        content_then=earlier[0],
         content_now=content,
-        chunk_ids_then=recorded_answer[1],
+        chunk_ids_then=earlier[1],
         chunk_ids_now=cited,
         stopped_by=stopped_by,
     )

@@ -186,15 +186,11 @@ class Scaffold:
         self._schema_text = ""
         if form is not None:
             schema = form.json_schema
-            without_definitions = {
-                name: part for name, part in schema.items() if name not in ("$defs", "definitions")
-            }
-            definitions = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
-            answer = {"anyOf": [without_definitions, {"type": "null"}]}
+            inner = {name: part for name, part in schema.items() if name not in ("$defs", "definitions")}
+            defs = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+            answer = {"anyOf": [inner, {"type": "null"}]}
             self._schema = (
-                definitions
-                | READING_SCHEMA
-                | {"properties": READING_SCHEMA["properties"] | {"answer": answer}}
+                defs | READING_SCHEMA | {"properties": READING_SCHEMA["properties"] | {"answer": answer}}
             )
             self._schema_text = (
                 f"The answer fits this JSON Schema, or is null: {json.dumps(schema, ensure_ascii=False)}\n"
@@ -282,10 +278,8 @@ class Scaffold:
 
     def _agrees(self, answer: str) -> bool:
         """Whether an answer and the offline model's suggestion are equal, or one contains the other."""
-        answer_terms, suggested_terms = self._terms_of(answer), self._terms_of(self._suggested or "")
-        return bool(answer_terms and suggested_terms) and (
-            answer_terms <= suggested_terms or suggested_terms <= answer_terms
-        )
+        read, suggested = self._terms_of(answer), self._terms_of(self._suggested or "")
+        return bool(read and suggested) and (read <= suggested or suggested <= read)
 
     def _search(self, query: str, completion: Completion, tokens: int) -> str:
         """Run the built-in search and return its output."""
@@ -366,12 +360,10 @@ class Scaffold:
         text = _passage_text(passage)
         day = date.fromisoformat(passage["date"])
         dates = [(day, day), *((one.first, one.last) for one in find_dates(text, day))]
-        answer_dates = find_dates(answer, day)
-        if not all(
-            any(first <= one.last and one.first <= last for first, last in dates) for one in answer_dates
-        ):
+        days = find_dates(answer, day)
+        if not all(any(first <= one.last and one.first <= last for first, last in dates) for one in days):
             return False
-        for one in answer_dates:
+        for one in days:
             answer = answer.replace(one.text, " ")
         return self._terms_of(answer) - self._allowed_terms <= self._terms_of(text)
 

@@ -281,11 +281,11 @@ def excerpts(
         holders = Counter(chain.from_iterable({term for _, term, _ in found} for found in places))
         texts_by_id = {}
         for one, text, found, room in zip(chunks, texts, places, longest, strict=False):
-            weighted = [
+            rare = [
                 (at, term, weight * math.log(1 + len(texts) / holders[term])) for at, term, weight in found
             ]
             texts_by_id[one.id] = _excerpt(
-                text, sorted(weighted + _segment_ends(text, (lines or {}).get(one.id, ()))), room
+                text, sorted(rare + _segment_ends(text, (lines or {}).get(one.id, ()))), room
             )
         return texts_by_id
 

@@ -145,9 +145,7 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     docs, scores = docs[worthwhile], scores[worthwhile]
     figures = source.statistics(terms)
     first = _neighboured_chunks(figures)
-    together = distinct(
-        np.concatenate([docs[:first], *_period_chunks(source, query, terms, weights, filters)])
-    )
+    together = distinct(np.concatenate([docs[:first], *_in_periods(source, query, terms, weights, filters)]))
     # A superseded chunk ranks below its successor, which therefore becomes a candidate, too, unless all rank alike.
     alike = filters.include_superseded or filters.valid_at is not None
     if not alike:
@@ -170,12 +168,10 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     at = np.array(rows.at, np.float64)
     authors = distinct(decoded.author)
     names = source.author_names(authors[authors >= 0])
-    segment_eligible = eligible[chunk_index]
+    allowed = eligible[chunk_index]
     if filters.speaker is not None:
         wanted = filters.speaker.strip().casefold()
-        segment_eligible &= np.isin(
-            decoded.author, [one for one, name in names.items() if name.casefold() == wanted]
-        )
+        allowed &= np.isin(decoded.author, [one for one, name in names.items() if name.casefold() == wanted])
     return CandidateSet(
         chunk_ids=list(rows.chunk_id),
         doc=there,
@@ -200,7 +196,7 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         flags=decoded.flags,
         length=decoded.length,
         tf=tf,
-        eligible=segment_eligible,
+        eligible=allowed,
         word_start=decoded.term_start,
         words=decoded.terms,
         asked=terms,
@@ -225,7 +221,7 @@ def _neighboured_chunks(figures: CorpusStatistics) -> int:
     return max(NEIGHBOURED_CHUNKS, round(NEIGHBOURED_SEGMENTS / usual_size))
 
 
-def _period_chunks(
+def _in_periods(
     source: CandidateSource,
     query: Query,
     terms: npt.NDArray[np.int64],
@@ -286,9 +282,8 @@ def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.
     hit = np.flatnonzero(wanted[place] == decoded.terms)
     segment = np.searchsorted(decoded.term_start, hit, side="right") - 1
     cells = np.bincount(segment * count + order[place[hit]], minlength=segments * count)
-    spoken = (
-        decoded.author[:, None] == terms[None, :]
-    )  # a term for an author counts once in each of their segments
+    # A term for an author counts once in each of their segments.
+    spoken = decoded.author[:, None] == terms[None, :]
     frequencies: npt.NDArray[np.float32] = (cells.reshape(segments, count) + (spoken & (terms >= 0))).astype(
         np.float32
     )

@@ -544,19 +544,17 @@ def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
     count = np.bincount(place, minlength=len(words) + 1)[1:]
     # Counted in the candidates, so that no more of the index is read; + 1 keeps it low in a tiny store.
     rarity = np.maximum(0.0, np.log(c.n_chunks / (count + 1)))
-    values_of_words = np.bincount(place[in_best], share[owner[in_best]], len(words) + 1)[1:] * rarity
-    values_of_words[contained(words, c.asked)] = 0.0
-    if len(values_of_words) > SHARED_WORDS:
-        values_of_words[
-            values_of_words < np.partition(values_of_words, -SHARED_WORDS)[-SHARED_WORDS] * _ROUNDING
-        ] = 0.0
-    total = float(values_of_words.sum())
+    value = np.bincount(place[in_best], share[owner[in_best]], len(words) + 1)[1:] * rarity
+    value[contained(words, c.asked)] = 0.0
+    if len(value) > SHARED_WORDS:
+        value[value < np.partition(value, -SHARED_WORDS)[-SHARED_WORDS] * _ROUNDING] = 0.0
+    total = float(value.sum())
     if total <= 0:
         return np.zeros(len(c.chunk_index))
-    value_of_place = np.append(0.0, values_of_words / total * rarity)[place]
+    added = np.append(0.0, value / total * rarity)[place]
     begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
     found = np.zeros(len(scores))
-    found[owner[begins]] = np.add.reduceat(value_of_place, begins)
+    found[owner[begins]] = np.add.reduceat(added, begins)
     found /= np.sqrt(lengths / max(c.avg_chunk_length, 1e-9))
     return np.asarray(np.round(found, _DIGITS)[c.chunk_index], np.float64)
 

@@ -47,7 +47,7 @@ def _merged(a: CandidateSet, b: CandidateSet) -> CandidateSet:
     names = list(dict.fromkeys((*a.authors, *b.authors)))
     return CandidateSet(
         chunk_ids=[*a.chunk_ids, *b.chunk_ids],
-        doc=_concatenate_numbers(a.doc, b.doc),
+        doc=_concatenated(a.doc, b.doc),
         chunk_conv=np.concatenate([a.chunk_conv, b.chunk_conv + conversations]),
         chunk_at=np.concatenate([a.chunk_at, b.chunk_at]),
         chunk_type=[*a.chunk_type, *b.chunk_type],
@@ -61,7 +61,7 @@ def _merged(a: CandidateSet, b: CandidateSet) -> CandidateSet:
         seg_no=np.concatenate([a.seg_no, b.seg_no]),
         start=np.concatenate([a.start, b.start]),
         end=np.concatenate([a.end, b.end]),
-        run=_concatenate_numbers(a.run, b.run),
+        run=_concatenated(a.run, b.run),
         conv=np.concatenate([a.conv, b.conv + conversations]),
         conv_pos=np.concatenate([a.conv_pos, b.conv_pos]),
         author=np.concatenate([_author_indexes(a, names), _author_indexes(b, names)]),
@@ -90,9 +90,7 @@ def _merged(a: CandidateSet, b: CandidateSet) -> CandidateSet:
     )
 
 
-def _concatenate_numbers(
-    first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _concatenated(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Concatenate both arrays, shifting the second's numbers beyond the first's so that they stay distinct."""
     beyond = int(first.max()) + 1 if len(first) else 0
     return np.concatenate([first, second + beyond])

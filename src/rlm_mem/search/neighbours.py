@@ -45,10 +45,8 @@ def neighbours_of(
     Args:
         hits: the chunk of each hit, and the start and end of its segment.
     """
-    in_conversation = dict.fromkeys(
-        chunk.id for chunk, _, _ in hits if chunk.metadata.conversation_id is not None
-    )
-    beside = store.neighbours_of_each(list(in_conversation), before=count, after=count)
+    ids = dict.fromkeys(chunk.id for chunk, _, _ in hits if chunk.metadata.conversation_id is not None)
+    beside = store.neighbours_of_each(list(ids), before=count, after=count)
     wanted = dict.fromkeys(one for pair in beside.values() for side in pair for one in side)
     read = store.get_many(list(wanted), track=False) if wanted else {}
     found = []

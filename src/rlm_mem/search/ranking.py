@@ -629,25 +629,18 @@ def _retelling_place(
     later = _later_places(hits)
     if not later or not is_note_hit(hits[0], read, asked):
         return 0
-    compared, stems = compared_texts(hits, read, analyser)
+    texts, stems = compared_texts(hits, read, analyser)
     year = int(hits[0].at[:4])
     best, found = LIKELY if nearest is None else POSSIBLE, 0
     for place in later:
         hit = hits[place]
         if hit.at > hits[0].at and is_note_hit(hit, read, asked):
-            is_nearest = hit.chunk_id == nearest
-            probability = retelling(
-                asked,
-                compared[0],
-                compared[place],
-                stems,
-                analyser,
-                year=year,
-                least=best,
-                nearest=is_nearest,
+            near = hit.chunk_id == nearest
+            odds = retelling(
+                asked, texts[0], texts[place], stems, analyser, year=year, least=best, nearest=near
             )
-            if probability > best:
-                best, found = probability, place
+            if odds > best:
+                best, found = odds, place
     return found
 
 
