@@ -79,17 +79,17 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
 
 def _restore_links(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -> None:
     """Link a moved chunk to others that were moved, unless the target already has a supersession between the two."""
-    new_id = moved[chunk.id]
+    own = moved[chunk.id]
     for link in chunk.links:
         other = moved.get(link.target_id)
-        if other is None or other == new_id:  # both may have become one chunk
+        if other is None or other == own:  # both may have become one chunk
             continue
         if link.type != SUPERSEDES:
-            target.add_link(new_id, other, link.type, link.strength, link.reasoning)
+            target.add_link(own, other, link.type, link.strength, link.reasoning)
             continue
-        known = target.get_many([new_id, other])
-        if known[other].metadata.superseded_by is None and known[new_id].metadata.superseded_by != other:
-            target.supersede(other, new_id, link.reasoning, confidence=link.strength)
+        known = target.get_many([own, other])
+        if known[other].metadata.superseded_by is None and known[own].metadata.superseded_by != other:
+            target.supersede(other, own, link.reasoning, confidence=link.strength)
 
 
 def _copy_to(chunk: Chunk, target: ChunkStore) -> str:

@@ -53,13 +53,14 @@ _NAMED, _OF_FORM = 2.0, 0.6
 """Weight of the names of the question, outside of documents, which name their tool above every passage, and of a
 time, a number … if the question asks for one."""
 _ON_DAY = 1.5
-"""Weight of a passage from a day that the question names."""
+"""Weight of being of a day that the question names."""
 _IN_NAMED = 1.0
-"""Weight of a passage in the document that the question names best."""
-_SINGLE_VALUE_KINDS = frozenset(("why", "how_long"))
-"""Kinds of values of which a memory seldom has more than one, so that the nearest memory's is the answer.
+"""Weight of being in the document that the question names best."""
+_TOLD_ONCE = frozenset(("why", "how_long"))
+"""Kinds of things of which a memory seldom tells more than one: what the nearest memory gives is the answer.
 
-So is its figure, if it has only one. Days, places and names of the nearest memory are often not those asked for.
+So is its figure, if it has only one. Days, places and names of the nearest memory are as often others than those asked
+for.
 """
 _MIN_MATCHED = 0.45
 """Least share of the question that the sentence of any other kind of value must match."""
@@ -128,7 +129,7 @@ def read_nearest(question: Question, passages: Sequence[Passage]) -> Reading | N
     if question.kind == "how_long" and not found.alone and found.share < _MIN_MATCHED:
         return None  # one of several durations
     once = question.kind == "how_many" and len(NUMBER.findall(first.text)) == 1
-    if not (question.kind in _SINGLE_VALUE_KINDS or once or (found.alone and found.share >= _MIN_MATCHED)):
+    if not (question.kind in _TOLD_ONCE or once or (found.alone and found.share >= _MIN_MATCHED)):
         return None
     return Reading(found.text, (first,), _ANSWERABLE, _CONFIDENCE)
 
@@ -237,16 +238,16 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
         return sum(weight * degree(term, stems, text) for term, weight in weights.items()) / total
 
     stems = [_stems(passage) for passage in passages]
-    chunk_stems: dict[str, frozenset[str]] = {}
+    together: dict[str, frozenset[str]] = {}
     for passage, own in zip(passages, stems, strict=True):
-        chunk_stems[passage.chunk_id] = chunk_stems.get(passage.chunk_id, frozenset()) | own
-    chunks = {chunk_id: matched(words) for chunk_id, words in chunk_stems.items()}
+        together[passage.chunk_id] = together.get(passage.chunk_id, frozenset()) | own
+    whole = {chunk_id: matched(words) for chunk_id, words in together.items()}
     documents = named_documents(question, passages)
     days = _days_asked(question)
     found = []
     for passage, own, lag in zip(passages, stems, lags, strict=True):
-        sentence = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
-        near = matched(own, passage.text) + _SAID * sentence + _IN_CHUNK * chunks[passage.chunk_id]
+        said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
+        near = matched(own, passage.text) + _SAID * said + _IN_CHUNK * whole[passage.chunk_id]
         near += _OF_FORM * _has_kind(question, passage)
         if not passage.of_document:
             near += _NAMED * _name_share(question, passage)

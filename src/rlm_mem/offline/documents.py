@@ -11,14 +11,15 @@ from rlm_mem.offline.numbered import is_derivation
 from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.question import Question
 
-_MIN_SHARE = 0.6
-"""Least share of the best document's weight for another document to count as named."""
+_NEAR = 0.6
+"""A document counts as named if it has at least this share of the weight of the document that is named best."""
 
 
 def named_documents(question: Question, passages: Sequence[Passage]) -> dict[str, float]:
-    """The conversations of documents that a question names, best first, each with a weight of at most 1.
+    """The conversations of the documents among these passages that a question names, the best first, each with a
+    weight of at most 1.
 
-    A word of the question counts more, the fewer documents contain it in their names or passages.
+    A word of the question counts more, the fewer documents have it in their names or their passages.
     """
     names: dict[str, frozenset[str]] = {}
     texts: dict[str, frozenset[str]] = {}
@@ -37,7 +38,7 @@ def named_documents(question: Question, passages: Sequence[Passage]) -> dict[str
         for one in named:
             weights[one] += math.log(1 + len(names) / (len(named) + elsewhere + 0.5))
     best = max(weights.values(), default=0.0)
-    named = [one for one, weight in weights.items() if best and weight >= _MIN_SHARE * best]
+    named = [one for one, weight in weights.items() if best and weight >= _NEAR * best]
     return {one: weights[one] / best for one in sorted(named, key=lambda one: -weights[one])}
 
 
