@@ -18,7 +18,8 @@ from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search.joined import gather_all
+from rlm_mem.search.candidates import gather
+from rlm_mem.search.joined import gather_both
 from rlm_mem.search.marking import with_marks
 from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.query import (
@@ -358,7 +359,10 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
         source = store.candidate_source()
         labelled = with_labels(rarest(words, source.term_counts), source.authors(), analyser)
         filters, count = _with_times(store, Filters()), max(store.config.search.candidates, 2 * limit)
-        candidates = gather_all(source, labelled, filters, count)
+        if isinstance(source, JoinedSource):
+            candidates = gather_both(source, labelled, filters, count)
+        else:
+            candidates = gather(source, labelled, filters, count)
         return [
             result.chunk_id for result in islice(ranked(labelled, candidates, "chunk", with_word=True), limit)
         ]
@@ -393,7 +397,10 @@ class _QuestionSearch:
         self._question = question
         self._sources = source.sources if isinstance(source, JoinedSource) else (source,)
         most = max(store.config.search.candidates, 2 * limit)
-        self._candidates = gather_all(source, question, filters, most)
+        if isinstance(source, JoinedSource):
+            self._candidates = gather_both(source, question, filters, most)
+        else:
+            self._candidates = gather(source, question, filters, most)
 
     def ranked(self, by: str) -> Iterator[Ranked]:
         """Rank chunks, segments or conversations, best first."""
@@ -422,15 +429,12 @@ class _QuestionSearch:
                     # Found by its present text, shown as it was then.
                     same = current is chunk or current.content == chunk.content
                     shown = result if same else structs.replace(result, start=0, end=len(chunk.content))
-                    hits.append(self._snippet_hit(chunk, shown, explain))
+                    text = snippet(chunk.content, shown.start, shown.end, self._asked, self._analyser)
+                    hits.append(_hit(chunk, shown, text, explain))
         more = partial(self._later_notes, read, explain)
         hits = with_current_first(hits, read, self._asked.text, self._analyser, more if later else None)
         beside = [] if later or by == "conversation" else self._change_notes(hits, read, explain)
         return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
-
-    def _snippet_hit(self, chunk: Chunk, result: Ranked, explain: bool) -> Hit:
-        text = snippet(chunk.content, result.start, result.end, self._asked, self._analyser)
-        return _hit(chunk, result, text, explain)
 
     def _change_notes(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
         """Return later notes, not among the hits, that are tied to the first of them and report a change."""
@@ -465,7 +469,8 @@ class _QuestionSearch:
                 if chunk is not None and len(chunk.content) <= LONGEST_NOTE:
                     speaker = next((one.author for one in split_segments(chunk.content)), None)
                     result = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speaker, {})
-                    found.append(self._snippet_hit(chunk, result, explain))
+                    whole = snippet(chunk.content, 0, len(chunk.content), self._asked, self._analyser)
+                    found.append(_hit(chunk, result, whole, explain))
         return found
 
 
