@@ -136,7 +136,7 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(part, bool):
             continue
         if not isinstance(part, dict):
-            raise InputError(f"a part of the schema is {str(part)[:60]!r} where a schema is expected")
+            raise InputError(f"a part of the schema must be an object, not {str(part)[:60]!r}")
         unknown = sorted(part.keys() - _ANNOTATIONS - _CHECKED_KEYWORDS)
         if unknown:
             raise InputError(
@@ -148,7 +148,7 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         for name in ("anyOf", "oneOf", "allOf", "prefixItems"):
             several = part.get(name, [])
             if not isinstance(several, list):
-                raise InputError(f"{name} of a schema is a list")
+                raise InputError(f"{name} of a schema must be a list")
             stack += several
         stack += [part[name] for name in ("items", "additionalProperties") if name in part]
         if "$ref" in part:
@@ -159,14 +159,14 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         for kind in kinds if isinstance(kinds, list) else [kinds]:
             if kind not in _TYPES:
                 raise InputError(
-                    f"the schema has the type {str(kind)[:60]!r}", hint=f"one of {', '.join(_TYPES)}"
+                    f"the schema has the unknown type {str(kind)[:60]!r}", hint=f"use {', '.join(_TYPES)}"
                 )
         if not isinstance(part.get("required", []), list) or not isinstance(part.get("enum", []), list):
-            raise InputError("required and enum of a schema are lists")
+            raise InputError("required and enum of a schema must be lists")
         for name in ("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
                      "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties"):  # fmt: skip
             if isinstance(part.get(name, 0), bool) or not isinstance(part.get(name, 0), int | float):
-                raise InputError(f"{name} of a schema is a number")
+                raise InputError(f"{name} of a schema must be a number")
     return plain
 
 
@@ -312,7 +312,7 @@ def _referenced(root: Mapping[str, Any], reference: Any) -> Any:
 def _mapping(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = part.get(name, {})
     if not isinstance(found, dict):
-        raise InputError(f"{name} of a schema is an object")
+        raise InputError(f"{name} of a schema must be an object")
     return found
 
 
@@ -321,7 +321,7 @@ def _compile_pattern(pattern: Any) -> Callable[[str], object]:
     import re2  # only needed for schemas with patterns
 
     if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN:
-        raise InputError(f"a pattern of a schema is a text of at most {_MAX_PATTERN} characters")
+        raise InputError(f"a pattern of a schema must be text of at most {_MAX_PATTERN} characters")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _PATTERN_BYTES
