@@ -66,7 +66,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
                 f"there is no chunk {missing[0]!r:.80} in {source.namespace}; nothing was moved"
             )
         with target.batch():
-            moved = [MovedChunk(one, _copy_to(found[one], target)) for one in ids]
+            moved = [MovedChunk(one, _written(found[one], target)) for one in ids]
             new_ids = {one.former_id: one.chunk_id for one in moved}
             for one in ids:
                 _restore_links(found[one], new_ids, target)
@@ -92,12 +92,12 @@ def _restore_links(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -
             target.supersede(other, own, link.reasoning, confidence=link.strength)
 
 
-def _copy_to(chunk: Chunk, target: ChunkStore) -> str:
-    """Write a chunk to the target namespace unless the same text is there already; return its id there."""
+def _written(chunk: Chunk, target: ChunkStore) -> str:
+    """Write a chunk to the target namespace, unless it is there already; returns its id there."""
     meta = chunk.metadata
-    existing = target.find_same(chunk.content, meta.conversation_id)
-    if existing is not None:
-        return existing
+    there = target.find_same(chunk.content, meta.conversation_id)
+    if there is not None:
+        return there
     return target.create_chunk(
         chunk.content,
         chunk.type,

@@ -103,7 +103,7 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     return list(found.values())
 
 
-def read_nearest(question: Question, passages: Sequence[Passage]) -> Reading | None:
+def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading | None:
     """The answer of the nearest memory, if it is nearer than others by far: a reason, a duration, its only figure.
 
     Also any other value that it contains only once, and "no", in a sentence that matches much of the question.

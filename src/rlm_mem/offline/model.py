@@ -20,7 +20,7 @@ from typing import Any, Unpack
 
 from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usage, as_messages, unbroken
 from rlm_mem.offline.chained import follow
-from rlm_mem.offline.closest import closest, read_nearest
+from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
@@ -288,30 +288,30 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
         answered = found.answer is not None and found.answerable >= weights.bar
         given = called.get("sought")
         sought = [str(one) for one in given] if isinstance(given, list) else []
-        followed = follow(question, passages, sought)
-        if isinstance(followed, Reading):
-            found, answered = followed, True
-        elif followed is not None:
+        way = follow(question, passages, sought)
+        if isinstance(way, Reading):
+            found, answered = way, True
+        elif way is not None:
             answered = False
-        wider = _context_passages(called, wider=True)
-        if not answered and "wider" in called and (nearest := read_nearest(question, wider)) is not None:
-            found, answered = with_later_notes(question, nearest, wider), True  # the last reading
-        certain = answered and found.confidence > SURE
+        near = _context_passages(called, wider=True)
+        if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
+            found, answered = with_later_notes(question, told, near), True  # the last look
+        sure = answered and found.confidence > SURE
         cited = list(found.passages) if answered else []
-        if not certain:
-            cited += closest(question, wider)
+        if not sure:
+            cited += closest(question, near)
         reply = {
-            "answer": found.answer if certain else None,
-            "suggestion": found.answer if answered and not certain else None,
+            "answer": found.answer if sure else None,
+            "suggestion": found.answer if answered and not sure else None,
             "held": round(found.answerable, 2),
             # Without either: the probability that there is none.
             "confidence": round(found.confidence if answered else 1 - found.answerable, 2),
             "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in cited)),
         }
-        if not certain:
+        if not sure:
             reply["documents"] = list(named_documents(question, passages))[:_MAX_DOCUMENTS]
-        if isinstance(followed, str):
-            reply["sought"] = [*sought, followed]
+        if isinstance(way, str):
+            reply["sought"] = [*sought, way]
         return json.dumps(reply, ensure_ascii=False)
     has_context = context is not None
     given = prompt.partition("<context>")[0].strip() if has_context else prompt.strip()

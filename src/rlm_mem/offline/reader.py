@@ -80,7 +80,7 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
         reading = _read(question, passages, weights)
     asked = PresentQuestion.of(question.text, analyser_of(question.text))
     if asked is not None and reading.answer is None and is_foreign(question.text):
-        reading = _earliest_answer(question, asked, reading, current)
+        reading = _first_told(question, asked, reading, current)
     beside = None
     if asked is not None:
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
@@ -110,7 +110,7 @@ def with_later_notes(
     return _with_later_note(found, notes)
 
 
-def _earliest_answer(
+def _first_told(
     question: Question, asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
 ) -> Reading:
     """The earliest of several about equally good answers, if the later notes are about the same subject.
