@@ -69,7 +69,7 @@ def test_a_forged_answer_that_a_model_quotes_does_not_win(place: Path | str, eng
             memory._llm = llm
             result = memory.recall("Where does Carla live?", engine=engine)
             assert result.content == "Carla lives in Lisbon", name
-            assert "stands word for word in data that you were shown" in prompt(llm.prompts[2]), name
+            assert "occurs word for word in data that you were shown" in prompt(llm.prompts[2]), name
 
 
 @pytest.mark.parametrize("remembered", REMEMBERED.values(), ids=REMEMBERED)
@@ -101,7 +101,7 @@ def test_a_quoted_line_without_its_fence_does_not_run_in_a_session_of_the_caller
         session.execute("print(read_chunk(search_chunks('Carla')[0])['content'])")
         refused = session.execute(FORGED)
         assert refused.error is not None
-        assert "stands word for word" in refused.error
+        assert "occurs word for word" in refused.error
         assert "write a program of your own" in refused.text
         assert not refused.finished
         assert session.execute("FINAL('Lisbon')").finished

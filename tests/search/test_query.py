@@ -18,8 +18,8 @@ from rlm_mem.search.query import (
     one_edit,
     question_kind,
     rarest,
-    repaired,
     with_related,
+    with_repairs,
 )
 from rlm_mem.text.analysis import get_analyser
 
@@ -99,7 +99,7 @@ def test_other_languages_get_no_english_classes() -> None:
 def test_a_word_the_store_lacks_is_repaired_by_one_edit() -> None:
     store = {"festiv": 3, "guitar": 2}
     query = analyse_query("When was the fesetival with the guitr?", ENGLISH)
-    fixed = repaired(query, ENGLISH, lambda terms: {t: store[t] for t in terms if t in store})
+    fixed = with_repairs(query, ENGLISH, lambda terms: {t: store[t] for t in terms if t in store})
     assert {"festiv", "guitar"} <= set(fixed.terms)
     assert {fixed.roles[fixed.terms.index(t)] for t in ("festiv", "guitar")} == {REPAIR}
 
@@ -107,7 +107,7 @@ def test_a_word_the_store_lacks_is_repaired_by_one_edit() -> None:
 def test_known_words_and_short_ones_are_left_as_they_are() -> None:
     store = {"guitar": 1, "guita": 1, "cat": 1}
     query = analyse_query("guita cot 1234x", ENGLISH)
-    assert repaired(query, ENGLISH, lambda terms: {t: store[t] for t in terms if t in store}) == query
+    assert with_repairs(query, ENGLISH, lambda terms: {t: store[t] for t in terms if t in store}) == query
 
 
 def test_one_edit_covers_deletion_exchange_replacement_and_insertion() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_mem.search.api import LONGEST, explain, snippet
+from rlm_mem.search.api import MAX_SNIPPET, explain, snippet
 from rlm_mem.search.query import analyse_query
 from rlm_mem.text.analysis import get_analyser
 
@@ -22,13 +22,13 @@ def test_a_long_segment_is_cut_around_the_words_that_matched() -> None:
     shown = snippet(text, 0, len(text), QUERY)
     assert "lighthouse keeper keeps a violin" in shown
     assert shown.startswith("…") and shown.endswith("…")
-    assert len(shown) <= LONGEST
+    assert len(shown) <= MAX_SNIPPET
 
 
 @given(st.text(max_size=1200), st.integers(0, 1200), st.integers(0, 1200))
 def test_any_stretch_of_any_text_gives_one_short_line(text: str, start: int, end: int) -> None:
     shown = snippet(text, min(start, len(text)), min(end, len(text)), QUERY)
-    assert len(shown) <= LONGEST
+    assert len(shown) <= MAX_SNIPPET
     assert "\n" not in shown
 
 

@@ -1,10 +1,10 @@
-"""Automatic memory of coding agents: the namespace of a project, what a session keeps, and the context given back.
+"""Automatic memory of coding agents: namespaces of projects, capture of sessions, and the context given back.
 
-``projects`` gives each repository a namespace, ``transcripts`` reads what clients record, ``rules`` reads from a file
-which sentences are kept, ``sessions`` keeps them and opens a case in the review queue, ``context``
-selects what a session or a prompt is given. The hooks of each client are in ``rlm_mem.mcp.hooks``.
+``projects`` gives each repository a namespace, ``transcripts`` reads what clients record, ``rules`` selects
+sentences by a file of patterns, ``sessions`` stores them and opens a case in the review queue, ``context`` selects
+the memories given to a session or a prompt. The hooks of each client are in ``rlm_mem.mcp.hooks``.
 
-What captures is loaded when it is first used: most prompts are only given a context, and most commands name no project.
+Modules that capture are loaded at first use: most prompts only need a context, and most commands no project.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Moving memories from one namespace into another: only on a person's request, never by a rule or an agent."""
+"""Move memories from one namespace to another: only at a person's request, never by a rule or an agent."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class MovedChunk:
 
 
 def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) -> list[MovedChunk]:
-    """Move memories into another namespace, all of those named or none; they are archived where they were.
+    """Move memories into another namespace, all of those named or none, and archive the originals.
 
     This is one transaction: a process killed in the middle leaves each memory in one of the namespaces. If these are on
     different database servers, there are two: a process killed between them leaves the memories in both namespaces, and
     repeating the call completes the move.
 
-    A memory keeps its text, type, tags, times, validity, origin and trust, and its links to memories that are moved
-    with it; other links would lead to chunks that the other namespace does not have. ``provenance.moved_from`` names
-    where it was.
+    A memory keeps its text, type, tags, times, validity, origin and trust, and its links to memories moved with it.
+    Other links are dropped, since their targets are not in the new namespace. ``provenance.moved_from`` names the
+    original.
 
     Args:
-        source: the namespace that they are in.
+        source: the store of the present namespace.
         namespace: the target, in the same brain or database.
 
     Returns:
-        what was moved, in the order of the ids.
+        the moved memories, in the order of the ids.
 
     Raises:
         NotFoundError: one of them is not in the source; nothing was moved.
@@ -52,13 +52,13 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
             f"{namespace} is already the namespace of these memories", hint="name another namespace"
         )
     ids = list(dict.fromkeys(chunk_ids))
-    with ExitStack() as together:
+    with ExitStack() as transactions:
         try:
-            # Always in the same order: of two opposite moves at once, one waits for the other.
+            # Always in the same order, so that two opposite moves at once cannot deadlock.
             for store in sorted((source, target), key=lambda one: one.namespace):
-                transaction = together.enter_context(store.backend.transaction(store.namespace))
-        except NamespaceError:  # they are on different servers
-            together.close()
+                transaction = transactions.enter_context(store.backend.transaction(store.namespace))
+        except NamespaceError:  # the namespaces are on different servers
+            transactions.close()
         found = source.get_many(ids)
         missing = [chunk_id for chunk_id in ids if chunk_id not in found]
         if missing:
@@ -67,9 +67,9 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
             )
         with target.batch():
             moved = [MovedChunk(one, _written(found[one], target)) for one in ids]
-            now = {one.former_id: one.chunk_id for one in moved}
+            new_ids = {one.former_id: one.chunk_id for one in moved}
             for one in ids:
-                _link(found[one], now, target)
+                _restore_links(found[one], new_ids, target)
         with source.batch():
             for chunk_id in ids:
                 source.delete_chunk(chunk_id)
@@ -77,12 +77,12 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
     return moved
 
 
-def _link(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -> None:
-    """Make the links of a moved chunk to others that were moved, unless the target says otherwise already."""
+def _restore_links(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -> None:
+    """Link a moved chunk to others that were moved, unless the target already has a supersession between the two."""
     own = moved[chunk.id]
     for link in chunk.links:
         other = moved.get(link.target_id)
-        if other is None or other == own:  # both may be one text there
+        if other is None or other == own:  # both may have become one chunk
             continue
         if link.type != SUPERSEDES:
             target.add_link(own, other, link.type, link.strength, link.reasoning)

@@ -1,6 +1,6 @@
 """The namespace of a project: from the remote of its repository, else from its path on this machine.
 
-Only files are read and nothing is run: `git` need not be installed, and no configuration of a repository has effect.
+Only files are read and nothing is run: `git` need not be installed, and a repository's configuration has no effect.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rlm_mem.text.patterns import late
 PROJECTS = "project/"
 
 _MAX_CONFIG = 1_000_000  # bytes of .git/config that are read
-_MAX_PART = 60  # characters of one part of a namespace
+_MAX_SLUG = 60  # characters of one part of a namespace
 _MAX_PARTS = 6
 _SECTION = late(r'\[\s*remote\s+"([^"\n]{1,200})"\s*\]')
 _URL = late(r"\s*url\s*=\s*(\S.{0,1000})")
 _SCP = late(r"(?:[^@/\s:]{1,100}@)?([^/\s:]{1,200}):(?!//)(.{1,800})")
-_UNFIT = late(r"[^a-z0-9._@-]+")
+_NOT_ALLOWED = late(r"[^a-z0-9._@-]+")
 
 
 class Project(FrozenRecord, frozen=True):
@@ -38,7 +38,7 @@ class Project(FrozenRecord, frozen=True):
 
 
 def project_of(folder: Path, home: Path | None = None) -> Project | None:
-    """The project that a folder belongs to.
+    """Return the project that a folder belongs to.
 
     A repository with a remote has the same namespace on every machine and in every clone; work trees share the
     namespace of their repository.
@@ -52,34 +52,30 @@ def project_of(folder: Path, home: Path | None = None) -> Project | None:
     """
     try:
         start = folder.expanduser().resolve()
-        own = (home or Path.home()).resolve()
+        home_folder = (home or Path.home()).resolve()
         for place in (start, *start.parents):
             git = place / ".git"
             if git.exists():
-                return _of_repository(place, git)
-        if start in (own, Path(start.anchor)) or not start.is_dir():
+                return _repository_project(place, git)
+        if start in (home_folder, Path(start.anchor)) or not start.is_dir():
             return None
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ):  # a loop of links, a NUL in a name: not a folder to remember for
+    except (OSError, RuntimeError, ValueError):  # such as a loop of links, or a NUL in a name
         return None
-    return _local(start)
+    return _local_project(start)
 
 
-def _of_repository(root: Path, git: Path) -> Project:
-    common = _common(root, git)
-    parts = _parts(_remote(common / "config"))
+def _repository_project(root: Path, git: Path) -> Project:
+    common = _git_folder(root, git)
+    parts = _namespace_parts(_remote_url(common / "config"))
     if parts:
         namespace = PROJECTS + "/".join(parts)
         return Project(root, namespace, parts[-1])
     # A work tree without a remote belongs to the repository that it was created from.
-    return _local(common.parent if common.name == ".git" else root, root)
+    return _local_project(common.parent if common.name == ".git" else root, root)
 
 
-def _common(root: Path, git: Path) -> Path:
-    """The folder with the repository's settings; for a work tree it is elsewhere."""
+def _git_folder(root: Path, git: Path) -> Path:
+    """Return the folder with the repository's settings, which for a work tree is elsewhere."""
     if git.is_dir():
         return git
     line = git.read_text(encoding="utf-8", errors="replace")[:4_096].strip()
@@ -92,8 +88,8 @@ def _common(root: Path, git: Path) -> Path:
     return place
 
 
-def _remote(config: Path) -> str:
-    """The address of `origin`, else of the first remote that has one; empty without any."""
+def _remote_url(config: Path) -> str:
+    """Return the URL of `origin`, else of the first remote that has one; empty without any."""
     if not config.is_file():
         return ""
     with config.open("rb") as file:
@@ -102,15 +98,15 @@ def _remote(config: Path) -> str:
     section = None
     for line in text.splitlines():
         if line.lstrip().startswith("["):
-            named = _SECTION.match(line.strip())
-            section = named.group(1) if named else None
+            header = _SECTION.match(line.strip())
+            section = header.group(1) if header else None
         elif section is not None and (url := _URL.match(line)):
             found.setdefault(section, url.group(1).strip())
     return found.get("origin") or next(iter(found.values()), "")
 
 
-def _parts(url: str) -> list[str]:
-    """Host, owner and name as parts of a namespace; empty for an address on this machine."""
+def _namespace_parts(url: str) -> list[str]:
+    """Return host, owner and name as parts of a namespace; empty for a URL on this machine."""
     host, path = "", ""
     if "://" in url:
         try:
@@ -127,21 +123,21 @@ def _parts(url: str) -> list[str]:
     names = [name for name in path.lower().rstrip("/").removesuffix(".git").split("/") if name.strip(".")]
     if not host or not names:
         return []
-    given = [host.lower(), *names]
-    made = [_part(name) for name in given]
-    if made != given or len(made) > _MAX_PARTS:
+    parts = [host.lower(), *names]
+    slugs = [_slug(name) for name in parts]
+    if slugs != parts or len(slugs) > _MAX_PARTS:
         # Two names could become the same after replacing characters: a digest distinguishes them.
-        made = [*made[: _MAX_PARTS - 1], f"{made[-1][:40]}-{_digest('/'.join(given))}"]
-    return made
+        slugs = [*slugs[: _MAX_PARTS - 1], f"{slugs[-1][:40]}-{_digest('/'.join(parts))}"]
+    return slugs
 
 
-def _local(folder: Path, root: Path | None = None) -> Project:
-    name = _part(folder.name.lower())
+def _local_project(folder: Path, root: Path | None = None) -> Project:
+    name = _slug(folder.name.lower())
     return Project(root or folder, f"{PROJECTS}local/{name}-{_digest(str(folder))}", name)
 
 
-def _part(name: str) -> str:
-    return _UNFIT.sub("-", name).lstrip("._@-")[:_MAX_PART].rstrip("-") or "x"
+def _slug(name: str) -> str:
+    return _NOT_ALLOWED.sub("-", name).lstrip("._@-")[:_MAX_SLUG].rstrip("-") or "x"
 
 
 def _digest(text: str) -> str:

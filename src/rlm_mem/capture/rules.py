@@ -1,4 +1,4 @@
-"""The rules of capture: which sentences of a session are kept, read from TOML (`rules.toml`, docs/capture.md).
+"""The capture rules: which sentences of a session are kept, read from TOML (`rules.toml`, docs/capture.md).
 
 Patterns are RE2: matching takes linear time whatever the pattern and the text.
 """
@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 
@@ -31,12 +30,13 @@ _MAX_RULES = 100
 _MAX_PATTERNS = 100
 _MAX_PATTERN = 1_000  # characters
 _PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
-_LEFT_OUT = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER)
+_SKIPPED_BLOCKS = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER)
 
-#: "We decided to remove it": only the sentence before says what. A later "it" mostly means a word of its own sentence.
+#: "We decided to remove it": only the sentence before tells what "it" is. A later "it" mostly refers to its own
+#: sentence.
 _REFERS = late(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
 
-_ASKED = 0.85  # confidence of what the user asked to keep
+_ASKED_CONFIDENCE = 0.85  # of a sentence that the user asked to keep
 
 Search = Callable[[str], object]
 
@@ -58,7 +58,7 @@ class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[[rule]]`` as it is written."""
+    """One ``[[rule]]`` as written in the file."""
 
     name: str
     speakers: list[Speaker]
@@ -106,49 +106,49 @@ class Rules(FrozenRecord, frozen=True):
     leave_out: tuple[Search, ...]
 
     def kept(self, message: SessionMessage) -> list[Kept]:
-        """The sentences of a message to remember, at most ``per_message``."""
+        """Return the sentences of a message to keep, at most ``per_message``."""
         found: list[Kept] = []
-        for sentence, former in self._sentences(message.text):
+        for sentence, previous in self._sentences(message.text):
             if len(found) >= self.limits.per_message:
                 break
             if message.speaker == "user" and any(search(sentence) for search in self.asks_to_keep):
-                if self._can_be_kept(former) and not (found and former in found[-1].text):
-                    found.append(Kept(former, "asked", "preference", _ASKED))
+                if self._is_keepable(previous) and not (found and previous in found[-1].text):
+                    found.append(Kept(previous, "asked", "preference", _ASKED_CONFIDENCE))
                 continue
-            if (one := self._matched(sentence, former, message.speaker)) is None:
+            if (one := self._match(sentence, previous, message.speaker)) is None:
                 continue
-            if one.text != sentence and found and found[-1].text == former:
+            if one.text != sentence and found and found[-1].text == previous:
                 found.pop()
             found.append(one)
         return found
 
-    def _needs(self, sentence: str, former: str) -> bool:
-        """Whether a sentence is kept with the one before it, which names what it is about."""
+    def _needs_previous(self, sentence: str, previous: str) -> bool:
+        """Whether a sentence is kept with the one before it, to which its "it" refers."""
         return (
-            bool(former)
+            bool(previous)
             and _REFERS.match(sentence) is not None
-            and len(former) + 1 + len(sentence) <= self.limits.longest
-            and not any(search(former) for search in self.leave_out)
+            and len(previous) + 1 + len(sentence) <= self.limits.longest
+            and not any(search(previous) for search in self.leave_out)
         )
 
     def _sentences(self, text: str) -> Iterator[tuple[str, str]]:
-        """Sentences in order, without those of code, headings, tables and quoted lines.
+        """Yield each sentence, of any length, with the one before it in its paragraph, which is empty for the first.
 
-        Each with the sentence before it in its paragraph, of any length; empty for the first.
+        Code, headings, tables and quoted lines are skipped.
         """
         for block in blocks(text):
-            if block.kind in _LEFT_OUT or text[block.start : block.start + 1] == ">":
+            if block.kind in _SKIPPED_BLOCKS or text[block.start : block.start + 1] == ">":
                 continue
             # A colon after the first word ("Decision: …") reads like a speaker's label; here it is part of the text.
             begin = block.body_start if block.kind == structure.ITEM else block.start
             sentence = ""
             for start, end in units(text, begin, block.end):
-                former = sentence
+                previous = sentence
                 sentence = " ".join(text[start:end].replace("’", "'").split()).strip("*_ ")
-                yield sentence, former
+                yield sentence, previous
 
-    def _can_be_kept(self, sentence: str) -> bool:
-        """Whether a sentence has the right length, and says something outside of its conversation."""
+    def _is_keepable(self, sentence: str) -> bool:
+        """Whether a sentence has the right length and can be understood outside of its conversation."""
         return (
             len(sentence) <= self.limits.longest
             and len(sentence.split()) >= self.limits.shortest
@@ -157,7 +157,7 @@ class Rules(FrozenRecord, frozen=True):
             and not any(search(sentence) for search in self.leave_out)
         )
 
-    def _matched(self, sentence: str, former: str, speaker: Speaker) -> Kept | None:
+    def _match(self, sentence: str, previous: str, speaker: Speaker) -> Kept | None:
         if len(sentence) > self.limits.longest or len(sentence.split()) < self.limits.shortest:
             return None
         rule = next(
@@ -170,36 +170,37 @@ class Rules(FrozenRecord, frozen=True):
         )
         if rule is None or any(search(sentence) for search in self.leave_out):
             return None
-        text = f"{former} {sentence}" if self._needs(sentence, former) else sentence
-        return Kept(text, rule.name, rule.type, rule.confidence) if self._can_be_kept(text) else None
+        text = f"{previous} {sentence}" if self._needs_previous(sentence, previous) else sentence
+        return Kept(text, rule.name, rule.type, rule.confidence) if self._is_keepable(text) else None
 
 
 def load_rules(brain: Path | None) -> Rules:
-    """The rules of a brain: its own file, else the shipped ones.
+    """Load the rules of a brain: its own file, else the shipped ones.
 
     Args:
         brain: the folder of the brain; None for a database, which has the shipped rules.
 
     Raises:
-        InvalidConfig: the file is wrong; the message names it and the place in it. StorageError: it cannot be read.
+        InvalidConfig: the file is invalid; the message names it and the place in it.
+        StorageError: the file cannot be read.
     """
-    path = _path_of(brain)
-    return _compiled(path, _read(path))
+    path = _rules_path(brain)
+    return _compile_rules(path, _read(path))
 
 
 def load_limits(brain: Path | None) -> CaptureLimits:
-    """The limits in the rules of a brain, without compiling the patterns or reading the shipped rules: 10 ms each.
+    """Load the limits of a brain's rules, without compiling patterns or reading the shipped rules (10 ms each).
 
     Raises:
-        InvalidConfig, StorageError: as ``load_rules``, but for wrong patterns.
+        InvalidConfig, StorageError: as ``load_rules``, but not for invalid patterns.
     """
-    path = _path_of(brain)
-    return CaptureLimits() if path == SHIPPED else _written(path, _read(path)).limits
+    path = _rules_path(brain)
+    return CaptureLimits() if path == SHIPPED else _parsed(path, _read(path)).limits
 
 
-def _path_of(brain: Path | None) -> Path:
-    own = brain / RULES_FILE if brain is not None else None
-    return own if own is not None and own.is_file() else SHIPPED
+def _rules_path(brain: Path | None) -> Path:
+    own_rules = brain / RULES_FILE if brain is not None else None
+    return own_rules if own_rules is not None and own_rules.is_file() else SHIPPED
 
 
 def _read(path: Path) -> bytes:
@@ -211,46 +212,49 @@ def _read(path: Path) -> bytes:
 
 
 @cache
-def _written(path: Path, data: bytes) -> RulesText:
-    import tomllib  # most prompts need no more than the limits of the shipped rules
+def _parsed(path: Path, data: bytes) -> RulesText:
+    import tomllib  # not needed for the shipped limits, which suffice for most prompts
 
     if len(data) > _MAX_BYTES:
         raise InvalidConfig(f"{path} is larger than the {_MAX_BYTES:,} bytes allowed for rules")
     try:
-        written = msgspec.convert(tomllib.loads(data.decode("utf-8")), RulesText)
+        parsed = msgspec.convert(tomllib.loads(data.decode("utf-8")), RulesText)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
         raise InvalidConfig(f"{path}: {error}", hint=f"see {SHIPPED} for the format") from None
-    patterns = [len(rule.patterns) for rule in written.rule]
-    patterns += [len(written.leave_out.patterns), len(written.asks_to_keep.patterns)]
-    if len(written.rule) > _MAX_RULES or max(patterns) > _MAX_PATTERNS:
+    patterns = [len(rule.patterns) for rule in parsed.rule]
+    patterns += [len(parsed.leave_out.patterns), len(parsed.asks_to_keep.patterns)]
+    if len(parsed.rule) > _MAX_RULES or max(patterns) > _MAX_PATTERNS:
         raise InvalidConfig(f"{path}: at most {_MAX_RULES} rules of {_MAX_PATTERNS} patterns each")
-    for name, value in msgspec.to_builtins(written.limits).items():
+    for name, value in msgspec.to_builtins(parsed.limits).items():
         if not isinstance(value, bool) and not 0 <= value <= 100_000:
             raise InvalidConfig(f"{path}: limits.{name} must be from 0 to 100000, not {value}")
-    for rule in written.rule:
-        if not 0 <= rule.confidence <= 1 or not set(rule.speakers) <= set(get_args(Speaker)):
+    for rule in parsed.rule:
+        if not 0 <= rule.confidence <= 1:
             raise InvalidConfig(f"{path}: the confidence of rule {rule.name!r:.60} must be from 0 to 1")
-    return written
+    return parsed
 
 
 @cache
-def _compiled(path: Path, data: bytes) -> Rules:
-    written = _written(path, data)
+def _compile_rules(path: Path, data: bytes) -> Rules:
+    parsed = _parsed(path, data)
     return Rules(
         path,
-        written.limits,
+        parsed.limits,
         tuple(
-            (rule, tuple(_search(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns))
-            for rule in written.rule
+            (
+                rule,
+                tuple(_compile(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns),
+            )
+            for rule in parsed.rule
         ),
-        tuple(_search(pattern, f"{path}: asks_to_keep") for pattern in written.asks_to_keep.patterns),
-        tuple(_search(pattern, f"{path}: leave_out") for pattern in written.leave_out.patterns),
+        tuple(_compile(pattern, f"{path}: asks_to_keep") for pattern in parsed.asks_to_keep.patterns),
+        tuple(_compile(pattern, f"{path}: leave_out") for pattern in parsed.leave_out.patterns),
     )
 
 
-def _search(pattern: str, where: str) -> Search:
+def _compile(pattern: str, where: str) -> Search:
     if len(pattern) > _MAX_PATTERN:
-        raise InvalidConfig(f"{where}: a pattern may have {_MAX_PATTERN} characters")
+        raise InvalidConfig(f"{where}: a pattern may have at most {_MAX_PATTERN} characters")
     import re2
 
     options = re2.Options()

@@ -1,8 +1,8 @@
-"""Capture a session: the sentences that the rules keep, bounded, screened for secrets and queued for review.
+"""Capture a session: keep the sentences that the rules select, hide their secrets and queue them for review.
 
 A file of the namespace records how far a transcript was read and how many memories of the session were kept. It is
-written in one transaction with the memories, so a hook that is killed, repeated or run twice at once neither loses nor
-duplicates any.
+written in one transaction with the memories, so a hook that is killed, repeated or run twice at once neither loses
+nor duplicates a memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CAPTURED = "captured"
 
 _log = logging.getLogger(__name__)
 _SPEAKERS = {"user": "User", "agent": "Agent"}
-_SHORTEST_WHOLE = 25  # characters of a message that is kept whole
+_MIN_WHOLE = 25  # characters of a message that is kept whole
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Captured:
 
     Attributes:
         chunk_ids: new memories.
-        left_out: sentences beyond the limit of the session.
+        left_out: number of sentences beyond the limit of the session.
     """
 
     chunk_ids: list[str] = field(default_factory=list)
@@ -52,8 +52,8 @@ class _State(msgspec.Struct):
 
     Attributes:
         offset: the byte of the transcript from which to read on.
-        kept: memories that were made.
-        digests: of their texts: what was undone or forgotten is not kept again when a transcript is reread.
+        kept: number of memories created.
+        digests: of their texts, so that what was undone or forgotten is not kept again when a transcript is reread.
     """
 
     offset: int = 0
@@ -70,7 +70,7 @@ def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rule
     """Apply the rules to what was added to a transcript since it was last read.
 
     Args:
-        memory: of the project.
+        memory: the memory of the project.
 
     Raises:
         StorageError: the transcript cannot be read, or the memory cannot be written.
@@ -84,12 +84,12 @@ def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rule
     if part.offset == state.offset:
         return captured
     with files.transaction():
-        now = _state(files.read(name))
-        if now.offset != state.offset:
-            return captured  # another hook of this session has read it in the meantime
-        captured = _keep(memory, part.messages, session, rules, now)
-        now.offset = part.offset
-        files.write(name, msgspec.json.encode(now))
+        current = _state(files.read(name))
+        if current.offset != state.offset:
+            return captured  # another hook of this session has read it meanwhile
+        captured = _keep(memory, part.messages, session, rules, current)
+        current.offset = part.offset
+        files.write(name, msgspec.json.encode(current))
     return captured
 
 
@@ -113,7 +113,7 @@ def _state(data: bytes | None) -> _State:
     try:
         return msgspec.json.decode(data, type=_State)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _State()  # damaged: reading from the start finds the memories that exist already
+        return _State()  # damaged: rereading from the start creates no duplicates
 
 
 def _keep(
@@ -122,21 +122,21 @@ def _keep(
     captured = Captured()
     for message in messages:
         safe = screened(message, memory.config.secrets)
-        for one in rules.kept(safe):
-            text = f"{_SPEAKERS[safe.speaker]}: {one.text}"
+        for sentence in rules.kept(safe):
+            text = f"{_SPEAKERS[safe.speaker]}: {sentence.text}"
             digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
             if digest in state.digests or memory.store.find_normalised(text, 1):
                 continue
             if state.kept >= rules.limits.per_session:
                 captured.left_out += 1
                 continue
-            made = _remembered(memory, safe, one, session)
-            if made:
+            chunk_ids = _remember(memory, safe, sentence, session)
+            if chunk_ids:
                 state.kept += 1
                 state.digests.append(digest)
-            captured.chunk_ids += made
-        if rules.limits.whole_transcript and len(safe.text) >= _SHORTEST_WHOLE:
-            _remembered(memory, safe, Kept(safe.text, "whole", "note", 0.5), session)
+            captured.chunk_ids += chunk_ids
+        if rules.limits.whole_transcript and len(safe.text) >= _MIN_WHOLE:
+            _remember(memory, safe, Kept(safe.text, "whole", "note", 0.5), session)
     if captured.chunk_ids:
         memory.continuum.review.add_captured(
             _conversation(session.id),
@@ -147,14 +147,14 @@ def _keep(
 
 
 def screened(message: SessionMessage, secrets: SecretsConfig) -> SessionMessage:
-    """The message with its secrets hidden: all at once, since one line of a private key is not recognisable."""
+    """Return the message with its secrets redacted, as a whole: one line of a private key is not recognisable."""
     return SessionMessage(message.speaker, screen(message.text, secrets, "redact").text, message.at)
 
 
-def _remembered(memory: Memory, message: SessionMessage, kept: Kept, session: Session) -> list[str]:
+def _remember(memory: Memory, message: SessionMessage, kept: Kept, session: Session) -> list[str]:
     tags = ["transcript"] if kept.rule == "whole" else [CAPTURED, f"rule:{kept.rule}"]
     try:
-        made = memory.remember(
+        remembered = memory.remember(
             f"{_SPEAKERS[message.speaker]}: {kept.text}",
             conversation_id=_conversation(session.id),
             occurred_at=_time(message.at),
@@ -167,7 +167,7 @@ def _remembered(memory: Memory, message: SessionMessage, kept: Kept, session: Se
     except InputError as error:  # one bad message must not prevent the others
         _log.warning("a sentence of session %s was not remembered: %s", session.id, error)
         return []
-    return made.chunk_ids if made.created else []
+    return remembered.chunk_ids if remembered.created else []
 
 
 def _conversation(session_id: str) -> str:

@@ -1,8 +1,8 @@
 """The messages of a session, read from the transcripts that coding agents write.
 
-Claude Code, Codex, Cursor and Qwen Code write JSON lines, Gemini CLI lines or one JSON object. Tool calls, their
-output, reasoning and what the client itself inserts are left out. A transcript is untrusted: lines that are huge,
-broken, half written or nested too deeply are skipped.
+Claude Code, Codex, Cursor and Qwen Code write JSON lines; Gemini CLI JSON lines or one JSON object. Tool calls,
+their output, reasoning and what the client itself inserts are left out. A transcript is untrusted: lines that are
+huge, broken, half written or nested too deeply are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rlm_mem.record import FrozenRecord
 
 Speaker = Literal["user", "agent"]
 
-_MAX_BYTES = 64_000_000  # read by one call; the rest is read by the next one
+_MAX_BYTES = 64_000_000  # per call; the next call reads the rest
 _MAX_LINE = 2_000_000  # bytes; a longer line is a pasted file or the output of a tool
 _MAX_TEXT = 20_000  # characters of one message
 _SPEAKERS: dict[str, Speaker] = {
@@ -32,7 +32,7 @@ class Session(FrozenRecord, frozen=True):
     """One session of a client.
 
     Attributes:
-        id: as the client names it; used as the conversation of the memories.
+        id: the client's id of the session; used as the conversation id of the memories.
         client: for example ``claude-code``.
     """
 
@@ -44,7 +44,7 @@ class SessionMessage(FrozenRecord, frozen=True):
     """One message of the user or the agent.
 
     Attributes:
-        at: its time as the client wrote it (ISO 8601); None without one.
+        at: its time as the client wrote it (ISO 8601), if any.
     """
 
     speaker: Speaker
@@ -83,41 +83,41 @@ def read_part(path: Path, offset: int = 0) -> Part:
             data = file.read(_MAX_BYTES)
     except (OSError, ValueError) as error:
         raise StorageError(f"the transcript {path} cannot be read: {error}") from None
-    if first in b"{[" and (whole := _whole(path, size)) is not None:
+    if first in b"{[" and (whole := _read_document(path, size)) is not None:
         return Part(whole, size)
     messages: list[SessionMessage] = []
     for line in data.splitlines(keepends=True):
         ended = line.endswith(b"\n")
-        entry = _decoded(line)
+        entry = _decode_entry(line)
         if entry is None and not ended and len(data) < _MAX_BYTES:
-            break  # half written: the next call reads it
+            break  # incomplete: the next call reads it
         start += len(line)
         if entry is not None:
             messages += _messages_of(entry)
-    return Part(_without_echo(messages), start)
+    return Part(_deduplicated(messages), start)
 
 
-def _whole(path: Path, size: int) -> list[SessionMessage] | None:
-    """The messages of a transcript that is one JSON object or list; None for any other."""
+def _read_document(path: Path, size: int) -> list[SessionMessage] | None:
+    """Return the messages of a transcript that is one JSON object or list; None for any other."""
     if size > _MAX_BYTES:
         return None
     try:
         with path.open("rb") as file:
-            if _decoded(file.readline(_MAX_LINE)) is not None:
+            if _decode_entry(file.readline(_MAX_LINE)) is not None:
                 return None  # lines
             file.seek(0)
             content = json.loads(file.read(_MAX_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
-    listed = content.get("messages") if isinstance(content, dict) else content
-    if not isinstance(listed, list):
+    entries = content.get("messages") if isinstance(content, dict) else content
+    if not isinstance(entries, list):
         return None
-    return _without_echo(
-        [message for entry in listed if isinstance(entry, dict) for message in _messages_of(entry)]
+    return _deduplicated(
+        [message for entry in entries if isinstance(entry, dict) for message in _messages_of(entry)]
     )
 
 
-def _decoded(line: bytes) -> dict[str, Any] | None:
+def _decode_entry(line: bytes) -> dict[str, Any] | None:
     if len(line) > _MAX_LINE:
         return None
     try:
@@ -128,21 +128,21 @@ def _decoded(line: bytes) -> dict[str, Any] | None:
 
 
 def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:
-    """The messages of one entry, in any of the clients' shapes."""
+    """Yield the messages of one entry, in the format of any client."""
     if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
         return
     at = entry.get("timestamp")
-    # Codex wraps what it records; Claude Code, Cursor and Qwen Code put a message into an entry; Gemini CLI records it
-    # bare. The text is its content, for Qwen Code its parts.
+    # Codex wraps a message in "payload", Claude Code, Cursor and Qwen Code in "message"; Gemini CLI does not wrap
+    # it. The text is in "content", for Qwen Code in "parts".
     inner = entry.get("payload")
     if isinstance(inner, dict):
-        who = inner.get("role") if inner.get("type") == "message" else inner.get("type")
+        role = inner.get("role") if inner.get("type") == "message" else inner.get("type")
     else:
         inner = entry.get("message")
         if not isinstance(inner, dict):
             inner = entry
-        who = inner.get("role") or entry.get("role") or entry.get("type")
-    speaker = _SPEAKERS.get(who) if isinstance(who, str) else None
+        role = inner.get("role") or entry.get("role") or entry.get("type")
+    speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
         return
     content = next((inner[key] for key in ("content", "parts", "message") if key in inner), None)
@@ -152,9 +152,8 @@ def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:
     if text.startswith("<hook_context>"):  # Gemini CLI puts what hooks added before the prompt
         text = text.partition("</hook_context>")[2].strip()
     if text and not text.startswith(_INSERTED):
-        safe = (
-            text[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
-        )  # JSON may hold half a surrogate pair
+        # JSON may contain half a surrogate pair.
+        safe = text[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8")
         yield SessionMessage(speaker, safe, at if isinstance(at, str) and len(at) <= 40 else None)
 
 
@@ -174,6 +173,6 @@ def _part_text(part: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _without_echo(messages: list[SessionMessage]) -> list[SessionMessage]:
-    """Each message once: Codex records most of them twice, as an event and as a response."""
+def _deduplicated(messages: list[SessionMessage]) -> list[SessionMessage]:
+    """Return each message once: Codex records most of them twice, as an event and as a response."""
     return list({(message.speaker, message.text): message for message in reversed(messages)}.values())[::-1]

@@ -23,7 +23,7 @@ from rlm_mem.cli.terminal import (
     screen,
     text,
 )
-from rlm_mem.recall.outcome import CLOSEST_BESIDE, ENDINGS, SUGGESTED, confidence_words, ending_of, noted
+from rlm_mem.recall.outcome import CLOSEST_BESIDE, ENDINGS, SUGGESTED, confidence_words, ending_of, note_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -171,7 +171,7 @@ def show_recall(
         parts.insert(0, ending_of(result.stopped_by))
     console.print(text(" · ".join(part for part in parts if part), "dim"))
     if result.note:
-        console.print(text(noted(result.method, result.note), "yellow"))
+        console.print(text(note_line(result.method, result.note), "yellow"))
 
 
 def show_evidence(

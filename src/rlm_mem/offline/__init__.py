@@ -1,4 +1,4 @@
-"""The offline model: answers in place of a language model, by rules and learned weights.
+"""The offline model: answers instead of a language model, by rules and learned weights.
 
 `question` analyses the question, `model` writes the programs that run in the sandbox, `reader` (with `candidates`,
 `features` and the tables of `weights`) answers from the passages that the programs found. Nothing here reads a store

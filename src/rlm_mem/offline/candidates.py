@@ -1,7 +1,7 @@
-"""Possible answers: the parts of the passages that could answer the question.
+"""Candidate answers: the parts of the passages that could answer the question.
 
 A candidate consists of words of the memory, or is a date computed from them, "Yes" or "No". `features` and `reader`
-choose the best one; comparisons ("which is cheaper?") are decided here, by the numbers next to each option.
+choose the best one; comparisons ("which is cheaper?") are decided here, by the figures nearest to each option.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BARE = frozenset(
 
 
 def compared(question: str, options: Sequence[str], text: str) -> str | None:
-    """The option that the figures in ``text`` favour, or None if they do not decide.
+    """The option that the figures in ``text`` favour; None if they do not decide.
 
     Each option is paired with the nearest figure; for a question about a price, only sums of money and
     numbers without a unit count.
@@ -54,19 +54,19 @@ def compared(question: str, options: Sequence[str], text: str) -> str | None:
         return None
     figures = _figures(text, bool(_COSTS.search(question)))
     values: list[float] = []
-    taken: set[int] = set()
+    used: set[int] = set()
     for option in options:
         places = _places(option, text)
         free = [
             (abs(where - place), where, value)
             for where, value in figures
-            if where not in taken
+            if where not in used
             for place in places
         ]
         if not free:
             return None
         _, where, value = min(free)
-        taken.add(where)
+        used.add(where)
         values.append(value)
     if len(set(values)) < len(values):
         return None
@@ -92,9 +92,9 @@ def _places(option: str, text: str) -> list[int]:
 
 
 MAX_WORDS = 14
-"""Longest free span, in words; longer ones must be a clause or a sentence."""
+"""Most words of a free span; longer ones must be a clause or a sentence."""
 
-# Spans have no article: it is added again when the answer is shown.
+# Spans have no article; it is added again when the answer is shown.
 _NO_START = CONJUNCTIONS | AUXILIARIES | {'"', "“", "”", "of", "than", "n't", "a", "an", "the"}
 _NO_END = (
     CONJUNCTIONS
@@ -123,13 +123,13 @@ _NUMBER = late(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A possible answer.
+    """A candidate answer.
 
     ``first`` and ``last`` are the numbers of the first and last word it covers in its sentence (-1 if it is not a
     span); ``form`` is ``span``, ``clause``, ``sentence``, ``quote``, ``date``, ``said`` (the day of the passage),
-    ``duration``, ``number``, ``author``, ``option``, ``compared``, ``yes`` or ``no``; ``shape`` refines it (for dates:
-    ``relative_week`` and so on). ``lead`` is the word before a date ("since", "by"), lower case, if any;
-    ``ahead``: the date was in the future when the passage was said.
+    ``duration``, ``number``, ``author``, ``option``, ``compared``, ``yes`` or ``no``; ``shape`` refines it (for
+    dates: ``relative_week`` and so on). ``lead`` is the word before a date ("since", "by"), lower case, if any;
+    ``ahead``: the date is later than its passage.
     """
 
     text: str
@@ -144,7 +144,7 @@ class Candidate:
 
 
 def candidates(question: Question, passage: Passage) -> Iterator[Candidate]:
-    """All candidates of one passage for ``question``, bounded by its length; none merely repeats the question."""
+    """Yield all candidates of one passage for ``question``, bounded by its length; none only repeats the question."""
     for candidate in _all(question, passage):
         if candidate.first < 0 or candidate.form == "date" or _adds_content(question, candidate):
             yield candidate
@@ -213,7 +213,7 @@ def _matches(
 
 
 def _covered(sentence: Sentence, start: int, end: int) -> tuple[int, int]:
-    """Numbers of the first and last word that lie in these characters; (-1, -1) for none."""
+    """Numbers of the first and last word within these characters; (-1, -1) for none."""
     inside = [n for n, word in enumerate(sentence.words) if word.start >= start and word.end <= end]
     return (inside[0], inside[-1]) if inside else (-1, -1)
 
@@ -282,8 +282,8 @@ def _names_person(candidate: Candidate) -> bool:
 def may_be_person(sentence: Sentence, number: int) -> bool:
     """Whether the capitalised word of this number may name a person: no month, no place ("in Gdańsk"), no verb.
 
-    Every first word of a sentence has a capital: it counts if a verb or another name seems to follow it, or if it is
-    the only word.
+    The first word of a sentence always has a capital: it counts if a verb or another name seems to follow it, or if
+    it is the only word.
     """
     words = sentence.words
     word = words[number]
@@ -303,7 +303,7 @@ def may_be_person(sentence: Sentence, number: int) -> bool:
 
 
 def _is_capital(word: Word) -> bool:
-    """Whether a word may be part of a name: it has a capital, and is no "The" or "In" that opens a sentence."""
+    """Whether a word may be part of a name: capitalised, and not a "The" or "In" at the start of a sentence."""
     return word.text[:1].isupper() and word.low not in FUNCTION_WORDS
 
 

@@ -1,12 +1,12 @@
-"""Questions over several numbered statements: the value of each statement is the subject of the next one.
+"""Questions over several numbered statements, where the value of each is the subject of the next.
 
 "Who leads the town where Ana lives?", with "3. Ana lives in Porto." and "9. The mayor of Porto is Rui.": the first
-statement is about the name in the question, and each further one about the value of the one before it. Each step takes
-the statement whose words best match those words of the question that are not matched yet, preferring words close to
-those matched before; if statements give different values for the same thing, the one with the highest number holds.
+statement is about the name in the question, each further one about the value of the previous one. Each step chooses
+the statement whose words best match the unmatched words of the question, preferring words close to those matched
+before; if statements give different values for the same thing, the one with the highest number is valid.
 
-A search finds statements about one thing, so each value must be searched for before the next step: ``follow`` returns
-what to search for, and is called again with the results.
+A search finds statements about one thing, so each value must be searched for before the next step: ``follow``
+returns the next query, and is called again with the results.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MAX_NAME = 12  # words
 _MIN_STEPS = 2  # answers from one statement are left to `read_numbered`
 _MIN_MET = 0.5
 _MAX_UNMET = 1
-"""Most words at the head of a question that no statement matches, such as "city" before "capital": with more, the last
-statement is not the one asked for."""
+"""Most unmatched words at the head of a question, such as "city" before "capital"; with more, the last statement
+does not answer it."""
 _CLASSES = word_set("country nation city town place location kind sort type field language continent person")
 _LIGHT = word_set("serve serves hold holds held responsible recognized recognised individual person people")
 _OWN_WORDS = 2.0
-"""Weight of the share of a statement's words that the question has, relative to one word of distance in it."""
+"""Weight of the share of a statement's words that are in the question, relative to one word of distance in it."""
 _IN_NAMES = word_set("of the and de for on in")
 _HELD, _CONFIDENCE = 0.8, 0.7
 
@@ -46,7 +46,7 @@ class _Statement:
     number: int
     text: str
     words: tuple[Word, ...]
-    value: int  # number of the word with which the value begins
+    value: int  # number of the first word of the value
     passage: Passage
 
     @property
@@ -59,18 +59,18 @@ class _Statement:
 class _Step:
     score: float
     statement: _Statement
-    met: tuple[int, ...]  # places of matched words in the question, the nearest to the previous step first
+    met: tuple[int, ...]  # places of matched words in the question, nearest to the previous step first
 
 
 def follow(question: Question, passages: Sequence[Passage], sought: Sequence[str]) -> Reading | str | None:
-    """Follow statements from the name in a question to its answer.
+    """Follow numbered statements from the name in a question to its answer.
 
     Args:
         passages: all passages found so far, by the question and by the searches in ``sought``.
-        sought: the searches that this function has asked for so far.
+        sought: the queries that this function has returned so far.
 
     Returns:
-        the answer; or the next search, to be added to ``sought`` for the next call; None if no statements lead to an
+        the answer; or the next query, to be added to ``sought`` for the next call; None if no statements lead to an
         answer, or if a single statement answers.
     """
     lines = numbered_lines(question, passages)[:_MAX_STATEMENTS]
@@ -78,41 +78,41 @@ def follow(question: Question, passages: Sequence[Passage], sought: Sequence[str
     if not lines or (single is not None and single.exact):
         return None
     statements = [one for line in lines if (one := _statement(*line)) is not None]
-    asked = Sentence(question.text, 0).words[:_MAX_ASKED]
-    name, place = _name(asked, statements)
+    question_words = Sentence(question.text, 0).words[:_MAX_ASKED]
+    name, place = _name(question_words, statements)
     if not name:
         return None
-    left = {
+    rest = {
         number: word
-        for number, word in enumerate(asked)
-        if _tells(word) and not place <= number < place + len(name.split())
+        for number, word in enumerate(question_words)
+        if _is_content(word) and not place <= number < place + len(name.split())
     }
     steps: list[_Statement] = []
-    telling, first = dict(left), len(asked)
-    while left and len(steps) < _MAX_STEPS:
+    content, first = dict(rest), len(question_words)
+    while rest and len(steps) < _MAX_STEPS:
         if steps:
-            if single is not None and len(steps) == 1 and all(word.low in _CLASSES for word in left.values()):
-                return None  # "the country of citizenship": no further statement is asked for
-            wanted = " ".join((_value(steps[-1]), *(word.text for word in left.values())))
+            if single is not None and len(steps) == 1 and all(word.low in _CLASSES for word in rest.values()):
+                return None  # "the country of citizenship" needs no further statement
+            wanted = " ".join((_value(steps[-1]), *(word.text for word in rest.values())))
             if wanted not in sought:
                 return wanted if len(sought) < _MAX_SOUGHT else None
-        step = _best(_about(name, statements), left, place)
+        step = _best_step(_statements_about(name, statements), rest, place)
         if step is None:
             break
         for number in step.met:
-            del left[number]
+            del rest[number]
         steps.append(step.statement)
         first = min(first, *step.met)
         name = " ".join(word.low for word in step.statement.words[step.statement.value :])
         place = step.met[0]
-    unmet = [word for number, word in telling.items() if number < first and word.low not in _LIGHT]
-    if len(steps) < _MIN_STEPS or len(unmet) > _MAX_UNMET:
+    missed = [word for number, word in content.items() if number < first and word.low not in _LIGHT]
+    if len(steps) < _MIN_STEPS or len(missed) > _MAX_UNMET:
         return None
     used = dict.fromkeys(one.passage for one in reversed(steps))
     return Reading(_value(steps[-1]), tuple(used), _HELD, _CONFIDENCE)
 
 
-def _tells(word: Word) -> bool:
+def _is_content(word: Word) -> bool:
     return word.low.removesuffix("'s") not in ASKING and word.text not in '"“”'
 
 
@@ -128,7 +128,7 @@ def _statement(number: int, text: str, passage: Passage) -> _Statement | None:
 
 
 def _value_place(words: Sequence[Word]) -> int:
-    """The number of the word with which the value begins: a name at the end, or what follows the last function word."""
+    """The number of the first word of the value: a name at the end, or the words after the last function word."""
     place = len(words) - 1
     if place < 1:
         return 0
@@ -161,8 +161,8 @@ def _name(asked: Sequence[Word], statements: Sequence[_Statement]) -> tuple[str,
     return "", 0
 
 
-def _about(name: str, statements: Sequence[_Statement]) -> list[tuple[_Statement, list[Word]]]:
-    """The current statements about a thing, each with its words other than the name and the value."""
+def _statements_about(name: str, statements: Sequence[_Statement]) -> list[tuple[_Statement, list[Word]]]:
+    """The current statements about a thing, each with its words outside the name and the value."""
     found: dict[str, tuple[_Statement, list[Word]]] = {}
     parts = name.split()
     for one in statements:
@@ -175,33 +175,33 @@ def _about(name: str, statements: Sequence[_Statement]) -> list[tuple[_Statement
         beside = [words[n].text for n in (place - 1, end) if 0 < n < len(words)]
         if any(text[:1].isupper() for text in beside):
             continue  # a longer name
-        found[one.frame] = (one, [word for word in (*words[:place], *words[end:]) if _tells(word)])
+        found[one.frame] = (one, [word for word in (*words[:place], *words[end:]) if _is_content(word)])
     return list(found.values())[:_MAX_ABOUT]
 
 
-def _best(
-    statements: Sequence[tuple[_Statement, list[Word]]], left: dict[int, Word], place: int
+def _best_step(
+    statements: Sequence[tuple[_Statement, list[Word]]], rest: dict[int, Word], place: int
 ) -> _Step | None:
-    """The statement that best matches the rest of a question; None if none matches any of it."""
+    """The statement that best matches the unmatched words of a question; None if none matches any."""
     found: list[_Step] = []
-    for statement, own in statements:
-        met: dict[int, float] = {}
+    for statement, words in statements:
+        places: dict[int, float] = {}
         total = 0.0
-        for word in own:
+        for word in words:
             fit, near, number = max(
-                (_met(asked.stem, word.stem, word.low), -abs(n - place), n) for n, asked in left.items()
+                (_match(asked.stem, word.stem, word.low), -abs(n - place), n) for n, asked in rest.items()
             )
             if fit >= _MIN_MET:
-                met[number] = near
+                places[number] = near
                 total += fit
-        if met:
-            score = max(met.values()) + _OWN_WORDS * total / len(own)
-            found.append(_Step(score, statement, tuple(sorted(met, key=met.__getitem__, reverse=True))))
+        if places:
+            score = max(places.values()) + _OWN_WORDS * total / len(words)
+            found.append(_Step(score, statement, tuple(sorted(places, key=places.__getitem__, reverse=True))))
     return max(found, key=lambda one: (one.score, one.statement.number), default=None)
 
 
 @lru_cache(maxsize=4096)
-def _met(asked: str, own: str, word: str) -> float:
+def _match(asked: str, own: str, word: str) -> float:
     """How well a word of a statement matches a stem of the question, 0 to 1."""
     found = degree(asked, frozenset((own,)), word)
     return max(found, 0.8) if is_derivation(asked, own) else found

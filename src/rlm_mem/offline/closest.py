@@ -1,4 +1,4 @@
-"""The closest memories, which are returned if no passage clearly answers."""
+"""The closest memories, returned if no passage clearly answers."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ from rlm_mem.text.analysis import PARTS
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.patterns import late
 
-_MOST = 5
-"""Number of closest memories that are returned if no passage clearly answers."""
-_AT_LEAST = 3
-"""Number of closest memories that are returned if at least one is related to the question and there are so many."""
+_MAX_RETURNED = 5
+"""Most closest memories that are returned."""
+_MIN_RETURNED = 3
+"""Number of closest memories returned, if one is related to the question and there are so many."""
 _RARE = 1.0
-"""Natural logarithm of how many notes there are for each with a word that counts as rare (about one in three)."""
-_GOES_ON = 4.5
-"""Weight of the rare words that a later note shares with the nearest one, relative to 1 for all words of the question.
+"""Least natural logarithm of the number of notes per note with a word, for a rare word (about one note in
+three)."""
+_SEQUEL_WEIGHT = 4.5
+"""Weight of rare words that a later note shares with the nearest one, relative to 1 for all words of the question.
 
-Any weight from 3 to 7 does about as well on five sets of notes; one for earlier notes, too, brings nothing.
+Any weight from 3 to 7 does about as well on five sets of notes; a weight for earlier notes brings no gain.
 """
 _FEW_WORDS = 3
-"""Words added to the number of those of a note, so that the shortest do not count as the most alike."""
-_SAME_THING = 0.9
-"""Least relation of a passage that has a word of the question or a synonym of one."""
+"""Added to the number of words of a note, so that the shortest notes do not count as the most similar."""
+_MIN_RELATED = 0.9
+"""Least relation of a passage that contains a word of the question or a synonym."""
 _ALIKE, _SHARED_LETTERS = 0.1, 4
-"""Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and the least number
-of equal letters."""
+"""Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and the fewest
+equal letters."""
 _INNER_CAPITAL = late(r"\b[^\W\d_]{1,40}[A-Z][a-z]{2,40}")
 _SHARED_BEGINNING, _ENDING = 5, 2
-"""The least number of equal letters of words with different endings, and the most letters of such an ending."""
+"""Fewest equal letters of words with different endings, and most letters of such an ending."""
 _SAID, _LAG = 0.5, 0.3
 """Weight of the question words found in one sentence, and of one standard deviation of the search scores, relative to 1
 for all words of the question in the passage."""
 _IN_CHUNK = 0.5
 """Weight of the question words found in any passage of the same chunk."""
 _NAMED, _OF_FORM = 2.0, 0.6
-"""Weight of the names of the question, in a document none, since that of the tool stands above every passage, and of a
+"""Weight of the names of the question, outside of documents, which name their tool above every passage, and of a
 time, a number … if the question asks for one."""
 _ON_DAY = 1.5
 """Weight of being of a day that the question names."""
@@ -61,13 +62,13 @@ _TOLD_ONCE = frozenset(("why", "how_long"))
 So is its figure, if it has only one. Days, places and names of the nearest memory are as often others than those asked
 for.
 """
-_MUCH = 0.45
-"""The least share of the question that a sentence matches which tells anything else."""
-_BY_FAR = 1.0
-"""By how much a memory must come nearer than any other for that."""
-_UNSURE, _TOLD = 0.5, 0.7
-"""Confidence in such an answer, and how likely the passages have one."""
-_AHEAD = late(r"\b(?:when|date|day) will\b", re.IGNORECASE)
+_MIN_MATCHED = 0.45
+"""Least share of the question that the sentence of any other kind of value must match."""
+_MIN_LEAD = 1.0
+"""How much nearer than any other such a memory must be."""
+_CONFIDENCE, _ANSWERABLE = 0.5, 0.7
+"""Confidence in such an answer, and probability that the passages contain one."""
+_FUTURE = late(r"\b(?:when|date|day) will\b", re.IGNORECASE)
 _ROLE_ASKED = late(
     r"\W*who(?:['’]s| is| was| are| were) (?:the|our|my|your|their) (?P<role>(?:[\w-]{1,30} ){0,2}?[\w-]{1,30})"
     r"(?: (?:of|for|at|in|on|to|from|with)\b|\W*$)",
@@ -75,14 +76,15 @@ _ROLE_ASKED = late(
 )
 _COMPOUND = late(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = late(r"[^\W_]+")
-_FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
+_KINDS_WITH_FORM = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
 
 def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
-    """Up to five passages of different chunks that are related to ``question``, the nearest first.
+    """Up to five passages of different chunks that are related to ``question``, nearest first.
 
-    If one has a word of the question or a synonym, passages with only a word of the same class are left out. Where
-    fewer than three are left, later notes follow that go on from the first one; those that do come nearer in any case.
+    If one has a word of the question or a synonym, passages with only a word of the same class are left out. If
+    fewer than three are left, later notes that continue the first one follow; those that are related rank higher in
+    any case.
     """
     foreign = is_foreign(question.text)  # words are compared as English ones
     own = [0.0] * len(passages) if foreign else _nearness(question, passages)
@@ -91,20 +93,20 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     days = _days_asked(question)
     related = {i: 1.0 if _is_of_day(days, passages[i]) else _relation(question, passages[i]) for i in order}
     most = max(related.values(), default=0.0)
-    least = _SAME_THING if most >= _SAME_THING else _ALIKE
+    least = _MIN_RELATED if most >= _MIN_RELATED else _ALIKE
     found: dict[str, Passage] = {}
     for i in order:
         one = passages[i]
-        follows = len(found) < _AT_LEAST and most >= _ALIKE and nearness[i] > own[i]
-        if len(found) < _MOST and (related[i] >= least or follows):
+        follows = len(found) < _MIN_RETURNED and most >= _ALIKE and nearness[i] > own[i]
+        if len(found) < _MAX_RETURNED and (related[i] >= least or follows):
             found.setdefault(one.chunk_id, one)
     return list(found.values())
 
 
 def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading | None:
-    """What the nearest memory tells, if it is nearer than others by far: a reason, a duration, its only figure.
+    """The answer of the nearest memory, if it is nearer than others by far: a reason, a duration, its only figure.
 
-    Also anything else that it tells but once, and "no", in a sentence that matches much of the question.
+    Also any other value that it contains only once, and "no", in a sentence that matches much of the question.
     """
     if question.kind == "choice" or is_foreign(question.text):
         return None
@@ -115,25 +117,25 @@ def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading 
         return None
     first = current[order[0]]
     others = (nearness[i] for i in order if current[i].chunk_id != first.chunk_id)
-    if nearness[order[0]] - max(others, default=0.0) < _BY_FAR:
+    if nearness[order[0]] - max(others, default=0.0) < _MIN_LEAD:
         return None
-    told = read_note(question, first)
+    found = read_note(question, first)
     if (
-        told is None
+        found is None
         or _lacks_role(question, first)
-        or (_AHEAD.search(question.text) and _is_over(told.text, first))
+        or (_FUTURE.search(question.text) and _is_over(found.text, first))
     ):
         return None
-    if question.kind == "how_long" and not told.alone and told.share < _MUCH:
+    if question.kind == "how_long" and not found.alone and found.share < _MIN_MATCHED:
         return None  # one of several durations
     once = question.kind == "how_many" and len(NUMBER.findall(first.text)) == 1
-    if not (question.kind in _TOLD_ONCE or once or (told.alone and told.share >= _MUCH)):
+    if not (question.kind in _TOLD_ONCE or once or (found.alone and found.share >= _MIN_MATCHED)):
         return None
-    return Reading(told.text, (first,), _TOLD, _UNSURE)
+    return Reading(found.text, (first,), _ANSWERABLE, _CONFIDENCE)
 
 
 def _lacks_role(question: Question, passage: Passage) -> bool:
-    """Whether "who is the caterer …" is asked and nobody of the passage is called so."""
+    """Whether the question is "who is the caterer …" and the passage calls nobody so."""
     asked = _ROLE_ASKED.match(question.text)
     nouns = question.strong.intersection(map(stem_of, asked["role"].split())) if asked else frozenset()
     stems = _stems(passage)
@@ -147,9 +149,10 @@ def _is_over(text: str, passage: Passage) -> bool:
 
 
 def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> list[float]:
-    """The nearness of each passage, more for a later note that goes on from the nearest one.
+    """The nearness of each passage, increased for a later note that continues the nearest one.
 
-    What came of a matter is often told in other words than those of the question, but in some of the note before it.
+    The outcome of a matter is often described in other words than those of the question, but with some of the note
+    before it.
     """
     notes: dict[str, frozenset[str]] = {}
     for one in passages:
@@ -159,15 +162,15 @@ def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> lis
     start = passages[nearest] if nearest >= 0 else None
     if start is None or start.at is None or start.chunk_id not in notes:
         return list(nearness)
-    holding = Counter(stem for stems in notes.values() for stem in stems)
+    note_counts = Counter(stem for stems in notes.values() for stem in stems)
     first = notes[start.chunk_id]
-    rare = {stem: max(0.0, math.log(len(notes) / holding[stem]) - _RARE) for stem in first}
+    rare = {stem: max(0.0, math.log(len(notes) / note_counts[stem]) - _RARE) for stem in first}
     found = list(nearness)
     for number, one in enumerate(passages):
         stems = notes.get(one.chunk_id)
         if stems is not None and one.at is not None and one.at > start.at:
             length = math.sqrt((_FEW_WORDS + len(stems)) * (_FEW_WORDS + len(first)))
-            found[number] += _GOES_ON * sum(rare[stem] for stem in stems & first) / length
+            found[number] += _SEQUEL_WEIGHT * sum(rare[stem] for stem in stems & first) / length
     return found
 
 
@@ -182,7 +185,7 @@ def _is_of_day(days: Sequence[DateMention], passage: Passage) -> bool:
 
 
 def _relation(question: Question, passage: Passage) -> float:
-    """How well a passage matches the name or content word of the question that it matches best, 0 to 1."""
+    """How well a passage matches its best matching name or content word of the question, 0 to 1."""
     if is_foreign(question.text):
         return float(bool(foreign_terms(question.text) & foreign_terms(passage.text)))
     stems = _stems(passage)
@@ -198,7 +201,7 @@ def _stems(passage: Passage) -> frozenset[str]:
     """Stems of a passage, its heading, its author and the text before it."""
     around = heading_stems(f"{passage.heading} {passage.author}") | passage.document_stems
     if not passage.of_document and (compounds := _COMPOUND.findall(passage.text)):
-        around |= heading_stems(" ".join(compounds))  # "lib/legacy.go" has each of its words
+        around |= heading_stems(" ".join(compounds))  # "lib/legacy.go" counts as its words
     parts = (part for word in _INNER_CAPITAL.findall(passage.text) for part in PARTS.findall(word))
     around |= {
         stem_of(part.lower()) for part in parts if len(part) >= _SHARED_LETTERS
@@ -207,7 +210,7 @@ def _stems(passage: Passage) -> frozenset[str]:
 
 
 def _begin_alike(one: str, other: str) -> bool:
-    """Whether one of two words begins with the other."""
+    """Whether one of two words is a prefix of the other."""
     short, long = sorted((one, other), key=len)
     return len(short) >= _SHARED_LETTERS and long.startswith(short)
 
@@ -219,12 +222,12 @@ def _differ_in_ending(one: str, other: str) -> bool:
 
 
 def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
-    """How near each passage comes to a question.
+    """How near each passage is to a question.
 
-    This adds the shares of the question's words in the passage, in its best sentence and in all passages of its chunk,
-    the share of its names, and whether the passage has the kind of thing asked for, is of a day or in a document that
-    the question names, and subtracts its lag in search score. The fewer passages have a word, the more it counts: if
-    all name the tool asked for, the other words decide.
+    This adds the shares of the question's words in the passage, in its best sentence and in all passages of its
+    chunk, the share of its names, and whether the passage has the kind of value asked for, or is of a day or in a
+    document that the question names, and subtracts its lag in search score. The fewer passages have a word, the
+    more it counts: if all name the tool in question, the other words decide.
     """
     asked = with_unspoken_names(question, passages)
     weights = term_weights(asked, list(passages))
@@ -247,32 +250,33 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
         near = matched(own, passage.text) + _SAID * said + _IN_CHUNK * whole[passage.chunk_id]
         near += _OF_FORM * _has_kind(question, passage)
         if not passage.of_document:
-            near += _NAMED * _names(question, passage)
+            near += _NAMED * _name_share(question, passage)
         near += _ON_DAY * _is_of_day(days, passage)
         near += _IN_NAMED * documents.get(passage.conversation_id, 0.0)
         found.append(near - _LAG * min(lag, 4.0))
     return found
 
 
-def _names(question: Question, passage: Passage) -> float:
-    """The share of the question's names that a passage has, its author and heading included; the number of a subject
-    ("ticket 3456") is a name.
+def _name_share(question: Question, passage: Passage) -> float:
+    """The share of the question's names that a passage, its author or its heading contains.
+
+    The number of a subject ("ticket 3456") is a name.
     """
     words = set(_PLAIN_WORD.findall(f"{passage.text} {passage.author} {passage.heading}".lower()))
     numbers = subject_numbers(question)
-    held = [
+    matched = [
         any(map(partial(_begin_alike, name.lower()), words)) or name.lower() in words
         for name in question.names
     ]
-    held += [number in words for number in numbers]
-    return sum(held) / max(1, len(held))
+    matched += [number in words for number in numbers]
+    return sum(matched) / max(1, len(matched))
 
 
 def _has_kind(question: Question, passage: Passage) -> bool:
-    """Whether a sentence of the passage has a time, a person, a place, a reason or a number, as asked for."""
-    if question.kind not in _FORMED:
+    """Whether a sentence of the passage has a time, person, place, reason or number, as the question requires."""
+    if question.kind not in _KINDS_WITH_FORM:
         return False
     if question.kind == "why":
         return any(reason_after(question, one, ()) is not None for one in passage.sentences)
-    told = (piece(question, one, passage.at) for one in passage.sentences)
-    return any(one is not None and has_form(question, one.text) for one in told)
+    parts = (piece(question, one, passage.at) for one in passage.sentences)
+    return any(one is not None and has_form(question, one.text) for one in parts)

@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 
 from rlm_mem.offline.everyday import stem_of
+from rlm_mem.offline.numbered import is_derivation
 from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.question import Question
 
 _NEAR = 0.6
 """A document counts as named if it has at least this share of the weight of the document that is named best."""
-_LEAST_LETTERS = 5
 
 
 def named_documents(question: Question, passages: Sequence[Passage]) -> dict[str, float]:
@@ -51,9 +51,4 @@ def _asked(question: Question) -> tuple[set[str], set[str]]:
 
 def same_name(term: str, stems: frozenset[str]) -> bool:
     """Whether a name or a short form of it is among stems: "Postgres" for "PostgreSQL"."""
-    return term in stems or any(
-        len(stem) >= _LEAST_LETTERS
-        and len(term) >= _LEAST_LETTERS
-        and (term.startswith(stem) or stem.startswith(term))
-        for stem in stems
-    )
+    return term in stems or any(is_derivation(term, stem) for stem in stems)

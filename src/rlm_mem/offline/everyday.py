@@ -1,7 +1,7 @@
 """Tables of everyday words: synonyms, members of classes, and patterns of values.
 
-General English for plain notes, written by hand. A word of the question matches a sentence that has it, a word of the
-same line here, or a member of the class that it names.
+General English for plain notes, written by hand. A word of the question matches a sentence with this word, a word
+of the same line here, or a member of the class that it names.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
 
-# Words of a question, each with the words that answer it.
-_SAME = """
+# Words of a question, each with words that may replace it in an answer.
+_SYNONYMS = """
 choose pick select decide decision settle opt adopt agree
 use run rely choose adopt switch settle host
 switch change migrate move replace
@@ -92,8 +92,8 @@ expire renew
 often every daily weekly monthly
 near beside next
 """
-# Nouns of questions with the members of their class.
-_KINDS = """
+# Classes named in questions, with their members.
+_CLASSES = """
 travel commute ride: train plane car bike bicycle bus ferry fly drive walk tram boat cycle rail flight taxi metro
 database: postgresql postgres mysql sqlite mariadb redis mongodb duckdb oracle dynamodb cassandra
 language: python rust go java kotlin ruby javascript typescript c++ english french german spanish dutch italian
@@ -126,7 +126,7 @@ _MANY = (
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|eighteen|"
     r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen)"
 )
-# Patterns of the values of attributes; a sentence without a match does not have the value.
+# Patterns of the values of attributes; a sentence without a match does not contain the value.
 _VALUES: dict[str, re.Pattern[str]] = {
     noun: late(pattern, re.IGNORECASE)
     for nouns, pattern in (
@@ -141,18 +141,7 @@ _VALUES: dict[str, re.Pattern[str]] = {
     for noun in nouns.split()
 }  # fmt: skip
 _RECOGNISABLE = frozenset(
-    {
-        "phone",
-        "telephone",
-        "mobile",
-        "email",
-        "e-mail",
-        "url",
-        "old",
-        "age",
-        "company",
-        "employer",
-    }
+    {"phone", "telephone", "mobile", "email", "e-mail", "url", "old", "age", "company", "employer"}
 )
 """Attributes whose values are recognisable without the attribute's name."""
 
@@ -160,18 +149,18 @@ NUMBER = late(rf"(?<![\w.])(?:[$€£]\s?)?(?:{_UNIT}\s?%?|{_MANY}(?:[\s-]{_MANY
 
 
 def stem_of(word: str) -> str:
-    """The stem of one word, as sentences keep them."""
+    """The stem of one word, as in `Sentence.stems`."""
     return get_analyser("english").stem(word.lower())
 
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
     same: dict[str, set[str]] = {}
-    for line in _SAME.strip().splitlines():
+    for line in _SYNONYMS.strip().splitlines():
         head, *others = (stem_of(word) for word in line.split())
         same.setdefault(head, set()).update(others)
     kinds: dict[str, set[str]] = {}
-    for line in _KINDS.strip().replace("\n    ", " ").splitlines():
+    for line in _CLASSES.strip().replace("\n    ", " ").splitlines():
         heads, _, members = line.partition(":")
         for head in heads.split():
             kinds.setdefault(stem_of(head), set()).update(stem_of(word) for word in members.split())
@@ -180,7 +169,7 @@ def _tables() -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An everyday relation: patterns of questions and of statements about it, and the question's words for it."""
+    """An everyday relation: patterns of questions and statements about it, and the question's words for it."""
 
     name: str
     asked_by: re.Pattern[str]
@@ -188,9 +177,9 @@ class Relation:
     words: frozenset[str]
 
 
-def _relation(name: str, asked: str, told: str, words: str) -> Relation:
-    taken = frozenset(words.split())
-    return Relation(name, late(asked, re.IGNORECASE), late(told, re.IGNORECASE), taken)
+def _relation(name: str, asked: str, stated: str, words: str) -> Relation:
+    question_words = frozenset(words.split())
+    return Relation(name, late(asked, re.IGNORECASE), late(stated, re.IGNORECASE), question_words)
 
 
 RELATIONS = (
@@ -226,7 +215,7 @@ def same_words(term: str) -> frozenset[str]:
 
 
 def value_pattern(term: str) -> re.Pattern[str] | None:
-    """The pattern of the values of this attribute (a stem); None if there is none."""
+    """The pattern of the values of this attribute (a stem), or None."""
     return next((pattern for noun, pattern in _VALUES.items() if stem_of(noun) == term), None)
 
 

@@ -1,4 +1,4 @@
-"""Find the likeliest answer in passages by the fitted tables, with the figures that its probabilities are made of."""
+"""Find the likeliest answer in passages by the fitted tables, with the figures for its probabilities."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights
 
 READ_FULLY = 6
-"""Number of best passages that are read word by word; of the others only authors and words count."""
+"""Number of best passages that are read word by word; for others only authors and words count."""
 
-_COMPARED = 50
-_LISTED = 3
+_MAX_COMPARED = 50
+_MAX_LISTED = 3
 _LIST_SHARE = 0.3
 _CITED_SHARE = 0.12
-_CITED = 4
+_MAX_CITED = 4
 _SPANS = frozenset({"what", "kind", "do", "how", "why", "name", "where", "how_long"})
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What `examine` found: the answer, its passages, and the figures from which its probabilities are computed.
+    """The result of `examine`: the answer, its passages, and the figures for its probabilities.
 
     ``sentence`` is the whole sentence if the answer is only a part of it, else empty; ``share_needed``: see
     `kinds.share_needed`.
@@ -44,7 +44,7 @@ class Examined:
 
     @property
     def exact(self) -> bool:
-        """Whether the answer is a date, a number, a name … of exactly the kind asked for."""
+        """Whether the answer is exactly of the kind asked for, such as a date, a number or a name."""
         return self.figures["exact"] == 1.0
 
 
@@ -62,20 +62,20 @@ def examine(question: Question, passages: Sequence[Passage], table: Weights) -> 
         mass[index] += share
     chosen, agreement = choose(question, scored, shares)
     order = sorted(mass, key=lambda index: -mass[index])
-    home = scored[chosen][1]
-    order.remove(home)
-    order.insert(0, home)
-    answer = _shown(scored[chosen][0])
-    used = [home]
+    answer_index = scored[chosen][1]
+    order.remove(answer_index)
+    order.insert(0, answer_index)
+    answer = _displayed(scored[chosen][0])
+    used = [answer_index]
     if question.many:
         answer, used = _listed(scored, shares, mass, order, answer)
     cited = used + [i for i in order if i not in used and mass[i] >= _CITED_SHARE * mass[order[0]]]
     figures = evidence_figures(question, passages, signs, scored, shares, chosen, agreement)
     needed = share_needed(question, scored[chosen][0])
     best = scored[chosen][0]
-    whole = trimmed(best.sentence.text) if best.first >= 0 else ""
+    sentence = trimmed(best.sentence.text) if best.first >= 0 else ""
     return Examined(
-        answer, tuple(passages[i] for i in cited[: max(_CITED, len(used))]), figures, needed, whole
+        answer, tuple(passages[i] for i in cited[: max(_MAX_CITED, len(used))]), figures, needed, sentence
     )
 
 
@@ -85,7 +85,7 @@ Scored = tuple[Candidate, int, float]
 def score_candidates(
     question: Question, passages: Sequence[Passage], signs: Sequence[PassageSigns], table: Weights
 ) -> list[Scored]:
-    """Every candidate of the passages worth reading, with its passage's number and its score."""
+    """Every candidate of the passages worth reading, with the number of its passage and its score."""
     span = table.span
     found = []
     for index, (passage, sign) in enumerate(zip(passages, signs, strict=True)):
@@ -110,12 +110,12 @@ def shares_of(scores: Sequence[float]) -> list[float]:
 
 
 def choose(question: Question, scored: Sequence[Scored], shares: Sequence[float]) -> tuple[int, float]:
-    """Number of the best candidate, and how far the others agree with it (0–1).
+    """The number of the best candidate, and how far the others agree with it (0–1).
 
     For spans this is the one whose words overlap most with all likely ones: of several neighbouring spans with
-    similar probabilities, the common core wins. For dates, numbers and names it is the likeliest one.
+    similar probabilities, the common core is chosen. For dates, numbers and names it is the likeliest one.
     """
-    likely = sorted(range(len(scored)), key=lambda i: -shares[i])[:_COMPARED]
+    likely = sorted(range(len(scored)), key=lambda i: -shares[i])[:_MAX_COMPARED]
     bags = [word_counts(scored[i][0].text) for i in likely]
     expected = [
         sum(shares[other] * word_f1(bags[a], bags[b]) for b, other in enumerate(likely))
@@ -131,17 +131,17 @@ def _listed(
     """The joined answers of up to three passages of similar probability, for a question about several things."""
     parts, used = [answer], [order[0]]
     for index in order[1:]:
-        if len(parts) >= _LISTED or mass[index] < _LIST_SHARE * mass[order[0]]:
+        if len(parts) >= _MAX_LISTED or mass[index] < _LIST_SHARE * mass[order[0]]:
             break
         own = [n for n, (_, home, _) in enumerate(scored) if home == index]
-        text = _shown(scored[max(own, key=lambda n: shares[n])][0])
+        text = _displayed(scored[max(own, key=lambda n: shares[n])][0])
         if all(word_f1(word_counts(text), word_counts(part)) < 0.5 for part in parts):
             parts.append(text)
             used.append(index)
     return ", ".join(parts), used
 
 
-def _shown(candidate: Candidate) -> str:
+def _displayed(candidate: Candidate) -> str:
     """The text of a candidate with its article and without loose punctuation."""
     text = candidate.text.strip(" \t\n,;:-–—*")
     if candidate.first > 0 and candidate.form in ("span", "clause"):

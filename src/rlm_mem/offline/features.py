@@ -1,6 +1,6 @@
 """Signals of a candidate: numbers by name, which the tables of `weights` turn into one score.
 
-The signals are about words, order, people and dates only, never about the format of a source.
+The signals depend on words, order, people and dates only, never on the format of a source.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _NEGATIVE = word_set(
 
 @dataclass(frozen=True, slots=True)
 class PassageSigns:
-    """How well one passage fits the question, computed once for all its candidates.
+    """How well one passage matches the question, computed once for all its candidates.
 
-    ``cover`` is the share of the question's content words said in it, ``near`` the share said in it or just before
-    it; ``lag`` how far its search score is below the best, in standard deviations of all scores (0 and up);
-    ``speaker`` is 1 if the person named in the question said it, -1 if somebody else did, 0 if no passage is by a
-    person named; ``rank`` counts from 0; ``period`` is 1 if the question names a date and this was said then, -1 if it
-    was said at another time; ``best_said`` is the largest share of the words in any sentence; ``weights`` are the
-    weights of the words.
+    ``cover`` is the share of the question's content words in it, ``near`` the share in it or just before it;
+    ``lag`` how far its search score is below the best, in standard deviations of all scores (0 and up); ``speaker``
+    is 1 if it is by the person named in the question, -1 if by somebody else, 0 if no passage is by a person named;
+    ``rank`` counts from 0; ``period`` is 1 if the question names a date and the passage is of that time, -1 if it
+    is of another time; ``best_said`` is the largest share of the words in any sentence; ``weights`` are the weights
+    of the words.
     """
 
     cover: float
@@ -74,7 +74,7 @@ class PassageSigns:
 
 
 def passage_signs(question: Question, passages: Iterable[Passage]) -> list[PassageSigns]:
-    """Signs of all passages, in their order."""
+    """Signs of all passages, in order."""
     passages = list(passages)
     lags = lags_behind([passage.score for passage in passages])
     authors = {p.author for p in passages if p.author}
@@ -85,7 +85,8 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     best_said = max(
         (_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
     )
-    # Passages are read in order of their share of the question's words, plus twice the best sentence's, less their lag.
+    # Passages are read in order of their share of the question's words, plus twice their best sentence's, less
+    # their lag.
     promise = [
         _share(weights, passage.stems)
         + 2 * max((_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
@@ -96,7 +97,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     rank = {index: position for position, index in enumerate(order)}
     found = []
     for index, passage in enumerate(passages):
-        here = sum(weight for term, weight in weights.items() if term in passage.stems)
+        in_passage = sum(weight for term, weight in weights.items() if term in passage.stems)
         near = sum(
             weight
             for term, weight in weights.items()
@@ -105,7 +106,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
         speaker = 0 if not named or not passage.author else 1 if passage.author in named else -1
         found.append(
             PassageSigns(
-                here / total,
+                in_passage / total,
                 near / total,
                 lags[index],
                 speaker,
@@ -121,7 +122,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
 def lags_behind(scores: Sequence[float]) -> list[float]:
     """How far each score is below the best one, in standard deviations of all scores; 0 where all are equal.
 
-    The scale of search scores changes with the weights of the search; these figures do not depend on it.
+    These figures do not depend on the scale of search scores, which changes with the weights of the search.
     """
     spread = statistics.pstdev(scores) if len(scores) > 1 else 0.0
     best = max(scores, default=0.0)
@@ -129,7 +130,7 @@ def lags_behind(scores: Sequence[float]) -> list[float]:
 
 
 def _period(dates: list[DateMention], passage: Passage) -> int:
-    """1 if a passage was said in the time that the question names or the week after, -1 if not, 0 if unknown."""
+    """1 if a passage is of the time that the question names or the week after, -1 if not, 0 if unknown."""
     if not dates or passage.at is None:
         return 0
     day = passage.at.date()
@@ -147,12 +148,12 @@ def with_unspoken_names(question: Question, passages: Sequence[Passage]) -> Ques
 
 
 def mentions(passage: Passage, name: str) -> bool:
-    """Whether a passage is said by this person or contains the name."""
+    """Whether a passage is by this person or contains the name."""
     return bool(passage.author and same_person(passage.author, name)) or _stems(name) <= passage.stems
 
 
 def term_weights(question: Question, passages: list[Passage]) -> dict[str, float]:
-    """A weight for each term of the question: the rarer it is among the passages, the larger.
+    """A weight for each term of the question, larger for terms that are rare among the passages.
 
     Everyday words count about a third (0.35).
     """
@@ -181,12 +182,12 @@ def same_person(author: str, name: str) -> bool:
 
 
 def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> dict[str, float]:
-    """The signals of one candidate; an absent signal counts 0. ``when:…`` is for that kind of question only."""
+    """The signals of one candidate; a missing signal counts 0. ``when:…`` is for that kind of question only."""
     kind = question.kind
     sentence, words = candidate.sentence, candidate.sentence.words
     first = candidate.first
     terms = question.strong or frozenset(question.terms)
-    said = _share(signs.weights, sentence.stems)
+    matched = _share(signs.weights, sentence.stems)
     sub = _sub_kind(question)
     out: dict[str, float] = {
         "lag": min(signs.lag, 4.0) / 2,
@@ -194,9 +195,9 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
         "top3": float(signs.rank < 3),
         "cover": signs.cover,
         "near": signs.near,
-        "said": said,
-        "best_said": float(said >= signs.best_said > 0),
-        "said_gap": signs.best_said - said,
+        "said": matched,
+        "best_said": float(matched >= signs.best_said > 0),
+        "said_gap": signs.best_said - matched,
         "speaker": float(signs.speaker == 1),
         "other": float(signs.speaker == -1),
         "in_period": float(signs.period == 1),
@@ -305,8 +306,8 @@ def _span(
             or (words[first - 1].low in FUNCTION_WORDS and words[first - 2].stem in terms)
         )
         out[f"{kind}:prior_term"] = out["prior_term"]
-    if first >= 2 and words[first - 1].low in _KEPT:
-        two = f"{_sort(words[first - 2].low)}+{words[first - 1].low}"
+    if first >= 2 and words[first - 1].low in _KEPT_WORDS:
+        two = f"{_word_class(words[first - 2].low)}+{words[first - 1].low}"
         out[f"two:{two}"] = 1.0
     out["echo"] = sum(1 for word in inside if word.stem in asked) / size
     out["echo_any"] = float(any(word.stem in terms for word in inside))
@@ -320,15 +321,15 @@ def _span(
     else:
         out["alone"] = 1.0
     prior = words[first - 1].low if first else "^"
-    prior_sort = prior if prior in _KEPT else _sort(prior)
+    prior_sort = prior if prior in _KEPT_WORDS else _word_class(prior)
     if words[first].opens and first:
         prior_sort = ","
     out[f"prior:{prior_sort}"] = 1.0
     out[f"{kind}:prior:{prior_sort}"] = 1.0
-    start_sort = _sort(inside[0].low) if not (inside[0].text[:1].isupper() and first) else "Name"
+    start_sort = _word_class(inside[0].low) if not (inside[0].text[:1].isupper() and first) else "Name"
     out[f"start:{start_sort}"] = 1.0
     out[f"{kind}:start:{start_sort}"] = 1.0
-    end_sort = _sort(inside[-1].low)
+    end_sort = _word_class(inside[-1].low)
     out[f"end:{end_sort}"] = 1.0
     out[f"{kind}:end:{end_sort}"] = 1.0
     out["closes"] = float(inside[-1].closes)
@@ -371,7 +372,7 @@ def _span(
             out["class_said"] = float(bool(members & candidate.sentence.stems))
 
 
-_KEPT = word_set(
+_KEPT_WORDS = word_set(
     """
     to because for by with in at from of about as like called named is was are on into a the my and that
     it's
@@ -379,8 +380,8 @@ _KEPT = word_set(
 )
 
 
-def _sort(word: str) -> str:
-    """A rough word class from form alone."""
+def _word_class(word: str) -> str:
+    """A rough word class derived from the form alone."""
     if word in DETERMINERS:
         return "det"
     if word in PREPOSITIONS:

@@ -1,4 +1,4 @@
-"""Figures of a question that say what it is about: the number of a subject ("pump 7"), an amount ("at 15 bar")."""
+"""Figures of a question that identify its subject: the number of a subject ("pump 7"), an amount ("at 15 bar")."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ _COUNTING = word_set(
     "top first last next past only just over under least most many much times number no nr weeks week days day months "
     "month years year hours hour minutes minute seconds second"
 )
-"""Words before or behind a figure that it does not number, and whose number is often told in other words."""
+"""Words next to a figure that do not name a subject, and whose number is often given in other words."""
 
 
 def is_about_other_figure(question: Question, passage: Passage, sentence: Sentence) -> bool:
-    """Whether a sentence is about "pump 32" or "12 bar" where the question is about pump 7 or 15 bar.
+    """Whether a sentence is about "pump 32" or "12 bar" if the question is about pump 7 or 15 bar.
 
-    The number of a subject must be in the sentence or, if the sentence gives no other number of such a subject, in the
-    rest of its passage. An amount may be missing, but not be another one of the same unit.
+    The number of a subject must be in the sentence or, if the sentence has no other number of such a subject, in
+    the rest of its passage. An amount may be missing, but must not differ in the same unit.
     """
     numbered, amounts = _asked(question.text)
     if not numbered and not amounts:
         return False
-    here, passing = _figures(sentence.words)
+    subjects, found = _figures(sentence.words)
     written = {_digits(word.low) for word in sentence.words}
     around = written | {_digits(word.low) for one in passage.sentences for word in one.words}
     for noun, number in numbered:
         if _digits(number) in written:
             continue
-        if _digits(number) not in around or any(one == noun for one, _ in here):
+        if _digits(number) not in around or any(one == noun for one, _ in subjects):
             return True
     if question.kind == "how_many":
         return False  # "how many of the 40 copies": another number of copies is the answer
     exact = {word.low for word in sentence.words}
-    return any(number not in exact and any(one == unit for one, _ in passing) for unit, number in amounts)
+    return any(number not in exact and any(one == unit for one, _ in found) for unit, number in amounts)
 
 
 def subject_numbers(question: Question) -> list[str]:
-    """The numbers of subjects that a question names, as it writes them."""
+    """The numbers of subjects in a question, as written."""
     return [number for _, number in _asked(question.text)[0]]
 
 
 @lru_cache(maxsize=16)
 def _asked(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The figures of a question outside of times: "3 May" and "14 days" are told in many ways.
+    """The figures of a question outside of times: "3 May" and "14 days" are written in many ways.
 
     Cached: a question is compared with every sentence of its passages.
     """

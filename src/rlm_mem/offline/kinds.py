@@ -1,4 +1,4 @@
-"""Whether an answer is of the kind that the question asks for, by rules: a number with its unit, a place, a reason …"""
+"""Rules for whether an answer is of the kind that the question asks for: a number with its unit, a place, a reason …"""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _ADDRESS = late(
     r"(?:(?P<noun>phone|telephone|mobile|e-?mail|mail)\W(?:number|address)|(?P<url>url|website)\b)",
     re.IGNORECASE,
 )
-_ANY_DAY = date(2000, 1, 1)
-"""For dates without a year."""
+_REFERENCE_DAY = date(2000, 1, 1)
+"""The reference for dates without a year."""
 
 
 def has_form(question: Question, text: str) -> bool:
-    """Whether a text has the form that ``question`` asks for: a clock time, a port, an amount of money, an address.
+    """Whether a text has the form that ``question`` requires: a clock time, a port, an amount of money, an address.
 
-    A place is more than a number or a date. True for every other question.
+    A place must be more than a number or a date. True for all other questions.
     """
     if question.kind == "where":
-        for found in reversed(find_dates(text, _ANY_DAY)):
+        for found in reversed(find_dates(text, _REFERENCE_DAY)):
             text = text[: found.start] + text[found.end :]
         return any(map(str.isalpha, text))
     if _WHAT_TIME.search(question.text):
@@ -64,10 +64,10 @@ def has_form(question: Question, text: str) -> bool:
 def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
     """Whether a candidate cannot be what ``question`` asks for, whatever its score.
 
-    Besides `has_form`: a count or a measure needs a figure that its sentence gives and the question does not name (for
-    "how large", one with a unit); the time of a past event is neither a date after it was told nor the start of a
-    period ("since"); a duration has a unit, or says since or until when; a place has a name, or follows a word such as
-    "in".
+    Besides `has_form`: a count or a measure needs a figure in its sentence that is not in the question (for "how
+    large", one with a unit); the time of a past event is neither a date after its passage nor the start of a period
+    ("since"); a duration has a unit, or begins with "since" or "until"; a place has a name, or follows a word such
+    as "in".
     """
     if not has_form(question, candidate.text):
         return True
@@ -92,7 +92,7 @@ _PLANNED = late(
 
 
 def _is_other_time(question: Question, candidate: Candidate) -> bool:
-    """Whether a date cannot be when the event asked for happened: "since March", or a later date for a past event."""
+    """Whether a date cannot be the time of the event asked for: "since March", or a later date for a past event."""
     if candidate.lead in question.text.lower().split():
         return False
     if candidate.lead == "since":
@@ -101,7 +101,7 @@ def _is_other_time(question: Question, candidate: Candidate) -> bool:
 
 
 def fit_of(question: Question, candidate: Candidate) -> float:
-    """How surely a candidate is of the kind asked for, 0 to 1; 0.5 if the kind has no form of its own."""
+    """How certainly a candidate is of the kind asked for, 0 to 1; 0.5 if the kind has no special form."""
     sentence = candidate.sentence
     if question.kind == "where":
         return float(bool(PLACE.search(_with_lead(candidate)) or TITLED.search(candidate.text)))
@@ -111,8 +111,8 @@ def fit_of(question: Question, candidate: Candidate) -> float:
         )
     if question.kind == "why":
         after = [one.text for one in candidate.passage.sentences if one.start > sentence.start][:1]
-        told = reason_after(question, sentence, after)
-        return 1.0 if told is not None and told.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
+        part = reason_after(question, sentence, after)
+        return 1.0 if part is not None and part.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
     if question.focus and question.kind in ("what", "kind"):
         noun = Sentence(question.focus.split()[-1], 0).stems
         return float(bool(noun & (candidate.passage.stems | candidate.passage.before_stems)))
@@ -120,19 +120,18 @@ def fit_of(question: Question, candidate: Candidate) -> float:
 
 
 def share_needed(question: Question, candidate: Candidate) -> float:
-    """The share of a question that a sentence must match for a candidate to answer it, 0 to 1; for questions that name
-    no speaker.
+    """The least share of a question that the sentence of a candidate must match, 0 to 1, if no speaker is named.
 
-    The surer the kind of a candidate, the smaller the share: 0 for a comparison of two figures, small for a person, a
-    place, a reason or a measure with its unit, largest for anything else, such as a count of unnamed things. Above 1,
-    which no sentence reaches, for a candidate of another kind.
+    The more certain the kind of a candidate, the smaller the share: 0 for a comparison of two figures, small for a
+    person, a place, a reason or a measure with its unit, largest for anything else, such as a count of unnamed
+    things. Above 1, which no sentence reaches, for a candidate of another kind.
     """
     if candidate.form == "compared":
         return 0.0
     fit = fit_of(question, candidate)
     if question.kind == "how_many" and candidate.form == "number":
-        told = piece(question, candidate.sentence, candidate.passage.at)
-        if told is not None and (candidate.text in told.text or told.text in candidate.text):
+        part = piece(question, candidate.sentence, candidate.passage.at)
+        if part is not None and (candidate.text in part.text or part.text in candidate.text):
             return 0.5 if MEASURED.search(question.text) else 0.7
     return 2.0 if fit == 0.0 else 0.45 if fit == 1.0 else 0.6
 

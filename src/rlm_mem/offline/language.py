@@ -1,7 +1,8 @@
 """Questions in languages other than English: their content words, and the sentence to quote.
 
-Nothing is extracted here: patterns of times, persons and reasons exist for English only. The sentence that matches most
-of the question is quoted as it is; if none matches enough, or two match about equally, there is no answer.
+Parts of sentences are not extracted: patterns of times, persons and reasons exist for English only. The sentence
+that matches most of the question is quoted whole; if none matches enough, or two match about equally, there is no
+answer.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from rlm_mem.text.stopwords import stop_words
 _LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
 _WORD = late(r"\w+")
-_MAX_CHARACTERS = 400  # characters of a question, and of a sentence, that are read
+_MAX_CHARACTERS = 400  # most characters read of a question or a sentence
 _SENTENCE = late(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
 
 _MIN_SHARE = (0.7, 0.5)
-"""The least share of the question that a sentence must match: in words, and in pairs of characters."""
+"""Least share of the question that a sentence must match: in words, and in pairs of characters."""
 
-_AHEAD = 0.1
-"""By how much more of the question the quoted sentence must match than any other."""
+_LEAD = 0.1
+"""How much more of the question the quoted sentence must match than any other."""
 
 _COUNTING = late(
     r"\b(?:wie ?viele?|wie (?:alt|hoch|teuer|lange|oft|groß)|combien|quel âge|cuánt[oa]s?|quant[oaie]s?|quanti|hoeveel"
@@ -88,13 +89,13 @@ def is_foreign(text: str) -> bool:
 
 
 def analyser_of(question: str) -> Analyser:
-    """The analyser of the language of a question; the English one where there is none."""
+    """The analyser of the language of a question; the English one if there is none."""
     language = language_of(question)
     return get_analyser(language if language in ("german", "french", "spanish") else "english")
 
 
 def foreign_terms(text: str, language: str = "") -> frozenset[str]:
-    """The content words of a text by stem; pairs of characters where a script has no spaces."""
+    """The stemmed content words of a text; pairs of characters if its script has no spaces."""
     named = language or language_of(text)
     plain = _ASKING_SPACELESS.sub(" ", text) if named == "none" else text
     kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in _ASKING)
@@ -102,7 +103,7 @@ def foreign_terms(text: str, language: str = "") -> frozenset[str]:
 
 
 class _Line(NamedTuple):
-    """A sentence, the share of the question that it matches, and how many other words it has."""
+    """A sentence, the share of the question that it matches, and its number of other words."""
 
     text: str
     passage: Passage
@@ -112,13 +113,13 @@ class _Line(NamedTuple):
 
 def quote(question: str, passages: Sequence[Passage]) -> Reading:
     """The sentence that matches most of a question, if it matches enough and no other matches about as much."""
-    lines = _matching(question, passages)
+    lines = _matching_lines(question, passages)
     if not lines:
         return Reading(None, (), 0.05, 0.0)
     best = lines[0]
     matched = best.matched
     runner_up = next((one.matched for one in lines[1:] if one.text != best.text), 0.0)
-    enough = matched - runner_up > _AHEAD and _answers(question, best)
+    enough = matched - runner_up > _LEAD and _answers(question, best)
     answerable = min(0.9, 0.5 + 0.4 * matched) if enough else 0.45 * max(0.0, matched)
     confidence = min(answerable, 0.35 + 0.4 * matched - 0.3 * max(0.0, runner_up - 0.3)) if enough else 0.0
     return Reading(
@@ -130,16 +131,16 @@ def quote(question: str, passages: Sequence[Passage]) -> Reading:
 
 
 def about_equal(question: str, passages: Sequence[Passage]) -> list[Passage]:
-    """The passages with a sentence that answers a question about as well as the best one does, best first."""
-    lines = _matching(question, passages)
+    """The passages with a sentence that answers a question about as well as the best one, best first."""
+    lines = _matching_lines(question, passages)
     found = (
-        one.passage for one in lines if lines[0].matched - one.matched <= _AHEAD and _answers(question, one)
+        one.passage for one in lines if lines[0].matched - one.matched <= _LEAD and _answers(question, one)
     )
     return list({one.chunk_id: one for one in found}.values())
 
 
-def _matching(question: str, passages: Sequence[Passage]) -> list[_Line]:
-    """The sentences of passages, those that match most of a question first."""
+def _matching_lines(question: str, passages: Sequence[Passage]) -> list[_Line]:
+    """The sentences of passages, those that match most of the question first."""
     language = language_of(question)
     asked = foreign_terms(question[:_MAX_CHARACTERS], language)
     analyser = get_analyser(language)
@@ -148,13 +149,13 @@ def _matching(question: str, passages: Sequence[Passage]) -> list[_Line]:
     ]
     lines_with = Counter(term for _, _, terms in read for term in terms & asked)
     # A word in no line weighs as much as a word in one line; a word in many lines weighs little.
-    worth = {term: 1 / (1 + 0.5 * max(0, lines_with[term] - 1)) for term in asked}
-    total = sum(worth.values())
+    weights = {term: 1 / (1 + 0.5 * max(0, lines_with[term] - 1)) for term in asked}
+    total = sum(weights.values())
     lines = (
         _Line(
             text,
             one,
-            sum(worth[t] for t in terms & asked) / total - 0.4 * (not one.current),
+            sum(weights[t] for t in terms & asked) / total - 0.4 * (not one.current),
             len(terms - asked),
         )
         for text, one, terms in read
@@ -163,7 +164,7 @@ def _matching(question: str, passages: Sequence[Passage]) -> list[_Line]:
 
 
 def _answers(question: str, line: _Line) -> bool:
-    """Whether a sentence matches enough of a question and says something further, a number if it asks for one."""
+    """Whether a sentence matches enough of a question and adds something: a number if the question asks for one."""
     enough = line.matched >= _MIN_SHARE[language_of(question) == "none"] and line.news > 0
     counts = _COUNTING.search(question) is None or any(
         char.isdigit() or char in _NUMERALS for char in line.text

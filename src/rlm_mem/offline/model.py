@@ -1,7 +1,7 @@
 """`OfflineLLM`: writes the programs of a recall and reads passages, without a model, a key or a network.
 
 It is extractive: an answer consists of words of the memory, or is a date computed from them. Its programs are shown
-with ``--explain`` and kept in trajectories, so they are written to be read: a dozen short lines of the same shape each
+with ``--explain`` and recorded in trajectories, so they are readable: a dozen short lines in the same form each
 time. The second one searches in other words.
 """
 
@@ -32,9 +32,9 @@ from rlm_mem.text.patterns import late
 from rlm_mem.text.segments import split_segments
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
-"""The prompt with which a program calls the reader. Its context has ``question``; ``passages``; ``more``, the passages
-of searches in other words, whose scores cannot be compared with those of ``passages``; and ``wider``, further passages
-for the same words, which are not read for an answer but may be among the closest."""
+"""The prompt with which a program calls the reader. Its context has ``question``; ``passages``; ``more``, the
+passages of searches in other words, whose scores are not comparable with those of ``passages``; and ``wider``,
+further passages for the same words, which are not read for an answer but may be among the closest."""
 
 _KIND_WORDS = {
     "when": "a time",
@@ -73,11 +73,11 @@ if stats()["chunk_count"] <= 40:  # a small memory is read whole
     more += all_chunks(limit=40)
 else:
     wider = passages(question, limit=50)
-for name in reading["documents"]:  # what the question names is looked through
+for name in reading["documents"]:  # of documents that the question names
     wider += passages(question, limit=30, conversation_id=name)
 given = {{"question": question, "passages": found, "more": more, "wider": wider}}
 reading = json.loads(llm_query(task, given))
-while reading.get("sought"):  # what one numbered statement ends with, another one is about
+while reading.get("sought"):  # the value of a numbered statement is the subject of another
     more += passages(reading["sought"][-1], limit=16)
     given = {{**given, "more": more, "sought": reading["sought"]}}
     reading = json.loads(llm_query(task, given))
@@ -88,7 +88,7 @@ FINAL(answer, reading["chunk_ids"], reading["confidence"], guess)
 """
 
 _FALLBACK = """\
-# The last program failed. The plainest way: the memories that come closest.
+# The last program failed: return the closest memories only.
 FINAL(None, search_chunks({question!r}, limit=5), 0.0)
 """
 
@@ -104,14 +104,14 @@ def describe(question: Question) -> str:
 
 
 def first_program(question: Question) -> str:
-    """The first program: passages, one reading, and FINAL if it gives an answer or a suggestion."""
+    """The first program: passages, one reading, and FINAL if it has an answer or a suggestion."""
     names = {*question.names, *(f"{name}'s" for name in question.names)}
     nameless = " ".join(
         word for word in question.text.split() if word.strip("?.,!").replace("’", "'") not in names
     )
     queries = "question"
     if question.names and nameless != question.text:
-        # Also find what other people say about themselves: it shows that it was not the person named.
+        # Also find what other people say about themselves, which may show that it was not the person named.
         queries = f"[question, {nameless!r}]"
     aim = textwrap.fill(describe(question), 76, initial_indent="# ", subsequent_indent="# ")
     limit = 14 if queries == "question" else 20
@@ -119,23 +119,23 @@ def first_program(question: Question) -> str:
 
 
 def second_program(queries: list[str]) -> str:
-    """The second program: it searches in other words, uses the variables of the first one and always ends the run."""
+    """The second program: searches in other words, uses the variables of the first one and always ends the run."""
     shown = "[\n" + "".join(f"    {query!r},\n" for query in queries) + "]"
     return _SECOND.format(queries=shown if queries else "[]")
 
 
 def fallback_program(question: Question) -> str:
-    """The program after a failure: the closest memories, no answer."""
+    """The program after a failure: returns the closest memories and no answer."""
     return _FALLBACK.format(question=question.text)
 
 
 _MAX_QUERIES = 4
-_DOCUMENTS = 4
-"""Most documents named by a question that are looked through."""
+_MAX_DOCUMENTS = 4
+"""Most documents named by a question that are searched."""
 
 
 def other_words(question: Question) -> list[str]:
-    """Up to four further searches: the content words without everyday ones, then each class word with its members."""
+    """Up to four further queries: the content words without everyday ones, then each class word with its members."""
     analyser = get_analyser("english")
     people = " ".join(question.names)
     plain = [
@@ -164,14 +164,14 @@ _NO_ANSWER = "The text does not say."
 
 
 class OfflineLLM:
-    """The built-in default model: deterministic, free, works with no key and no network.
+    """The built-in default model: deterministic, free, works without a key and a network.
 
-    It answers a ``<question>`` with a program in a ```` ```repl ```` block, and goes on from the program's
-    ``<output>``; any other prompt (a sub-call such as ``llm_query(prompt, context)``) it answers from the given text,
-    in the words of that text. Safe for several threads: it has no state.
+    It answers a ``<question>`` with a program in a ```` ```repl ```` block, and continues after the program's
+    ``<output>``; any other prompt (a sub-call such as ``llm_query(prompt, context)``) is answered from the given
+    text, in its words. Thread-safe: it has no state.
 
     Args:
-        weights: tables of the reader; None uses those of the package.
+        weights: tables of the reader; None: those of the package.
     """
 
     name = "offline"
@@ -183,22 +183,22 @@ class OfflineLLM:
         """Answer ``messages``; of the options only ``on_text`` has an effect.
 
         Raises:
-            InputError: an empty prompt, or one that is not made of messages.
+            InputError: the prompt is empty, or does not consist of messages.
         """
-        began = time.monotonic()
+        started = time.monotonic()
         asked = as_messages(messages)
         text = _reply(asked, self._weights or load_weights())
         on_text = options.get("on_text")
         if on_text is not None:
             on_text(text)
         size = sum(len(message.content) for message in asked)
-        # Free of charge, so a rough count is enough: four characters a token.
+        # Calls are free, so a rough count is enough: four characters per token.
         usage = Usage(size // 4 + 1, len(text) // 4 + 1, estimated=True)
         return Completion(
             text,
             usage,
             model="offline",
-            seconds=time.monotonic() - began,
+            seconds=time.monotonic() - started,
             provider="offline",
             cost=Decimal(0),
             finish_reason="stop",
@@ -206,36 +206,36 @@ class OfflineLLM:
 
 
 def given_passages(text: str) -> list[Passage] | None:
-    """The passages in a message with which a program calls the reader, or None for any other message."""
+    """The passages in a message with which a program calls the reader; None for any other message."""
     context = _tagged(text, "context", last=True)
-    data = _given(text, _data(unbroken(context)) if context is not None else None)
-    return None if data is None else _passages_in(data)
+    data = _reader_context(text, _decoded(unbroken(context)) if context is not None else None)
+    return None if data is None else _context_passages(data)
 
 
-def _given(text: str, data: Any) -> dict[str, Any] | None:
-    """The context of a message, if a program calls the reader with it: a list of passages and more."""
+def _reader_context(text: str, data: Any) -> dict[str, Any] | None:
+    """The context of a message with which a program calls the reader; None for any other message."""
     called = (
         text.startswith(READ_PROMPT) and isinstance(data, dict) and isinstance(data.get("passages"), list)
     )
     return data if called else None
 
 
-def _passages_in(data: dict[str, Any], *, wider: bool = False) -> list[Passage]:
-    """The passages that a program gives the reader; with ``wider``, also those that are not read for an answer."""
-    passages = _listed(data, "passages") + (_listed(data, "wider") if wider else [])
+def _context_passages(data: dict[str, Any], *, wider: bool = False) -> list[Passage]:
+    """The passages in the context of a reader call; with ``wider``, also those that are not read for an answer."""
+    passages = _passages_of_list(data, "passages") + (_passages_of_list(data, "wider") if wider else [])
     scores = [one.score for one in passages]
     drop = statistics.pstdev(scores) if len(scores) > 1 else 0.0
     best = max(scores, default=0.0)
-    # Scores of other searches are not comparable: none may rank above the best of the first search.
-    passages += [replace(one, score=min(one.score, best) - drop) for one in _listed(data, "more")]
+    # Scores of other searches are not comparable, so none may rank above the best of the first search.
+    passages += [replace(one, score=min(one.score, best) - drop) for one in _passages_of_list(data, "more")]
     found: dict[tuple[str, str], Passage] = {}
-    for one in passages:  # of equal passages keep the first: it was found for the question itself
+    for one in passages:  # of equal passages keep the first, found for the question itself
         found.setdefault((one.chunk_id, one.text), one)
     return list(found.values())
 
 
-def _listed(data: dict[str, Any], name: str) -> list[Passage]:
-    """The passages of a list in the context of a program; none if it is missing."""
+def _passages_of_list(data: dict[str, Any], name: str) -> list[Passage]:
+    """The passages of a list in the context of a program; none if the list is missing."""
     given = data.get(name)
     return [_passage(one) for one in given if isinstance(one, dict)] if isinstance(given, list) else []
 
@@ -253,10 +253,10 @@ def _tagged(text: str, tag: str, *, last: bool = False) -> str | None:
 def _reply(asked: Sequence[Message], weights: Weights) -> str:
     context = _tagged(asked[-1].content, "context", last=True) if asked[-1].role == "user" else None
     questions = (_tagged(message.content, "question") for message in asked if message.role == "user")
-    opening = next((found for found in questions if found is not None), None)
-    if opening is None or (context is not None and len(asked) == 1):
-        return _read_for(asked[-1].content, context, weights)
-    return _program(unbroken(opening), asked)
+    question = next((found for found in questions if found is not None), None)
+    if question is None or (context is not None and len(asked) == 1):
+        return _answer_sub_call(asked[-1].content, context, weights)
+    return _program(unbroken(question), asked)
 
 
 def _program(text: str, asked: Sequence[Message]) -> str:
@@ -277,12 +277,12 @@ def _program(text: str, asked: Sequence[Message]) -> str:
     return f"{comment}\n```repl\n{code}```"
 
 
-def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
+def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
     """Answer a sub-call from the context (or from the prompt itself), as JSON if a program calls the reader."""
-    data = _data(unbroken(context)) if context is not None else None
-    called = _given(prompt, data)
+    data = _decoded(unbroken(context)) if context is not None else None
+    called = _reader_context(prompt, data)
     if called is not None:
-        passages = _passages_in(called)
+        passages = _context_passages(called)
         question = analyse_question(str(called.get("question", "")))
         found = read(question, passages, weights)
         answered = found.answer is not None and found.answerable >= weights.bar
@@ -293,7 +293,7 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
             found, answered = way, True
         elif way is not None:
             answered = False
-        near = _passages_in(called, wider=True)
+        near = _context_passages(called, wider=True)
         if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
             found, answered = with_later_notes(question, told, near), True  # the last look
         sure = answered and found.confidence > SURE
@@ -304,12 +304,12 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
             "answer": found.answer if sure else None,
             "suggestion": found.answer if answered and not sure else None,
             "held": round(found.answerable, 2),
-            # Without either: how sure it is that there is none.
+            # Without either: the probability that there is none.
             "confidence": round(found.confidence if answered else 1 - found.answerable, 2),
             "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in cited)),
         }
         if not sure:
-            reply["documents"] = list(named_documents(question, passages))[:_DOCUMENTS]
+            reply["documents"] = list(named_documents(question, passages))[:_MAX_DOCUMENTS]
         if isinstance(way, str):
             reply["sought"] = [*sought, way]
         return json.dumps(reply, ensure_ascii=False)
@@ -320,7 +320,7 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
     return found.answer if found.answer and found.answerable >= weights.bar / 2 else _NO_ANSWER
 
 
-def _data(text: str) -> Any:
+def _decoded(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -328,7 +328,7 @@ def _data(text: str) -> Any:
 
 
 def _texts(data: Any) -> str:
-    """All text in a context, whatever its shape, a line for each piece."""
+    """All text in a context of any structure, one line for each piece."""
     if isinstance(data, str):
         return data
     if isinstance(data, dict):
@@ -352,7 +352,7 @@ def _passages_of(text: str) -> list[Passage]:
     found: list[Passage] = []
     for segment in split_segments(text)[:200]:
         body = text[segment.body_start : segment.end]
-        before = found[-1] if found else None
+        previous = found[-1] if found else None
         found.append(
             Passage(
                 "",
@@ -360,8 +360,8 @@ def _passages_of(text: str) -> list[Passage]:
                 segment.author or "",
                 None,
                 0.0,
-                before.author if before else "",
-                before.text if before else "",
+                previous.author if previous else "",
+                previous.text if previous else "",
             )
         )
     return found
@@ -375,8 +375,8 @@ def _passage(data: dict[str, Any]) -> Passage:
         author, text = author or label["name"].strip(), text[label.end() :]
     text = unwrapped(text)
     at = data.get("at") or data.get("occurred_at") or data.get("created_at")
-    above = data.get("before")
-    before = str(above[-1]) if isinstance(above, list) and above else ""
+    context = data.get("before")
+    before = str(context[-1]) if isinstance(context, list) and context else ""
     before_label = _LABEL.match(before)
     later = data.get("later_note")
     return Passage(

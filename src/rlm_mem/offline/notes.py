@@ -30,7 +30,7 @@ _LABELS = word_set(
     idea question answer result status why reason what how when where who fix bug cause action owner
     """
 )
-"""Words before a colon that are a heading, although they look like a speaker."""
+"""Words before a colon that are a heading although they look like a speaker."""
 
 _MIN_SHARE = 0.68
 """Least share of the question that a sentence must match to answer it."""
@@ -41,14 +41,15 @@ _MIN_SHARE_WHOLE = 0.8
 _MIN_OWN_SHARE = 0.55
 """Least share that a sentence quoted whole must match by itself, without its heading and surroundings."""
 
-_UNSAID = 0.6
-"""Highest confidence in an answer whose sentence lacks telling words of the question, which only its note has.
+_MAX_WITH_MISSING = 0.6
+"""Highest confidence in an answer whose sentence lacks distinctive words of the question that its note contains.
 
-More counts as sure. Of 57 such answers from five sets of notes, words were missing from 3 of the 6 wrong and 4 of the
-51 right ones.
+More counts as sure. Of 57 answers from five sets of notes, 3 of the 6 wrong and 4 of the 51 right ones lacked such
+words.
 """
 _ONE_OF_SEVERAL = 0.1
-"""Subtracted from the confidence if the sentence has several parts of the kind asked for: five in six are right."""
+"""Subtracted from the confidence if the sentence has several values of the kind asked for: five in six are
+right."""
 _MIN_FIT = 0.5
 _EXACT_FIT = 0.9
 _WHAT_IS = late(
@@ -56,13 +57,13 @@ _WHAT_IS = late(
     r"(?P<thing>[\w'’.-]+(?:\s+(?!(?:of|in|for|on|at|to|from|that|which|used|called|by|with|when|if)\b)[\w'’.-]+){0,4})",
     re.IGNORECASE,
 )
-_SAYS_WHAT = late(
+_GIVES_VALUE = late(
     r"[:=—–]|\s-{1,2}\s|\b(?:is|are|was|were|be)\b(?!\s\w{2,20}ed\s(?:every|each|by|when|after|before|because|once|twice)\b)"
     r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
 )
 _MAX_LISTED = 3
-_MAX_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
+_MAX_SENTENCE = 500  # characters read of one sentence, which bounds the work on unusual texts
 _THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
 # Words that frame a question and need not be in the answer.
 _FRAME_WORDS = word_set(
@@ -73,13 +74,13 @@ _FRAME_WORDS = word_set(
     """
 )
 _EVERYDAY = word_set("need needs want wants use uses used bring brings own owns know knows")
-_WHICH = word_set(
+_NO_MODIFIERS = word_set(
     """
     many much kind type sort number default same whole entire first last next new old only other current own main
     """
 )
 _CONVERSATIONAL = late(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
-"""Words that are usual in speech and rare after a heading ("Architecture: …")."""
+"""Words that are common in speech and rare after a heading ("Architecture: …")."""
 
 _NEGATED = late(r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE)
 _REJECTED = late(
@@ -92,7 +93,7 @@ _FORBIDDEN = late(
     r"|(?:switched|turned) off|shut down|allergic)\b",
     re.IGNORECASE,
 )
-"""Words that negate their subject: it is forbidden, has ended, or was not done."""
+"""Words that negate their subject: something is forbidden, has ended, or was not done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ class _Line:
     passage: Passage
     number: int
     sentence: Sentence
-    stems: frozenset[str]  # with the subjects that its pronouns stand for
-    around: frozenset[str]  # of its context
+    stems: frozenset[str]  # with the subjects of its pronouns
+    around: frozenset[str]  # stems of its context
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def _is_label(author: str) -> bool:
 
 
 def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
-    """Answer ``question`` from notes. Deterministic; confidences are set by rules, measured on small stores."""
+    """Answer ``question`` from notes. Deterministic; the rules for confidences were measured on small stores."""
     wanted = wanted_words(question)
     lines = [line for passage in passages for line in _lines(passage)]
     everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
@@ -137,46 +138,46 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     newest = max((p.at.timestamp() for p in passages if p.at), default=0.0)
     lags = {id(p): lag for p, lag in zip(passages, lags_behind([p.score for p in passages]), strict=True)}
     found = []
-    most = 0.0
+    best_match = 0.0
     counted = counted_thing(question)
     for line in lines:
         matched = _matched_share(question, wanted, line)
-        most = max(most, matched)
+        best_match = max(best_match, matched)
         if matched < _MIN_SHARE:
             continue
         if line.passage.of_document and counted and not degree(counted, line.sentence.stems, ""):
-            continue  # a manual has many figures: one without the thing counts something else
-        part = _answer(question, line, wanted)
-        if part is not None and line.passage.of_document:
-            part = _of_document(question, part, line, wanted)
-        if part is None or not has_form(question, part.text):
+            continue  # a manual has many figures: without the thing counted, they count something else
+        answer_part = _answer(question, line, wanted)
+        if answer_part is not None and line.passage.of_document:
+            answer_part = _document_answer(question, answer_part, line, wanted)
+        if answer_part is None or not has_form(question, answer_part.text):
             continue
-        if part.fit < _MIN_FIT and (
-            line.passage.of_document or not _quotable(question, wanted, line, matched, everything)
+        if answer_part.fit < _MIN_FIT and (
+            line.passage.of_document or not _is_quotable(question, wanted, line, matched, everything)
         ):
-            continue  # of a document the closest passages say more than one of its sentences
+            continue  # closest passages of a document are more useful than one sentence
         lag = min(1.0, lags[id(line.passage)] / 4)
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
-        score = matched + 0.3 * part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
-        found.append(_Found(line, matched, score, part))
+        score = matched + 0.3 * answer_part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
+        found.append(_Found(line, matched, score, answer_part))
     if not found:
-        return Reading(None, (), round(min(0.45, 0.5 * most), 3), 0.0)
+        return Reading(None, (), round(min(0.45, 0.5 * best_match), 3), 0.0)
     found.sort(key=lambda one: -one.score)
     best = found[0]
-    answer, used = best.piece.text, [best.line.passage]
+    text, used = best.piece.text, [best.line.passage]
     if best.piece.fit >= _MIN_FIT and question.kind not in ("yes_no", "why"):
-        answer = whole_value(question, best.line.sentence.text, answer)
-    unsaid = _unsaid(question, wanted, best)
+        text = whole_value(question, best.line.sentence.text, text)
+    missing = _missing_words(question, wanted, best)
     if best.piece.fit < _MIN_FIT:
         focus = [stem_of(question.focus.split()[-1])] if question.focus else []
-        unsaid += [term for term in focus if not degree(term, _joined(best.line.sentence), "")]
-        whole = _as_far_as(best.line, answer, unsaid)
-        unsaid = unsaid if whole != answer else [term for term in unsaid if term not in focus]
-        answer = whole
+        missing += [term for term in focus if not degree(term, _with_compounds(best.line.sentence), "")]
+        extended = _with_following(best.line, text, missing)
+        missing = missing if extended != text else [term for term in missing if term not in focus]
+        text = extended
     if question.many and question.kind in ("what", "who", "where", "name", "kind"):
         for other in found[1:]:
             if len(used) < _MAX_LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
-                answer = f"{answer.rstrip('.')}; {other.piece.text}"
+                text = f"{text.rstrip('.')}; {other.piece.text}"
                 used.append(other.line.passage)
     certain = (best.matched - _MIN_SHARE) / (1 - _MIN_SHARE)
     runner_up = any(
@@ -189,28 +190,28 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
         confidence = 0.47 + 0.25 * certain
     confidence -= 0.12 * (runner_up and not question.many)
     confidence -= _ONE_OF_SEVERAL * (not best.piece.alone)
-    if unsaid:
-        confidence = min(confidence, _UNSAID)
+    if missing:
+        confidence = min(confidence, _MAX_WITH_MISSING)
     exact = best.piece.fit >= _EXACT_FIT
-    return Reading(answer, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
+    return Reading(text, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
 
 
-def _unsaid(question: Question, wanted: dict[str, float], best: _Found) -> list[str]:
-    """The telling words of a question that the sentence of the best answer does not have itself; names are none."""
+def _missing_words(question: Question, wanted: dict[str, float], best: _Found) -> list[str]:
+    """The distinctive words of a question, without names, that the sentence of the best answer lacks."""
     if best.line.passage.of_document:
         return []
-    said = _joined(best.line.sentence)
+    stems = _with_compounds(best.line.sentence)
     names = _name_stems(question) if question.kind == "yes_no" else []
     text = best.line.sentence.text
     return [
         term
         for term, weight in wanted.items()
-        if weight >= 1 and term not in names and not degree(term, said, text)
+        if weight >= 1 and term not in names and not degree(term, stems, text)
     ]
 
 
-def _as_far_as(line: _Line, answer: str, unsaid: list[str]) -> str:
-    """A quoted sentence with those after it in its note, as far as they have the other words of the question.
+def _with_following(line: _Line, answer: str, unsaid: list[str]) -> str:
+    """A quoted sentence with those after it in its note, up to the last with missing words of the question.
 
     "Heat pump showed alarm 51. Hasse: low pressure, topped up" answers what Hasse did about alarm 51.
     """
@@ -223,12 +224,12 @@ def _as_far_as(line: _Line, answer: str, unsaid: list[str]) -> str:
 
 
 _FIGURES = frozenset(("how_many", "how_long", "when"))
-_LEAST_ASKED = 3
-"""A manual answers yes or no to at least so many words: fewer are in many of its sentences."""
+_MIN_ASKED = 3
+"""Fewest distinctive words of a question that a manual answers with yes or no; fewer are in many sentences."""
 
 
-def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str, float]) -> Piece | None:
-    """The answer as a document gives it, or None: a part in its sentence, a place as a path or a sentence.
+def _document_answer(question: Question, part: Piece, line: _Line, wanted: dict[str, float]) -> Piece | None:
+    """The answer from a document, mostly its whole sentence; None if it is unlikely to answer the question.
 
     No sentence answers how to do something.
     """
@@ -238,7 +239,7 @@ def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str,
     if question.kind == "yes_no":
         names = _name_stems(question)
         heavy = [term for term, weight in wanted.items() if weight >= 1 and term not in names]
-        return part if len(heavy) >= _LEAST_ASKED else None
+        return part if len(heavy) >= _MIN_ASKED else None
     if question.kind == "where" and not _is_place(part.text):
         return None
     if question.kind in _FIGURES and part.fit >= _MIN_FIT:
@@ -246,15 +247,15 @@ def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str,
     return replace(part, text=text) if part.text in text else part
 
 
-_PLAINLY_A_PLACE = late(
+_CERTAIN_PLACE = late(
     r"(?:behind|beneath|underneath|beside|near|inside|outside|opposite|next to|in front of|on top of)\b",
     re.IGNORECASE,
 )
 
 
 def _is_place(text: str) -> bool:
-    """Whether a part of a manual is a place; words such as "on" and "in" introduce much else there."""
-    return bool(PATH.search(text) or _PLAINLY_A_PLACE.match(text))
+    """Whether a part of a manual is a place; words such as "on" and "in" introduce many other things there."""
+    return bool(PATH.search(text) or _CERTAIN_PLACE.match(text))
 
 
 def matched_share(question: Question, passage: Passage) -> float:
@@ -268,8 +269,8 @@ def matched_share(question: Question, passage: Passage) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """The part of a note that is of the kind asked for, and what share of the question its sentence matches.
+class NoteAnswer:
+    """The part of a note that is of the kind asked for, and the share of the question that its sentence matches.
 
     ``alone``: the note has no other part of this kind.
     """
@@ -279,10 +280,10 @@ class Told:
     alone: bool
 
 
-def read_note(question: Question, passage: Passage) -> Told | None:
-    """The part of a passage that is of the kind asked for, from its sentence that matches most of the question.
+def read_note(question: Question, passage: Passage) -> NoteAnswer | None:
+    """The part of a passage that is of the kind asked for, from the sentence that matches most of the question.
 
-    For yes or no: "No" with that sentence if it denies something, and the question does not.
+    For yes or no: "No" with that sentence if it is negative and the question is not.
     """
     wanted = wanted_words(question)
     parts = [
@@ -292,9 +293,9 @@ def read_note(question: Question, passage: Passage) -> Told | None:
     ]
     if question.kind == "yes_no":
         share, line, _ = max(parts, key=lambda one: one[0], default=(0.0, None, None))
-        if line is None or not _denies(line.sentence.text) or _denies(question.text):
+        if line is None or not _is_negative(line.sentence.text) or _is_negative(question.text):
             return None
-        return Told(f"No: {trimmed(line.sentence.text)}", share, alone=True)
+        return NoteAnswer(f"No: {trimmed(line.sentence.text)}", share, alone=True)
     fitting = [
         (share, line, part)
         for share, line, part in parts
@@ -303,8 +304,8 @@ def read_note(question: Question, passage: Passage) -> Told | None:
     if not fitting:
         return None
     share, line, part = max(fitting, key=lambda one: one[0])
-    whole = part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
-    return Told(whole, share, part.alone and len(fitting) == 1)
+    value = part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
+    return NoteAnswer(value, share, part.alone and len(fitting) == 1)
 
 
 def _name_stems(question: Question) -> list[str]:
@@ -312,20 +313,20 @@ def _name_stems(question: Question) -> list[str]:
 
 
 def wanted_words(question: Question) -> dict[str, float]:
-    """Weights of the question's words by stem: largest for names, small for words that only frame the question."""
-    shape = {stem_of(word) for word in _FRAME_WORDS}
+    """Weights of the question's words by stem: largest for names, small for words of its phrasing."""
+    frame = {stem_of(word) for word in _FRAME_WORDS}
     found = dict.fromkeys(_name_stems(question), 1.2)
     parts = {part for name in question.names for part in get_analyser("english").terms(name)}
-    taken = {stem_of(word) for relation in _relations(question) for word in relation.words}
-    plain = [t for t in question.terms if t not in found and t not in parts and t not in taken]
+    relation_stems = {stem_of(word) for relation in _relations(question) for word in relation.words}
+    plain = [t for t in question.terms if t not in found and t not in parts and t not in relation_stems]
     if question.kind == "where":
-        shape |= {stem_of(word) for word in question.focus.split()}  # "in which city": any place will do
+        frame |= {stem_of(word) for word in question.focus.split()}  # "in which city": any place matches
     if question.kind == "why":
-        shape |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
-    bare = not any(term not in shape for term in plain) and not taken
+        frame |= {stem_of(word) for word in ("happen", "occur", "cause", "come")}
+    bare = not any(term not in frame for term in plain) and not relation_stems
     for term in plain:
         if term not in {stem_of(option) for option in question.options}:
-            found[term] = 1.0 if term not in shape else 0.8 if bare else 0.25
+            found[term] = 1.0 if term not in frame else 0.8 if bare else 0.25
     for stem in _everyday_verbs(question):
         found.setdefault(stem, 0.35)
     return found
@@ -333,9 +334,9 @@ def wanted_words(question: Question) -> dict[str, float]:
 
 def _everyday_verbs(question: Question) -> list[str]:
     """Verbs too common to search for that still distinguish sentences ("need", "want", "use")."""
-    taken = {word for relation in _relations(question) for word in relation.words}
+    relation_words = {word for relation in _relations(question) for word in relation.words}
     low = [word.low for word in Sentence(question.text, 0).words]
-    return [stem_of(word) for word in low if word in _EVERYDAY and word not in taken]
+    return [stem_of(word) for word in low if word in _EVERYDAY and word not in relation_words]
 
 
 def _relations(question: Question) -> list[Relation]:
@@ -349,9 +350,9 @@ def _lines(passage: Passage) -> list[_Line]:
     opening = Sentence(passage.text, 0).words[:1]
     # "Their contact is …": the passage continues the one before it.
     continues = opening and opening[0].low in _THIRD_PERSON
-    before = _capitals(passage.before) if continues else frozenset()
+    before = _capitals_of(Sentence(passage.before, 0)) if continues else frozenset()
     names: frozenset[str] = frozenset()
-    continued: frozenset[str] = frozenset()  # of the sentence before, if it has a pronoun itself
+    continued: frozenset[str] = frozenset()  # stems of the sentence before, if it has a pronoun itself
     heading = heading_stems(passage.heading)
     author = Sentence(passage.author, 0).stems
     for number, whole in enumerate(passage.sentences):
@@ -364,8 +365,8 @@ def _lines(passage: Passage) -> list[_Line]:
         pronoun = any(word.low in _THIRD_PERSON for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
         antecedents = before | continued if pronoun else earlier if nameless else frozenset()
-        stems = _joined(sentence) | antecedents | author
-        # The context of a sentence: the whole of a note, in a document the sentences beside it and the heading.
+        stems = _with_compounds(sentence) | antecedents | author
+        # The context of a sentence: its whole note, or in a document the adjacent sentences and the heading.
         beside = passage.sentences[max(0, number - 1) : number + 2]
         context = frozenset().union(*(one.stems for one in beside)) if passage.of_document else passage.stems
         found.append(_Line(passage, number, sentence, stems, context | heading))
@@ -374,17 +375,13 @@ def _lines(passage: Passage) -> list[_Line]:
     return found
 
 
-def _capitals(text: str) -> frozenset[str]:
-    return _capitals_of(Sentence(text, 0))
-
-
 def _capitals_of(sentence: Sentence) -> frozenset[str]:
     return frozenset(
         word.stem for word in sentence.words if word.text[:1].isupper() or word.text[:1].isdigit()
     )
 
 
-def _joined(sentence: Sentence) -> frozenset[str]:
+def _with_compounds(sentence: Sentence) -> frozenset[str]:
     """Stems of a sentence, with compounds as one word and as two ("roll back" and "rollback")."""
     words = sentence.words
     pairs = {stem_of(a.low + b.low) for a, b in itertools.pairwise(words) if not a.closes}
@@ -395,7 +392,7 @@ def _joined(sentence: Sentence) -> frozenset[str]:
 
 
 def _matched_share(question: Question, wanted: dict[str, float], line: _Line) -> float:
-    """The share of the question that a sentence matches, 0 to 1; 0 where it is about another subject."""
+    """The share of the question that a sentence matches, 0 to 1; 0 if it is about another subject."""
     names = set(_name_stems(question))
     if (
         _about_possession(question, line)
@@ -407,29 +404,29 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
         return 0.0
     matched = total = 0.0
     topic, compounds = _topic(question), _compounds(question)
-    # "Package manager": where a member of its class matches the head, the words before it need no match.
+    # "Package manager": if a member of its class matches the head, the words before it need no match.
     head = question.focus.split()[-1:]
     member = any(
         stem_of(one) not in line.stems and degree(stem_of(one), line.stems, "") >= 0.9 for one in head
     )
     modifiers = {stem_of(word) for word in question.focus.split()[:-1]} if member else set()
     for term, weight in wanted.items():
-        met = degree(term, line.stems, line.sentence.text)
-        if not met and compounds.get(term, set()) & line.stems:
-            met = 1.0
-        if not met and term in modifiers:
-            met = 0.7
+        match = degree(term, line.stems, line.sentence.text)
+        if not match and compounds.get(term, set()) & line.stems:
+            match = 1.0
+        if not match and term in modifiers:
+            match = 0.7
         if term in names:
-            met = 1.0 if same_name(term, line.stems) else 0.55 if same_name(term, line.around) else 0.0
-            if not met:
+            match = 1.0 if same_name(term, line.stems) else 0.55 if same_name(term, line.around) else 0.0
+            if not match:
                 return 0.0
-        elif not met and term in line.around:
-            met = 0.3 if term in topic else 0.55
-        if term in topic and not met:
+        elif not match and term in line.around:
+            match = 0.3 if term in topic else 0.55
+        if term in topic and not match:
             pattern = value_pattern(term)
             if pattern is None or not pattern.search(line.sentence.text):
-                weight *= 2.2  # the thing asked for is missing
-        matched += weight * met
+                weight *= 2.2  # the subject of the question is missing
+        matched += weight * match
         total += weight
     for relation in _relations(question):
         weight = 0.5 if any(term not in names for term in wanted) else 1.0
@@ -439,7 +436,7 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
 
 
 def _compounds(question: Question) -> dict[str, set[str]]:
-    """For each word of the question, it and its neighbour written as one: "roll back" gives "rollback"."""
+    """For each word of the question, its compounds with its neighbours: "roll back" gives "rollback"."""
     raw = [word.low for word in Sentence(question.text, 0).words]
     found: dict[str, set[str]] = {}
     for left, right in itertools.pairwise(raw):
@@ -452,10 +449,11 @@ _DONE = late(r"\b(?:did|does|do|is|are|was|were|has|have|had)\s(?P<rest>[^?]*)",
 
 
 def _topic(question: Question) -> frozenset[str]:
-    """The stems that an answer must be about: "cat" in "the name of Dana's cat", "database" in "which database do we",
-    "return" in "what did Dana return".
+    """The stems that an answer must be about.
+
+    "database" in "which database do we", "return" in "what did Dana return", "cat" in "the name of Dana's cat".
     """
-    shape = {stem_of(word) for word in _FRAME_WORDS}
+    frame = {stem_of(word) for word in _FRAME_WORDS}
     nouns = []
     if question.focus:
         nouns.append(question.focus.split()[-1])
@@ -463,19 +461,19 @@ def _topic(question: Question) -> frozenset[str]:
         r"['’]s?\s+((?:[\w-]+\s+){0,2}?[\w-]+)\s*(?:$|\?|\b(?:is|are|was|were)\b)", question.text
     ):
         nouns.append(match[1].split()[-1])
-    doing = re.match(
+    who_noun = re.match(
         r"\W*who(?:se)?\s+(?:is\s+|was\s+|are\s+)?(?:the\s+|our\s+)?([\w-]+)", question.text, re.IGNORECASE
     )
-    if doing:
-        nouns.append(doing[1])
-    done = _DONE.search(question.text)
-    deeds = get_analyser("english").terms(done["rest"]) if done else []
-    deeds = [deed for deed in deeds if deed not in {stem_of(name) for name in question.names}]
-    nouns += deeds if len(deeds) == 1 else []  # nothing else follows: it is the verb
+    if who_noun:
+        nouns.append(who_noun[1])
+    auxiliary = _DONE.search(question.text)
+    verbs = get_analyser("english").terms(auxiliary["rest"]) if auxiliary else []
+    verbs = [verb for verb in verbs if verb not in {stem_of(name) for name in question.names}]
+    nouns += verbs if len(verbs) == 1 else []  # a single word is the verb
     stems = {stem_of(noun) for noun in nouns}
     if question.kind == "where":
         stems -= {stem_of(word) for word in question.focus.split()}
-    return frozenset(stem for stem in stems if stem in question.terms and stem not in shape)
+    return frozenset(stem for stem in stems if stem in question.terms and stem not in frame)
 
 
 _POSSESSED = late(
@@ -484,15 +482,15 @@ _POSSESSED = late(
 
 
 def _about_possession(question: Question, line: _Line) -> bool:
-    """Whether a sentence is about a possession of the person named ("Marco's sister lives …") that is not asked for."""
+    """Whether a sentence is about a possession of the person named ("Marco's sister lives …") not in question."""
     for stem in (*_name_stems(question), *question.terms):
         places = [w for w in line.sentence.words if w.stem == stem]
         owned = [m for m in _POSSESSED.finditer(line.sentence.text) if stem_of(m["owner"]) == stem]
         if not places or len(owned) < len(places):
             continue
         nearby = frozenset(stem_of(m[part]) for m in owned for part in ("noun", "next") if m[part])
-        behind = " ".join(line.sentence.text[m.start("noun") : m.end()] for m in owned)
-        if any(relation.stated_by.search(behind) for relation in _relations(question)):
+        following = " ".join(line.sentence.text[m.start("noun") : m.end()] for m in owned)
+        if any(relation.stated_by.search(following) for relation in _relations(question)):
             continue
         if not any(degree(term, nearby, "") for term in question.terms if term != stem):
             return True
@@ -500,7 +498,7 @@ def _about_possession(question: Question, line: _Line) -> bool:
 
 
 def _about_other_owner(question: Question, line: _Line) -> bool:
-    """Whether a sentence is about that thing of somebody else: "Ana's thesis" where the question is about Ben's."""
+    """Whether a sentence is about such a thing of somebody else: "Ana's thesis" if the question is about Ben's."""
     asked = [(stem_of(one["owner"]), stem_of(one["noun"])) for one in _POSSESSED.finditer(question.text)]
     owned = list(_POSSESSED.finditer(line.sentence.text)) if asked else []
     return any(
@@ -530,32 +528,34 @@ def _about_variant(question: Question, line: _Line) -> bool:
 
 
 def _about_other_compound(question: Question, line: _Line) -> bool:
-    """Whether a sentence has a compound that differs in one word from one of the question: "get-in", "get-out"."""
-    told = [parts for word in line.sentence.words if (parts := _two_words(word))]
+    """Whether a sentence has a compound that differs in one word from one in the question: "get-in", "get-out"."""
+    pairs = [parts for word in line.sentence.words if (parts := _compound_parts(word))]
     asked = (
-        [parts for word in Sentence(question.text, 0).words if (parts := _two_words(word))] if told else []
+        [parts for word in Sentence(question.text, 0).words if (parts := _compound_parts(word))]
+        if pairs
+        else []
     )
     return any(
-        one not in told and any((one[0] == other[0]) != (one[1] == other[1]) for other in told)
+        one not in pairs and any((one[0] == other[0]) != (one[1] == other[1]) for other in pairs)
         for one in asked
     )
 
 
-def _two_words(word: Word) -> list[str]:
-    """The words of a compound of two; none of any other word, and of one with a single letter: "e-mail"."""
+def _compound_parts(word: Word) -> list[str]:
+    """The words of a compound of two; none for other words, or if one has a single letter ("e-mail")."""
     parts = word.low.split("-")
     return parts if len(parts) == 2 and all(one.isalpha() and len(one) > 1 for one in parts) else []
 
 
-def _quotable(
+def _is_quotable(
     question: Question, wanted: dict[str, float], line: _Line, matched: float, elsewhere: frozenset[str]
 ) -> bool:
     """Whether a sentence may be quoted whole: it matches most of the question itself, and adds something."""
     if matched < _MIN_SHARE_WHOLE or not _adds_content(question, line) or not _defines(question, line):
         return False
-    stems, names = _joined(line.sentence), _name_stems(question)
+    stems, names = _with_compounds(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
-    # A word that only another sentence matches favours that sentence.
+    # If only another sentence matches a word, that sentence is preferred.
     left = [
         term for term, weight in wanted.items() if weight >= 1 and not own[term] and term not in line.around
     ]
@@ -565,14 +565,14 @@ def _quotable(
 
 
 def _defines(question: Question, line: _Line) -> bool:
-    """For "what is the X of …": whether a sentence that names X gives its value, and does not only mention it."""
+    """For "what is the X of …": whether a sentence that contains X gives its value instead of only mentioning it."""
     asked = _WHAT_IS.match(question.text)
     if asked is None:
         return True
     head = stem_of(asked["thing"].split()[-1])
     places = [word for word in line.sentence.words if word.stem == head]
     return not places or any(
-        _SAYS_WHAT.search(line.sentence.text, word.end, word.end + 40) for word in places
+        _GIVES_VALUE.search(line.sentence.text, word.end, word.end + 40) for word in places
     )
 
 
@@ -588,11 +588,11 @@ def _adds_content(question: Question, line: _Line) -> bool:
 
 def _is_modifier(word: Word) -> bool:
     """Whether a word may distinguish variants of a thing: not a function word, number or question word."""
-    return word.low not in FUNCTION_WORDS and word.low not in _WHICH and not word.low[0].isdigit()
+    return word.low not in FUNCTION_WORDS and word.low not in _NO_MODIFIERS and not word.low[0].isdigit()
 
 
 def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
-    """The part of the sentence that answers, or None where it cannot (a time is asked for and it has none)."""
+    """The part of the sentence that answers; None if it cannot (a time is asked for and it has none)."""
     if question.kind == "yes_no":
         return _yes_or_no(question, line, wanted)
     if question.kind == "why":
@@ -601,26 +601,26 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
     return piece(question, line.sentence, line.passage.at)
 
 
-def _denies(text: str) -> bool:
-    """Whether a text says that something is not so, is forbidden or has ended."""
+def _is_negative(text: str) -> bool:
+    """Whether a text negates something, or states that it is forbidden or has ended."""
     return bool(_NEGATED.search(text)) or bool(_FORBIDDEN.search(text))
 
 
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
-    """ "Yes" or "No", with the sentence that says so; None unless it matches every word of the question."""
+    """ "Yes" or "No", with the sentence as evidence; None unless it matches every word of the question."""
     text = line.sentence.text
-    shape = {stem_of(word) for word in _FRAME_WORDS}
-    heavy = [term for term in wanted if term not in shape]
+    frame = {stem_of(word) for word in _FRAME_WORDS}
+    heavy = [term for term in wanted if term not in frame]
     if not all(degree(term, line.stems, text) for term in heavy):
         return None
     names = _name_stems(question)
     about = [term for term in heavy if term not in names] or heavy
     clauses = [one for one in re.split(r"[,;:]\s|\s(?:and|but)\s", text) if one.strip()]
     clause = max(clauses, key=lambda one: sum(degree(t, Sentence(one, 0).stems, one) for t in about))
-    negative = _denies(clause)
+    negative = _is_negative(clause)
     rejected = _REJECTED.search(text)
     if rejected is not None:
-        late = Sentence(rejected[1], 0).stems
-        negative = negative or any(term in late for term in about)
-    word = "No" if negative != _denies(question.text) else "Yes"
+        rejected_stems = Sentence(rejected[1], 0).stems
+        negative = negative or any(term in rejected_stems for term in about)
+    word = "No" if negative != _is_negative(question.text) else "Yes"
     return Piece(f"{word}: {text}", 0.5)

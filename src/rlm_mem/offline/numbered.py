@@ -1,8 +1,8 @@
-"""Numbered statements: if they give different values for the same thing, the one with the highest number holds.
+"""Numbered statements: if they give different values for the same thing, the highest number is valid.
 
 "17. The lead of Harbour is Ana." and "203. The lead of Harbour is Ben.": the second one replaces the first. A
-statement is a line of one sentence that begins with a number. It answers if it has every name of the question and
-nearly all other content words. Two statements are about the same thing if all words before the value are equal.
+statement is a line of one sentence that begins with a number. It answers if it contains every name of the question
+and nearly all other content words. Two statements are about the same thing if all words before the value are equal.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rlm_mem.text.patterns import late
 
 _LINE = late(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
 _MIN_STATEMENTS = 3
-"""Least number of numbered statements in the passages: one line with a number is not a list."""
+"""Fewest numbered statements in the passages, since one line with a number is not a list."""
 _MIN_SHARE = 0.75
-"""Least share of the words of a question that a statement must have."""
-_WHOLE = 0.9
-"""With at least this share a statement answers the whole question, and no further statement is needed."""
+"""Least share of the words of a question that a statement must match."""
+_MIN_WHOLE = 0.9
+"""Least share with which a statement answers the whole question, so that no further statement is needed."""
 _NAME, _WORD = 2.0, 1.0
 _UNASKED = 0.05
-"""Penalty of a statement for each word before its value that the question does not have."""
+"""Penalty of a statement for each word before its value that is not in the question."""
 _SHARED_LETTERS = 5
 ASKING = FUNCTION_WORDS | word_set("what which who whom whose where when why how name does did do current")
 _HELD, _CONFIDENCE = 0.95, 0.9
@@ -41,7 +41,7 @@ class _Statement:
     passage: Passage
     share: float
     fit: float
-    value: int  # number of the word with which the value begins
+    value: int  # number of the first word of the value
 
     @property
     def frame(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | 
     lines = numbered_lines(question, passages)
     if not lines:
         return None
-    asked = _asked(question)
+    asked = _question_weights(question)
     names = {stem for stem, weight in asked.items() if weight == _NAME}
     counted = question.kind in ("how_many", "how_long")
     if not names and len(asked) < 2:
@@ -90,10 +90,10 @@ def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | 
         else chosen.text
     )
     used = dict.fromkeys(one.passage for one in same)
-    return Reading(text.removesuffix("."), tuple(used)[:4], _HELD, _CONFIDENCE, chosen.share >= _WHOLE)
+    return Reading(text.removesuffix("."), tuple(used)[:4], _HELD, _CONFIDENCE, chosen.share >= _MIN_WHOLE)
 
 
-def _asked(question: Question) -> dict[str, float]:
+def _question_weights(question: Question) -> dict[str, float]:
     """The content words of a question by stem with their weights; names weigh most."""
     words = Sentence(question.text, 0).words
     return {
@@ -110,40 +110,40 @@ def _statement(
     words, stems = sentence.words, sentence.stems
     if not words or sentence.asks or not names <= stems or len(split_sentences(text)) > 1:
         return None
-    met = {stem: _met(stem, stems, text) for stem in asked}
-    places = _places(words, met)
+    matches = {stem: _match(stem, stems, text) for stem in asked}
+    places = _places(words, matches)
     last = max(places, default=-1)
     value = last + 1
     while value < len(words) and words[value].low in FUNCTION_WORDS and words[value].text[0].islower():
         value += 1
     if value == len(words):
-        return None  # the value is before its subject, or there is none
+        return None  # the value precedes its subject, or is missing
     if counted and not any(word.text[0].isdigit() or word.low in NUMBERS for word in words[value:]):
         return None
-    unasked = sum(
+    extra = sum(
         1
         for n, word in enumerate(words[:value])
         if word.low.removesuffix("'s") not in ASKING and n not in places
     )
-    unasked += 2 * (value == last + 1)  # no "is", "by" or "of" before the value
-    fit = sum(met[stem] * weight for stem, weight in asked.items()) / sum(asked.values())
+    extra += 2 * (value == last + 1)  # no "is", "by" or "of" before the value
+    fit = sum(matches[stem] * weight for stem, weight in asked.items()) / sum(asked.values())
     if fit < _MIN_SHARE:
         return None
-    return _Statement(number, words, text, passage, fit, fit - _UNASKED * unasked, value)
+    return _Statement(number, words, text, passage, fit, fit - _UNASKED * extra, value)
 
 
-def _places(words: Sequence[Word], met: dict[str, float]) -> set[int]:
-    """The first place of each word of the question in a statement; a value may repeat a word."""
+def _places(words: Sequence[Word], matches: dict[str, float]) -> set[int]:
+    """The first place of each word of the question in a statement, since a value may repeat a word."""
     places = set()
-    for stem in (stem for stem, value in met.items() if value):
-        alike = [n for n, word in enumerate(words) if stem == word.stem]
-        alike = alike or [n for n, word in enumerate(words) if is_derivation(stem, word.stem)]
-        places.update(alike[:1])
+    for stem in (stem for stem, value in matches.items() if value):
+        same = [n for n, word in enumerate(words) if stem == word.stem]
+        same = same or [n for n, word in enumerate(words) if is_derivation(stem, word.stem)]
+        places.update(same[:1])
     return places
 
 
-def _met(stem: str, stems: frozenset[str], text: str) -> float:
-    """How well a statement matches a word of the question, by the word itself, a derivation or a synonym: 0 to 1."""
+def _match(stem: str, stems: frozenset[str], text: str) -> float:
+    """How well a statement matches a word of the question, 0 to 1: by the word itself, a derivation or a synonym."""
     found = degree(stem, stems, text)
     if found < 0.8 and any(is_derivation(stem, other) for other in stems):
         return 0.8

@@ -20,7 +20,7 @@ _SENTENCE = late(
 
 _HYPHEN = late("-")
 _COMPOUND = late(r"[-_/=]|[a-z][A-Z]|\w\.\w")
-"""What is in words written as one: "client-side", "max_size", "maxSize"."""
+"""Marks the parts of compounds: "client-side", "max_size", "maxSize"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,11 @@ class Sentence:
 class Passage:
     """A turn, a sentence or a short paragraph that the search found.
 
-    ``at`` is when it was said, if known; ``before`` is what ``before_author`` said just before it, if anything;
-    ``score`` is its search score; ``current`` is False if a later memory replaces it; ``heading`` is the heading of
-    its section in a document; ``untrusted``: it did not come from a person or an agent; ``part``: it is a part of a
-    text that was too long for one memory; ``document``: title and file name of that text, and ``conversation_id`` its
-    conversation, if known; ``later``: a later note on the same subject that the search marked.
+    ``at`` is its time, if known; ``before`` is what ``before_author`` said just before it, if anything; ``score``
+    is its search score; ``current`` is False if a later memory replaces it; ``heading`` is the heading of its
+    section in a document; ``untrusted``: it did not come from a person or an agent; ``part``: it is a part of a
+    text that was too long for one memory; ``document``: title and file name of that text, and ``conversation_id``
+    its conversation, if known; ``later``: a later note on the same subject that the search marked.
     """
 
     chunk_id: str
@@ -126,7 +126,7 @@ class Passage:
 
     @cached_property
     def document_stems(self) -> frozenset[str]:
-        """Stems of the name of its document and of its topmost heading, none for a note."""
+        """Stems of the name of its document and of its topmost heading; none for a note."""
         if not self.of_document:
             return frozenset()
         name = f"{self.document} {self.heading.partition(' / ')[0]}"
@@ -134,7 +134,7 @@ class Passage:
 
     @cached_property
     def before_stems(self) -> frozenset[str]:
-        """Stems of what was said just before."""
+        """Stems of the text before it."""
         return Sentence(self.before, 0).stems
 
 
@@ -145,9 +145,9 @@ class Reading:
     Attributes:
         answer: words of the passages, a date computed from them, "Yes" or "No"; None: no answer.
         passages: the passages it rests on, most important first.
-        answerable: 0-1, how likely the passages contain an answer at all.
-        confidence: 0-1, how likely this answer is right.
-        exact: whether it is a part of a sentence of exactly the kind asked for: a date, a figure, a person …
+        answerable: probability that the passages contain an answer, 0 to 1.
+        confidence: probability that this answer is right, 0 to 1.
+        exact: the answer is a part of a sentence of exactly the kind asked for: a date, a figure, a person …
     """
 
     answer: str | None
@@ -172,13 +172,13 @@ _WRAPPED = late(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?:>[ \t]+)?(?=[^\W_]|[`\"'(<]|
 def unwrapped(text: str) -> str:
     """A text with the lines of its paragraphs joined: a long line that ends without a stop continues in the next.
 
-    A word that is broken at the end of a line becomes one again.
+    A word that is hyphenated at the end of a line is joined.
     """
     return _WRAPPED.sub(" ", _BROKEN.sub("", text))
 
 
 _LINK_TARGET = late(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
-"""The beginning of a line that only gives the address of a link, in reStructuredText and Markdown."""
+"""The beginning of a line that only defines a link target, in reStructuredText or Markdown."""
 
 
 def split_sentences(text: str, *, of_document: bool = False) -> list[Sentence]:

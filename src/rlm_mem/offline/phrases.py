@@ -34,7 +34,7 @@ FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | AUXILIARIES | PRONO
 
 
 def _any(words: str) -> str:
-    """One of these words, as a pattern; "_" stands for white space, a final "*" for an optional "s"."""
+    """A pattern for any of these words; "_" stands for white space, a final "*" for an optional "s"."""
     return "(?:" + "|".join(w.replace("_", r"\s+").replace("*", "s?") for w in words.split()) + ")"
 
 
@@ -144,14 +144,14 @@ BECAUSE = tuple(
         r"(?<=\w,)\s+as\s(?!well\b|soon\b|usual\b|of\b|in\b|on\b|at\b|for\b|to\b|per\b|before\b|ever\b|an?\b)\S.*",
     )
 )
-"""Reasons, the plainest first."""
+"""Patterns of reasons, the clearest first."""
 
 SO = _compiled(
     # The lookahead checks once, at the start, that the text is one line.
     r"^(?=.+$)(.{8,}?)[,;]?(?<!\s)\s++(?:so|therefore|hence|which is why|that is why)\s++(?!that\b)(.+)"
 )
 SPLIT = _compiled(r"^(?P<what>(?:[^\s:]+\s+){3,30}?[^\s:]+?)(?::\s+|\s[–—-]\s)(?P<why>\S+\s+\S.*)")
-"""A sentence with a colon or dash behind its first words, four at least: "We dropped the free tier: support load"."""
+"""A sentence with a colon or dash after at least four words: "We dropped the free tier: support load"."""
 LOOSE = _compiled(r"\b(?:after|when|for|by|with|from)\s+\S.*")
 REASON_FOLLOWS = _compiled(
     r"^(?:(?:the\s+)?(?:main\s+)?(?:reason|cause|motivation|rationale|why)|because|its?|that|this|they|he|she|we"

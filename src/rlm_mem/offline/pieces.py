@@ -37,16 +37,16 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 from rlm_mem.text.patterns import late
 
-LONGEST = 45
+MAX_WORDS = 45
 """Most words of a whole sentence as an answer; a longer one is cut at a comma or semicolon."""
 
 
 _AND_DOES = late(r"(?<!\s)\s++and\s++\w+s\s")
 _UNIT = late(r"[\s-]{0,8}+(%|per\s?cent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?")
-_ACTED = late(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
+_CLAUSE_VERB = late(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
 _ORIGIN = late(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
-_COMES = late(r"\bfrom\b(?!\s[^,.;:]{1,40}\sto\s)|\b(?:born|native|raised|grew up)\b", re.IGNORECASE)
-"""Words of an origin; "from wood to coal" is a change."""
+_ORIGIN_WORDS = late(r"\bfrom\b(?!\s[^,.;:]{1,40}\sto\s)|\b(?:born|native|raised|grew up)\b", re.IGNORECASE)
+"""Words for an origin; "from wood to coal" is a change."""
 MEASURED = late(r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE)
 _MEASURE = late(
     r"[\s-]?(?:%|percent|[kmgt]?i?b\b|bytes?|bits?|characters?|chars|lines?|words?|pixels?|px|[kcm]?m\b|[kcm]m2|met(?:er|re)s?"
@@ -58,13 +58,13 @@ PAST = late(
     r"\bwhen (?:did|was|were|has|have|had)\b|\b(?:year|month|week|day|date) (?:did|was|were)\b", re.IGNORECASE
 )
 """Questions about the time of a past event."""
-_SUPPOSED = late(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
+_HYPOTHETICAL = late(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
 _TIMES_ASKED = frozenset({stem_of("times")})
-_BEHIND = late(r"\b(?:in|on|at|to|from|with|via|into|since|until|till|during)$")
+_PREPOSITION_BEFORE = late(r"\b(?:in|on|at|to|from|with|via|into|since|until|till|during)$")
 _ACTED_ON = late(r"\b(?!(?:is|was|has|as|thus|called|named|titled)$)[a-z]{2,20}(?:ed|[^s\W]s)$")
-"""A verb before a name that is then its object: "runs Debian"."""
+"""A verb with the following name as its object: "runs Debian"."""
 _DONE_BY = late(r"(?:ed|en|wn|de|ld|nd|un) by$")
-_PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
+_MAX_PLACES = 12  # place phrases checked in one sentence, which bounds the work on unusual texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,15 @@ class Piece:
 def trimmed(text: str) -> str:
     """A sentence as an answer: without list marks and full stop, cut to a bounded length."""
     plain = re.sub(r"^[\s*•>#-]+", "", text).strip()
-    if len(plain.split()) > LONGEST:
-        head = " ".join(plain.split()[:LONGEST])
+    if len(plain.split()) > MAX_WORDS:
+        head = " ".join(plain.split()[:MAX_WORDS])
         cut = max(head.rfind(mark) for mark in (", ", "; ", ": "))
         plain = head[:cut] if cut > 40 else head + " …"
     return plain if plain.count(".") > 1 else plain.rstrip(".")
 
 
 def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piece | None:
-    """The part of ``sentence`` that answers ``question``; None if it has nothing of the kind asked for."""
+    """The part of ``sentence`` that answers ``question``; None if it has no value of the kind asked for."""
     text = sentence.text
     kind = question.kind
     if re.search(r"\bhow often\b", question.text, re.IGNORECASE):
@@ -101,8 +101,8 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     if kind == "when" or re.search(r"\bwhat time\b|\bbirthday\b|\bdeadline\b", question.text, re.IGNORECASE):
         return _time(question, sentence, said)
     if kind == "how_long":
-        lasting = [(m.start(), m.group()) for m in LASTS.finditer(text) if not _echo(question, m.group())]
-        return _nearest(question, sentence, _of_subject(question, sentence, lasting))
+        lasting = [(m.start(), m.group()) for m in LASTS.finditer(text) if not _is_echo(question, m.group())]
+        return _nearest(question, sentence, _of_question_subject(question, sentence, lasting))
     if kind == "how_many":
         return _figure(question, sentence)
     if kind == "who":
@@ -117,7 +117,7 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
             [(one.start(), one.group().rstrip(".,;")) for one in pattern.finditer(text)] if pattern else []
         )
         if values:
-            return _nearest(question, sentence, _of_subject(question, sentence, values))
+            return _nearest(question, sentence, _of_question_subject(question, sentence, values))
     if kind == "name":
         named = re.search(
             r"\b(?:named|called|nicknamed|known as|name is|names? (?:are|was)|titled)\s+(.+)", text
@@ -155,10 +155,10 @@ _IDENTIFIER = late(
 """A name or an identifier: "Ana", "label-svc", "kite-02"."""
 
 
-def _of_subject(
+def _of_question_subject(
     question: Question, sentence: Sentence, found: list[tuple[int, str]]
 ) -> list[tuple[int, str]]:
-    """Those of several parts that follow a name of the question: "main-api is on 9229, label-svc on 9231".
+    """Those of several values that follow a name in the question: "main-api is on 9229, label-svc on 9231".
 
     All if there are none.
     """
@@ -177,7 +177,7 @@ def _of_subject(
 
 
 def _nearest(question: Question, sentence: Sentence, found: list[tuple[int, str]]) -> Piece | None:
-    """The one of several parts that is nearest to a word of the question."""
+    """The one of several values that is nearest to a word of the question."""
     if not found:
         return None
     places = _question_places(question, sentence) or [0]
@@ -185,16 +185,17 @@ def _nearest(question: Question, sentence: Sentence, found: list[tuple[int, str]
     return Piece(text.strip(" .,;"), 1.0, len({one for _, one in found}) == 1)
 
 
-_APART = 40
-"""Characters that a comma or semicolon between two places counts as."""
+_SEPARATOR_DISTANCE = 40
+"""Characters that are added to a distance for a comma or semicolon."""
 
 
 def _distance(text: str, one: int, other: int) -> int:
-    """The distance of two places, longer if a comma or semicolon is between them: in "early 140, late 190" the later
-    figure belongs to "late".
+    """The distance of two places, longer if a comma or semicolon is between them.
+
+    In "early 140, late 190" the second figure belongs to "late".
     """
     between = text[min(one, other) : max(one, other)]
-    return len(between) + _APART * (", " in between or "; " in between)
+    return len(between) + _SEPARATOR_DISTANCE * (", " in between or "; " in between)
 
 
 def _age(text: str) -> Piece | None:
@@ -228,14 +229,14 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     phrases = [
         one
         for one in phrases
-        if not _echo(question, one[1])
-        and not (past and _SUPPOSED.search(text[max(0, one[0] - 200) : one[0]]))
+        if not _is_echo(question, one[1])
+        and not (past and _HYPOTHETICAL.search(text[max(0, one[0] - 200) : one[0]]))
     ]
     order = _IN_ORDER.search(question.text)
     at = re.search(rf"\b{order.group()}\b", text, re.IGNORECASE) if order else None
     if at is not None:  # "every month; the next one is on 3 May"
         phrases = [one for one in phrases if one[0] + len(one[1]) >= at.start()][:1] or phrases
-    found = _nearest(question, sentence, _of_subject(question, sentence, phrases))
+    found = _nearest(question, sentence, _of_question_subject(question, sentence, phrases))
     if found is None:
         condition = CONDITION.search(text)
         return Piece(_phrase(condition.group()), 0.6) if condition and condition.start() else None
@@ -262,34 +263,34 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
     for match in figures:
         unit = _UNIT.match(text, match.end())
         word = unit[1].lower() if unit else ""
-        if _counts_other(question, text, match.end()):
+        if _counts_other_thing(question, text, match.end()):
             continue
-        whole = match.group() + (unit.group() if unit and word not in FUNCTION_WORDS else "")
+        figure_text = match.group() + (unit.group() if unit and word not in FUNCTION_WORDS else "")
         counted = any(stem_of(word) == term for term in question.terms) if word else False
         if _TIMES_COUNTED.search(question.text) and _OF_TIME.match(word):
             continue
         if amount and word in word_set("years year months days hours minutes weeks"):
             continue
         if mass and _amount_of(mass["noun"], text, match.end()):
-            return Piece(whole.strip(), 1.0)
+            return Piece(figure_text.strip(), 1.0)
         if measured and not _MEASURE.match(text, match.end()):
             continue  # "how large" needs a number with a unit
         if re.fullmatch(r"(?:19|20)\d\d", match.group()) and not counted:
             continue  # a year is not a count
-        found.append((not counted, match.start(), whole.strip()))
-    if amount:  # an amount goes before "20 of them" and "lot 88213", and a price is no other amount
+        found.append((not counted, match.start(), figure_text.strip()))
+    if amount:  # amounts are preferred to "20 of them", and a price must not be another amount
         amounts = [one for one in found if (MONEY if price else _AMOUNT).search(one[2])]
         found = amounts or [one for one in found if not (price and _AMOUNT.search(one[2]))]
     if not found:
         return None
     if any(not far for far, *_ in found):
-        _, place, whole = min(found)
-        needed = next((one for one in figures if _verb_follows_figure(question, text, one.end())), None)
-        if needed is not None:
-            return Piece(needed.group(), 1.0)
+        _, place, figure_text = min(found)
+        with_verb = next((one for one in figures if _verb_follows_figure(question, text, one.end())), None)
+        if with_verb is not None:
+            return Piece(with_verb.group(), 1.0)
         part = next((one for one in figures if _OF_THEM.fullmatch(text, one.end(), place)), None)
-        return Piece(part.group() if part else whole, 1.0, len(figures) == 1)
-    own = _of_subject(question, sentence, [(place, whole) for _, place, whole in found])
+        return Piece(part.group() if part else figure_text, 1.0, len(figures) == 1)
+    own = _of_question_subject(question, sentence, [(place, figure_text) for _, place, figure_text in found])
     nearest = _nearest(question, sentence, own)
     fit = 0.8 if price and nearest and not MONEY.search(nearest.text) else 1.0
     return nearest and replace(nearest, fit=fit, alone=len(figures) == 1)
@@ -297,9 +298,9 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
 
 def _verb_follows_figure(question: Question, text: str, end: int) -> bool:
     """Whether the verb of a "how many …" follows a figure that ends here: "5 shares, 3 needed"."""
-    behind, asked = _UNIT.match(text, end), _HOW_MANY.search(question.text)
+    unit, asked = _UNIT.match(text, end), _HOW_MANY.search(question.text)
     verbs = {word.stem for word in Sentence(question.text[asked.end() :], 0).words} if asked else set()
-    return behind is not None and behind[1].lower() not in FUNCTION_WORDS and stem_of(behind[1]) in verbs
+    return unit is not None and unit[1].lower() not in FUNCTION_WORDS and stem_of(unit[1]) in verbs
 
 
 MONEY = late(
@@ -311,14 +312,14 @@ _PRICE_ASKED = late(r"\b(?:prices?|costs?|pay(?:s|ing)?|paid|charged?|rent|fee)\
 _AMOUNT = late(r"[$€£¥%]|\d\s?[^\W\d_]")
 """A figure with a currency or a unit."""
 _OF_THEM = late(r" (?:out )?of (?:the |our |its |these |those )?")
-"""Between a number and the number that it is a part of: "two of the five"."""
+"""The words between a number and the total: "two of the five"."""
 _HOW_MUCH = late(r"\W*how much (?!is\b|are\b|do\b|does\b|did\b|was\b|were\b)(?P<noun>\w+)", re.IGNORECASE)
 
 
 def _amount_of(noun: str, text: str, end: int) -> bool:
-    """Whether a figure that ends here is an amount of the thing asked for: "16 GB of RAM", "350 g water"."""
-    behind = re.match(r"\s?[^\W\d_]{1,12}\s(?:of\s)?(\w+)", text[end : end + 60])
-    return behind is not None and stem_of(behind[1]) == stem_of(noun)
+    """Whether a figure that ends here is an amount of the thing in question: "16 GB of RAM", "350 g water"."""
+    following = re.match(r"\s?[^\W\d_]{1,12}\s(?:of\s)?(\w+)", text[end : end + 60])
+    return following is not None and stem_of(following[1]) == stem_of(noun)
 
 
 _TIMES_COUNTED = late(r"\bhow many times\b", re.IGNORECASE)
@@ -339,13 +340,13 @@ def counted_thing(question: Question) -> str:
     return noun if noun in question.terms and noun not in _TIMES_ASKED else ""
 
 
-def _counts_other(question: Question, text: str, end: int) -> bool:
-    """Whether a figure that ends here counts something other than what is asked for ("one reading" for rows)."""
+def _counts_other_thing(question: Question, text: str, end: int) -> bool:
+    """Whether a figure that ends here counts something else than the question ("one reading" for rows)."""
     noun = counted_thing(question)
     if not noun:
         return False
-    behind = _COUNTED.match(text, end)
-    words = re.findall(r"[\w'’-]+", behind["before"].lower()) if behind else []
+    following = _COUNTED.match(text, end)
+    words = re.findall(r"[\w'’-]+", following["before"].lower()) if following else []
     while words and words[0] in _SCALES:
         words = words[1:]
     named = list(itertools.takewhile(lambda word: word not in FUNCTION_WORDS, words))
@@ -353,7 +354,7 @@ def _counts_other(question: Question, text: str, end: int) -> bool:
 
 
 def is_named_figure(question: Question, text: str) -> bool:
-    """Whether a figure is one that the question names itself ("thirty" in "how much do thirty gauges weigh")."""
+    """Whether a figure is in the question itself ("thirty" in "how much do thirty gauges weigh")."""
     figures = [found.group().lower() for found in NUMBER.finditer(text)]
     asked = {found.group().lower() for found in NUMBER.finditer(question.text)}
     return bool(figures) and asked.issuperset(figures)
@@ -398,27 +399,27 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         found.append((place, " ".join(kept)))
     is_name = bool(found)
     if not is_name:
-        found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not _echo(question, m.group())]
+        found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not _is_echo(question, m.group())]
     active = re.match(
         r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b|\w+ be\b)",
         question.text,
         re.IGNORECASE,
     )
-    if active:  # the subject of an action does not follow "in" or "from"
-        found = [one for one in found if not _BEHIND.search(_words_before(text, one[0]))]
+    if active:  # the subject of an action does not follow a preposition such as "in" or "from"
+        found = [one for one in found if not _PREPOSITION_BEFORE.search(_words_before(text, one[0]))]
         found = [one for one in found if not _ACTED_ON.search(_words_before(text, one[0]))]
     by = [one for one in found if _DONE_BY.search(_words_before(text, one[0]))]
-    listed = _enumerated(text, by if active and by else found, found)
+    listed = _with_enumerations(text, by if active and by else found, found)
     nearest = _nearest(question, sentence, listed)
     return nearest if is_name or nearest is None else replace(nearest, fit=0.8)
 
 
 _FAMILY = late(r"[^\W\d_a-z][^\W\d_]{2,30}(?<![su])s")
-"""What follows "the" may be a family: "the Okonkwos"."""
+"""A name that may be a family after "the": "the Okonkwos"."""
 _LISTED = late(r"\s?,\s(?:and\s)?|\s(?:and|&)\s")
 
 
-def _enumerated(
+def _with_enumerations(
     text: str, chosen: list[tuple[int, str]], names: list[tuple[int, str]]
 ) -> list[tuple[int, str]]:
     """The chosen names, each with the other names of its enumeration: "Ana, Ben and Ruth"."""
@@ -445,17 +446,17 @@ def _verb_follows_first_word(question: Question, sentence: Sentence, number: int
 
 
 def _words_before(text: str, place: int) -> str:
-    """The few words before a place, without the space in between."""
+    """The last few words before a place, without the space after them."""
     return text[max(0, place - 40) : place].rstrip()
 
 
 def only_repeats(question: Question, answer: str) -> bool:
-    """Whether an answer only repeats words of a question that does not name its answers, as one of yes or no does.
+    """Whether an answer only repeats words of a question, other than one of yes or no or a choice.
 
-    In other forms and in another order they say something else: "association football" for the sport that a "football
+    In other forms and another order they are new information: "association football" for the sport that a "football
     team" is "associated with".
     """
-    if question.kind in ("yes_no", "choice") or not _echo(question, answer):
+    if question.kind in ("yes_no", "choice") or not _is_echo(question, answer):
         return False
     repeated = [word for word in Sentence(answer, 0).words if word.stem in question.terms]
     forms = {word.low for word in Sentence(question.text, 0).words}
@@ -463,43 +464,43 @@ def only_repeats(question: Question, answer: str) -> bool:
     return order == sorted(order) or all(word.low in forms for word in repeated)
 
 
-def _echo(question: Question, text: str) -> bool:
+def _is_echo(question: Question, text: str) -> bool:
     return all(word.low in FUNCTION_WORDS or word.stem in question.terms for word in Sentence(text, 0).words)
 
 
 def _place(question: Question, sentence: Sentence) -> Piece | None:
     text = sentence.text
-    if _ORIGIN.search(question.text) and not _COMES.search(text):
+    if _ORIGIN.search(question.text) and not _ORIGIN_WORDS.search(text):
         return None
     path = PATH.search(text)
     found = []
     matches = [*PLACE.finditer(text)]
     if re.search(r"\bwork", question.text, re.IGNORECASE):
         matches += re.finditer(r"(?<=\bwork )for\s|(?<=\bworks )for\s|(?<=\bworked )for\s", text)
-    for match in matches[:_PLACES]:
+    for match in matches[:_MAX_PLACES]:
         rest = text[match.start() : match.start() + 200]
         if NOT_PLACES.match(rest):
             continue
         phrase = _phrase(rest)
-        if _ACTED.search(phrase):
-            continue  # "to production is given by …": a clause, not a place
+        if _CLAUSE_VERB.search(phrase):
+            continue  # "to production is given by …" is a clause, not a place
         later = TIME.search(phrase)
         if later and later.start() > 3:
             phrase = phrase[: later.start()].strip()
-        if phrase and not _echo(question, phrase.split(maxsplit=1)[-1]):
+        if phrase and not _is_echo(question, phrase.split(maxsplit=1)[-1]):
             found.append((match.start(), phrase))
     if path:
         return Piece(path.group().rstrip(".,"), 1.0)
     verbs = _question_places(question, sentence)
-    behind = [one for one in found if any(one[0] > place for place in verbs)] or found
-    if not behind:
+    after_verbs = [one for one in found if any(one[0] > place for place in verbs)] or found
+    if not after_verbs:
         return None
-    start = min(behind)
+    start = min(after_verbs)
     return Piece(re.sub(r"^(?:in|to|into|at)\s+(?=[A-Z]\w+$)", "", start[1]), 0.9)
 
 
 def _option(question: Question, text: str) -> Piece | None:
-    """The first option, or the other one where the first is rejected ("prefers X to Y")."""
+    """The first option, or the other one if the first is rejected ("prefers X to Y")."""
     low = text.lower()
     places = []
     for option in question.options:
@@ -520,7 +521,7 @@ def _option(question: Question, text: str) -> Piece | None:
 
 
 def _object(question: Question, sentence: Sentence) -> Piece | None:
-    """The noun asked for with its number ("gate B12"); None: the whole sentence is shown."""
+    """The noun in question with its number ("gate B12"); None: the whole sentence is the answer."""
     text = sentence.text
     for noun in question.focus.split()[-1:]:
         for one, after in itertools.pairwise(sentence.words):
@@ -532,12 +533,12 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
     return None
 
 
-_POINTS_ELSEWHERE = late(r"\b(?:this|that|these|those|such an?) (?:purpose|reason|cause)s?\b", re.IGNORECASE)
-"""A reason that is given elsewhere."""
+_REFERS_ELSEWHERE = late(r"\b(?:this|that|these|those|such an?) (?:purpose|reason|cause)s?\b", re.IGNORECASE)
+"""Refers to a reason that is given elsewhere."""
 
 
 def _restates(question: Question, text: str) -> bool:
-    """Whether a sentence gives no cause and has words of what is to be explained: it only repeats the event."""
+    """Whether a sentence gives no cause and contains words of the event to be explained, so that it only repeats it."""
     stems = Sentence(text, 0).stems
     explained = question.strong - {stem_of(name) for name in question.names}
     return not any(one.search(text) for one in BECAUSE) and any(
@@ -546,11 +547,11 @@ def _restates(question: Question, text: str) -> bool:
 
 
 def reason_after(question: Question, sentence: Sentence, following: Sequence[str]) -> Piece | None:
-    """The reason given in a sentence, in the one after it, or before "so" in it; None if there is none."""
+    """The reason in a sentence, in the one after it, or before "so" in it; None if there is none."""
     text = sentence.text
     for pattern in BECAUSE:
         found = pattern.search(text)
-        if found and not _POINTS_ELSEWHERE.search(found.group()):
+        if found and not _REFERS_ELSEWHERE.search(found.group()):
             return Piece(trimmed(found.group().strip()), 1.0)
     result = SO.match(text)
     if result and any(degree(term, Sentence(result[2], 0).stems, "") >= 0.9 for term in question.terms):
@@ -565,7 +566,7 @@ def reason_after(question: Question, sentence: Sentence, following: Sequence[str
     if (
         loose
         and Sentence(loose.group(), 0).stems.isdisjoint(question.terms)
-        and not _POINTS_ELSEWHERE.search(loose.group())
+        and not _REFERS_ELSEWHERE.search(loose.group())
     ):
         return Piece(trimmed(text), 0.1)
     return None

@@ -1,4 +1,4 @@
-"""Analysis of a question: its kind, the people it names, its content words, the noun asked for, one or many."""
+"""Analysis of a question: its kind, names, content words, focus, options, and whether it asks for several things."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _OPTION = late(r"\w[\w'’.-]*")
 _LEADS_ON = late(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
 MAX_CHARACTERS = 10_000
 """Characters of a question that are read: as many as a recall accepts."""
-_MAX_OPTION = 200  # characters looked at before "or"
+_MAX_OPTION = 200  # characters read before "or"
 _WORD = late(r"\w+(?:['’.&-]\w+)*")
 _OPENERS = word_set(
     """
@@ -113,13 +113,13 @@ class Question:
     Attributes:
         kind: ``when``, ``who``, ``where``, ``how_long``, ``how_many``, ``why``, ``how``, ``name``, ``kind``, ``do``,
             ``what``, ``yes_no`` or ``choice`` (a comparison of named options).
-        names: capitalised words without possessive endings; no opener such as "What", no months and weekdays.
-        terms: stems of its content words in order, names left out.
+        names: capitalised words without possessive endings, except openers such as "What", months and weekdays.
+        terms: stems of its content words in order, without names.
         strong: those of ``terms`` that are not everyday words.
         focus: the noun asked for ("books" in "what books has …"), or an empty string.
         many: whether several things are asked for.
         options: the alternatives of a choice.
-        grain: for ``when``: ``year``, ``month``, ``week`` or ``day`` if the question names it, else empty.
+        grain: for ``when``: ``year``, ``month``, ``week`` or ``day`` if in the question, else empty.
     """
 
     text: str
@@ -134,9 +134,9 @@ class Question:
 
 
 def analyse_question(text: str) -> Question:
-    """Analyse ``text``; any text is accepted, one that is not a question is of kind ``what``.
+    """Analyse ``text``; any text is accepted, and one that is not a question has the kind ``what``.
 
-    Only its first ``MAX_CHARACTERS`` are read: a prompt of a program may be of any length.
+    Only its first ``MAX_CHARACTERS`` are read, since the prompt of a program may be of any length.
     """
     plain = " ".join(text[:MAX_CHARACTERS].split())
     names = _names(plain)
@@ -174,7 +174,7 @@ def _kind(text: str) -> str:
     ]
     if not found:
         return "what"
-    # The first question word counts; among patterns at the same place the more specific one wins.
+    # The first question word decides; of patterns at the same place, the most specific one.
     ranked = {kind: order for _, order, kind in found}
     for special in ("how_long", "how_many"):
         if special in ranked:
@@ -225,7 +225,7 @@ def _options(text: str) -> tuple[str, ...]:
 
 
 def _words_before(text: str, end: int) -> list[str]:
-    """Up to five words that end right before a place; none if there is something else."""
+    """Up to five words that end right before a place; none if something else does."""
     words: list[str] = []
     for word in reversed(text[max(0, end - _MAX_OPTION) : end].removesuffix(",").split()):
         if len(words) == 5:

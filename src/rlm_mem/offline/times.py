@@ -1,4 +1,4 @@
-"""The dates that a sentence mentions, resolved against the day it was said."""
+"""The dates that a sentence mentions, resolved against its own day."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.patterns import late
 
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_MONTHS = [
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+]  # fmt: skip
 _ASKED_YEAR = late(
     r"\b[Ii]n\s(?:the\syear\s|(?:early|mid|late|[A-Z][a-z]{2,8})[\s-])?(1\d{3}|20\d\d)(?=\s*(?:[?.,]|$))"
 )
@@ -29,7 +33,7 @@ _NUMBER = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A date mention in a sentence: its place, the days it means, and its text."""
+    """A date mention in a sentence: its place, its days, and its text."""
 
     start: int
     end: int
@@ -40,9 +44,9 @@ class Moment:
 
 
 def in_asked_year(question: str, passages: Sequence[Passage]) -> Sequence[Passage]:
-    """The passages that may tell of the year that a question names ("in 1066?"): the others tell of another year.
+    """The passages that may be about the year in a question ("in 1066?"); others are about other years.
 
-    A passage tells of the years that it names, in digits or as "last year", and of the one it was said in.
+    A passage is about the years that it names, in digits or as "last year", and about its own year.
     """
     asked = {int(one) for one in _ASKED_YEAR.findall(question)}
     if not asked:
@@ -53,38 +57,24 @@ def in_asked_year(question: str, passages: Sequence[Passage]) -> Sequence[Passag
 
 
 def _years_of(passage: Passage) -> set[int]:
-    told = f"{passage.before}\n{passage.text}"
-    found = {int(one) for one in _YEAR.findall(told)} | ({passage.at.year} if passage.at else set())
-    for mention in find_dates(told, passage.at):
+    text = f"{passage.before}\n{passage.text}"
+    found = {int(one) for one in _YEAR.findall(text)} | ({passage.at.year} if passage.at else set())
+    for mention in find_dates(text, passage.at):
         found.update(range(mention.first.year, mention.last.year + 1))
     return found
 
 
 def day_words(day: date) -> str:
-    """``7 May 2023``: one form everywhere, whatever the locale."""
+    """Format a day as ``7 May 2023``, whatever the locale."""
     return f"{day.day} {_month(day)}"
 
 
 def _month(day: date) -> str:
-    names = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ]
-    return f"{names[day.month - 1]} {day.year}"
+    return f"{_MONTHS[day.month - 1]} {day.year}"
 
 
 def moments(text: str, said: datetime | None) -> list[Moment]:
-    """The dates in ``text``, resolved against the day it was said; without that day only absolute ones."""
+    """The dates in ``text``, resolved against its day; without that day only absolute ones."""
     return [
         Moment(m.start, m.end, _in_words(m, said), m.first, m.last, _shape(m)) for m in find_dates(text, said)
     ]
@@ -95,7 +85,7 @@ def _shape(mention: DateMention) -> str:
 
 
 def _in_words(mention: DateMention, said: datetime | None) -> str:
-    """A mention in absolute words. Weeks keep their anchor ("the week before 9 June 2023"): the day is unknown."""
+    """A mention in absolute words; weeks keep their anchor ("the week before 9 June 2023"): the day is unknown."""
     low = mention.text.lower()
     if mention.precision == "day" and mention.first == mention.last:
         named = (
@@ -103,8 +93,8 @@ def _in_words(mention: DateMention, said: datetime | None) -> str:
         )
         if said is not None and mention.relative and named:
             day = _WEEKDAYS[mention.first.weekday()]
-            way = "before" if mention.first < said.date() else "after"
-            return f"{day_words(mention.first)} (the {day} {way} {day_words(said.date())})"
+            relation = "before" if mention.first < said.date() else "after"
+            return f"{day_words(mention.first)} (the {day} {relation} {day_words(said.date())})"
         return day_words(mention.first)
     if said is not None and mention.relative:
         counted = _COUNTED.search(low)

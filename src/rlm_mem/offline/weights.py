@@ -1,4 +1,4 @@
-"""The learned tables, and the probabilities made from them: that there is an answer, and that the one found is right.
+"""The learned tables, and the probabilities from them: that there is an answer, and that the one found is right.
 
 They were fitted on conversations by `benchmarks/offline_answers.py --fit` and contain only numbers by name of signal.
 """
@@ -34,12 +34,12 @@ def load_weights() -> Weights:
 
 
 def answerable_probability(figures: Mapping[str, float], table: Weights) -> float:
-    """How likely the passages contain an answer, from the figures of `examine.evidence_figures`."""
+    """The probability that the passages contain an answer, from the figures of `examine.evidence_figures`."""
     return _logistic(figures, table.answerable)
 
 
 def correct_probability(figures: Mapping[str, float], answerable: float, table: Weights) -> float:
-    """How likely the answer is right; never above the probability that there is one."""
+    """The probability that the answer is right, at most the probability that there is one."""
     return min(answerable, _logistic({**figures, "held": answerable}, table.correct))
 
 

@@ -10,16 +10,16 @@ from rlm_mem.offline.pieces import counted_thing
 from rlm_mem.offline.question import Question
 from rlm_mem.text.patterns import late
 
-_BEFORE = 80
-"""Characters read before a value; what is read behind it is bounded by the patterns."""
+_MAX_BEFORE = 80
+"""Characters read before a value; the text after it is bounded by the patterns."""
 _LIMIT = late(
     r"\b(?:(?:(?:just|well|slightly) )?(?:under|over|above|below|about|around)|nearly|almost|roughly|approximately|"
     r"approx\.?|at (?:least|most)|(?:no )?(?:more|less|fewer) than) $|[~≈<>±] ?$|(?:^|(?<=[,;:(] ))up to $",
     re.IGNORECASE,
 )
-"""What limits a figure that follows; in "went up to 12", nothing does."""
+"""Words that limit the following figure; not the "up to" in "went up to 12"."""
 _RANGE = late(r"(?<![\w.:-])\d{1,4}(?:[:.]\d\d)?(?: [A-Z][a-z]{2,8})? ?(?:to |[–-] ?)$")
-"""The beginning of a range that ends with what follows: "14 to 21 August"."""
+"""The beginning of a range that ends with the following value: "14 to 21 August"."""
 _ENDS_RANGE = late(r"(?:to|until|till) ")
 _NAMED_UNIT = late(r"(?: ?[$€£¥]| (?:euros?|dollars?|pounds?|cents?|pence|francs?|[A-Z]{3})\b)")
 _ANY_UNIT = late(r"[ -]?(?P<word>%|[^\W\d_][\w'’²³-]{0,30}+(?!\w)(?:/[^\W\d_]{1,10}+(?!\w))?)")
@@ -30,25 +30,25 @@ _PHRASE = late(
     r" or (?:more|less|fewer|later|earlier|above|below|higher|lower|newer|older|so)\b"
     rf"| (?:of|to|for|from|in|on|at|with|by|before|after|until)(?: [\w'’-]{{1,30}}){{1,4}}?(?={_STOP})"
 )
-"""Words behind a figure up to the end of its clause."""
+"""Words after a figure up to the end of its clause."""
 _AMOUNTS = frozenset(("how_many", "how_long"))
 
 
 def whole_value(question: Question, text: str, value: str) -> str:
-    """A value of a sentence with what limits it, and with its unit, its rate and what else follows in its clause.
+    """A value of a sentence with its limit ("at most"), unit and rate, and the words that follow in its clause.
 
-    A value without a figure, or one that is not in the sentence, is returned as it is.
+    A value without a figure, or one that is not in the sentence, is returned unchanged.
     """
     start = text.find(value)
     if start < 0 or not NUMBER.search(value):
         return value
     end = start + len(value)
-    bound = _RANGE.search(text, max(0, start - _BEFORE), start)
+    bound = _RANGE.search(text, max(0, start - _MAX_BEFORE), start)
     if bound is None and (opened := _ENDS_RANGE.match(value)):
-        bound = _RANGE.search(text, max(0, start - _BEFORE), start + opened.end())
+        bound = _RANGE.search(text, max(0, start - _MAX_BEFORE), start + opened.end())
     amount = question.kind in _AMOUNTS
     if bound is None and amount and NUMBER.match(value):
-        bound = _LIMIT.search(text, max(0, start - _BEFORE), start)
+        bound = _LIMIT.search(text, max(0, start - _MAX_BEFORE), start)
     start = bound.start() if bound else start
     if not amount and (unit := _NAMED_UNIT.match(text, end)):
         end, amount = unit.end(), True
@@ -56,7 +56,7 @@ def whole_value(question: Question, text: str, value: str) -> str:
 
 
 def _end(question: Question, text: str, value: str, end: int) -> int:
-    """The place where the words end that belong to an amount."""
+    """The end of the words that belong to an amount."""
     if NUMBER.fullmatch(text[max(0, end - len(value)) : end].split()[-1]):
         unit = _ANY_UNIT.match(text, end)
         end = unit.end() if unit and unit["word"].lower() not in FUNCTION_WORDS else end

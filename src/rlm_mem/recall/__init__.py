@@ -1,8 +1,8 @@
 """RECALL and REASON: the RLM loop over a store, its trajectories, their replay and cost, and the host-driven form.
 
-``loop`` asks the model and runs what it wrote (``prompts``, ``programs``, ``model_calls``); ``running`` combines
-session, budget and trajectory into a run, of which ``recall`` and ``reason`` make their results. Nothing here writes
-chunks. Programs run in ``sandbox``; the models that write them are in ``models``.
+``loop`` asks the model and runs its programs (``prompts``, ``programs``, ``model_calls``); ``running`` combines
+session, budget and trajectory into a run, from which ``recall`` and ``reason`` make their results. Nothing here
+writes chunks. Programs run in ``sandbox``; the models that write them are in ``models``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an opening says of the answer to some kinds of questions, and which of them open with an outline."""
+"""Kinds of questions whose opening has an outline or a hint on the form of the answer."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ _ORDER = late(
     r"reihenfolge|ordre chronologique|dans l['’]ordre|en orden|in ordine|em ordem)\b",
     re.IGNORECASE,
 )
-"""In a question for an order of events."""
+"""Matches a question for an order of events."""
 _SUMMARY = late(
     r"\b(?:summar(?:y|ies|i[sz]\w{1,5})|sum up|overview|recap|"
     r"(?:develop|evolv|progress|chang)\w{1,4} (?:over|since|from|throughout|across)|over time|"
     r"zusammenfass\w{0,4}|überblick|résume[rz]?|resumen|resumir|riassu\w{2,6}|resumo)\b",
     re.IGNORECASE,
 )
-"""In a question for a summary or a development: no few excerpts answer it."""
+"""Matches a question for a summary or a development, which a few excerpts do not answer."""
 _COUNTING = late(
     r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|various|kinds|types|times)\b|"
     r"\bhow many\b[^?]{1,200}\b(?:across|throughout)\b",
     re.IGNORECASE,
 )
-"""In a question for the number of things that were told at several times."""
+"""Matches a question for the number of things mentioned at several times."""
 _ADDING = late(
     r"\bhow many (?:[\w'’-]{1,30} ){0,3}?total\b|\bhow many\b[^?]{1,200}\b(?:in total|in all|altogether)\b",
     re.IGNORECASE,
 )
-"""In a question for a sum, which few statements may tell: it opens with these nearly whole."""
+"""Matches a question for a sum, which few statements may contain: its opening has these nearly whole."""
 _COUNT_TASK = (
     "Name each instance once, with its date, then give their number, or the sum of amounts. More: "
     "print_rows(turns(contains=[WORDS]))."
 )
 _DURATION_TASK = "For a time between two dates, give both dates, too."
-"""What the opening of a session by hand says of the answer to such questions: what answers often lack."""
+"""Hints in the opening of a host-driven session on what answers to such questions often lack."""
 
 
 FROM_EXCERPTS = "If this answers the question, answer now; else write the first program."
@@ -49,12 +49,12 @@ _FROM_OUTLINE = (
 
 
 class Outlined(NamedTuple):
-    """A kind of question that opens with an outline."""
+    """A kind of question whose opening has an outline."""
 
     chars: int
-    """Characters of the outline."""
+    """Most characters of the outline."""
     points: bool
-    """Whether it has headings of the replies."""
+    """Whether the outline has headings of the replies."""
     task: str
     """What answers often lack."""
     closing: str = _FROM_OUTLINE
@@ -76,14 +76,14 @@ _SUMMED_UP = Outlined(
 )
 _COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS)
 _MOST_COUNTED = 1_000
-"""Most chunks of a memory where such things are outlined: of a larger one an outline has too few turns."""
+"""Most chunks of a memory for which such questions get an outline: of a larger one it has too few turns."""
 
 
 def outlined(question: str, chunks: int) -> Outlined | None:
-    """The outline with which a question opens, or None.
+    """The kind of outline for a question, or None.
 
     Args:
-        chunks: how many the store has.
+        chunks: number of chunks in the store.
     """
     if _ORDER.search(question):
         return _ORDERED
@@ -93,7 +93,7 @@ def outlined(question: str, chunks: int) -> Outlined | None:
 
 
 def often_lacking(question: str) -> str:
-    """What answers to another question often lack; empty for most kinds."""
+    """What answers to a question without an outline often lack; empty for most kinds."""
     if question_kind(question) == "how_long":
         return _DURATION_TASK
     return _COUNT_TASK if _ADDING.search(question) or _COUNTING.search(question) else ""

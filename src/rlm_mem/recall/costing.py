@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class CostLine:
     """Spending of one day (UTC), model and operation.
 
-    ``cost`` sums the priced calls in US dollars and is None when none had a price; ``unpriced_calls`` counts
-    the other calls, which are never counted as free.
+    ``cost`` sums the priced calls in US dollars and is None if none had a price; ``unpriced_calls`` counts the
+    other calls.
     """
 
     day: str
@@ -40,7 +40,7 @@ def costs(
 ) -> list[CostLine]:
     """Return what was spent, by day, model and operation, oldest day first.
 
-    Runs that never ended count with the turns and sub-calls they recorded.
+    Runs that never ended count with their recorded turns and sub-calls.
     """
     runs: dict[tuple[str, str, str], int] = {}
     sums: dict[tuple[str, str, str], list[ModelSpending]] = {}
@@ -69,8 +69,8 @@ def costs(
 def _spending(trajectory: Trajectory) -> Sequence[ModelSpending]:
     if trajectory.outcome is not None:
         return trajectory.outcome.models
-    made: list[LoopStep | SubCall] = [*trajectory.steps, *trajectory.calls]
+    steps_and_calls: list[LoopStep | SubCall] = [*trajectory.steps, *trajectory.calls]
     return [
         ModelSpending(call.model, 1, call.usage, call.cost or Decimal(0), int(call.cost is None))
-        for call in made
+        for call in steps_and_calls
     ]

@@ -1,4 +1,4 @@
-"""The host-driven form of RECALL: an agent that is a model itself writes the programs, no key needed.
+"""The host-driven form of RECALL: an agent that is a model itself writes the programs; no key is needed.
 
 ``recall_session(store, query)`` opens a session and returns what a model would be shown first; the agent calls
 ``execute`` with programs and ``finish`` with its answer. Sandbox, budgets and trajectory are those of a recall.
@@ -35,16 +35,17 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _FINISHED = "FINAL was accepted: the recall has ended."
-_USED_UP = "No further program can be run. Finish with the best supported answer, or with none."
+_NO_MORE_PROGRAMS = "No further program can be run. Finish with the best supported answer, or with none."
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What one program of the host did.
+    """The result of one program of the host.
 
     Attributes:
         text: output, error and hint as one message, marked as stored data.
-        output: what was printed, and the value of a last expression; bounded; of rows shown before only the beginning.
+        output: what was printed, and the value of a last expression; bounded; of rows shown before only the
+            beginning.
         error: what failed, with its line, or None.
         hint: the remedy, or None.
         truncated: the output was cut.
@@ -68,7 +69,7 @@ class Execution:
 
 
 class _Stopwatch:
-    """A clock in seconds that runs only while a program does: the agent's thinking time is not counted."""
+    """A clock in seconds that runs only during programs: the agent's thinking time is not counted."""
 
     def __init__(self) -> None:
         self._passed = 0.0
@@ -84,13 +85,13 @@ class _Stopwatch:
         self._passed, self._since = self(), None
 
 
-class _HostWithoutModel:
-    """The model of a session without one: the agent that drives the session reads texts itself."""
+class _NoModel:
+    """The model of a session without one: the agent reads texts itself."""
 
     name = "host"
 
     def complete(self, messages: Prompt, **_options: Unpack[Options]) -> Completion:
-        """Refuse the call; the program gets the reason."""
+        """Refuse the call with a hint for the program."""
         as_messages(messages)
         raise ModelUnavailable(
             "this session has no model",
@@ -104,7 +105,7 @@ class RecallSession:
     Attributes:
         id: id of the trajectory, which also identifies the session.
         query: the question.
-        schema: how programs are written: functions, rules, worked examples (under 900 tokens).
+        schema: instructions for programs: functions, rules, worked examples (under 900 tokens).
         opening: question, figures of the store and first hits as one message for the agent.
         hits: the ranker's chunks for the raw question, with the snippets that ``opening`` shows.
         store_summary: counts, tags and time span of the store.
@@ -124,7 +125,7 @@ class RecallSession:
         self._limits = limits
         self._keep = check_flag(keep, "keep")
         self._form = form
-        self._has_model = not isinstance(runner.llm, _HostWithoutModel)
+        self._has_model = not isinstance(runner.llm, _NoModel)
         self.schema = instructions(runner.functions, model=self._has_model)
         self._remarks = UntrustedRemarks(runner.store)
         self._lock = threading.Lock()
@@ -132,7 +133,7 @@ class RecallSession:
         self._begin(query)
 
     def _begin(self, query: str) -> None:
-        """Open the first or the next question."""
+        """Start the first or the next question."""
         runner, limits = self._runner, self._limits
         self.query = check_query(query)
         self.result: RecallResult | None = None
@@ -147,10 +148,10 @@ class RecallSession:
         self.opening = self._opening.render()
         self._shown = ShownData(self.schema)
         self._shown.add(self.opening)
-        outlined = (
+        outline_lines = (
             chain.from_iterable(hit["lines"] for hit in self._opening.hits) if self._opening.outline else ()
         )
-        self._repeats = Repeats(self.opening, (line.partition(" | ")[0] for line in outlined))
+        self._repeats = Repeats(self.opening, (line.partition(" | ")[0] for line in outline_lines))
         self.hits = [dict(hit) for hit in self._opening.hits]
         self.store_summary = dict(self._opening.store)
         self._recorder = runner.recorder(self.query, "session", "host", limits)
@@ -187,7 +188,7 @@ class RecallSession:
         return [{"id": hit["id"], "score": hit["score"]} for hit in self.hits]
 
     def execute(self, code: str) -> Execution:
-        """Run one program; what it defines stays for the next one.
+        """Run one program; its variables stay for the next one.
 
         Raises:
             SessionComplete: the session was finished or closed.
@@ -203,9 +204,9 @@ class RecallSession:
                 )
             check_kind(code, str, "code")
             self._budget.start_iteration()
-            ran = run_programs(self._session, [code], self._shown)
+            results = run_programs(self._session, [code], self._shown)
             step = make_step(
-                ran,
+                results,
                 self._session.pages,
                 turn=len(self._steps) + 1,
                 depth=0,
@@ -213,21 +214,21 @@ class RecallSession:
                 output_chars=self._runner.config.sandbox.max_output_chars,
                 final=self._session.final is not None,
             )
-            if not ran.done and ran.refused is None:
+            if not results.done and results.refused is None:
                 step = replace(step, programs=(code,))
             self._steps.append(step)
             self._evidence.update(dict.fromkeys(step.chunks_read))
             self._shown.add(step.output)
             self._shown.add(step.error or "")
             self._recorder.step(step)
-            if ran.ended is not None:
-                self._stopped_by = ran.ended.stopped_by
-            hint = error_hint(ran.error, step.error_kind or "") if ran.error is not None else None
+            if results.ended is not None:
+                self._stopped_by = results.ended.stopped_by
+            hint = error_hint(results.error, step.error_kind or "") if results.error is not None else None
             limit = self._budget.limits.iterations
-            left = None if limit is None else limit - self._budget.spent().iterations
+            turns_left = None if limit is None else limit - self._budget.spent().iterations
             untrusted, remark = self._remarks.both(step.chunks_read)
             cut = self._session.cut_lists.remark()
-            output = self._repeats.short(step.output)
+            output = self._repeats.shortened(step.output)
             final = self._session.final
             if final is not None:
                 self._end(final)
@@ -236,13 +237,13 @@ class RecallSession:
                     output,
                     error=step.error,
                     hint=hint,
-                    turns_left=left,
+                    turns_left=turns_left,
                     untrusted=remark,
                     cut=cut,
                     ended=_FINISHED
                     if final is not None
-                    else _USED_UP
-                    if self._stopped_by or left == 0
+                    else _NO_MORE_PROGRAMS
+                    if self._stopped_by or turns_left == 0
                     else "",
                 ),
                 output=output,
@@ -252,7 +253,7 @@ class RecallSession:
                 chunks_read=step.chunks_read,
                 finished=final is not None,
                 stopped_by=self._stopped_by,
-                turns_left=left,
+                turns_left=turns_left,
                 untrusted=untrusted or None,
             )
 
@@ -263,16 +264,16 @@ class RecallSession:
         confidence: float | None = None,
         suggestion: str | None = None,
     ) -> RecallResult:
-        """End the session with the agent's answer; None means that the memory does not hold it.
+        """End the session with the agent's answer; None means that the memory does not contain it.
 
         If a program called FINAL, or the session was finished before, that result is returned.
         A used-up budget prevents further programs, but not this call.
 
         Args:
-            answer: plain data, as FINAL takes it.
-            chunk_ids: the chunks it rests on; each must be in the memory, and shown in the opening or met by a program.
+            answer: plain data, as for FINAL.
+            chunk_ids: the chunks it rests on; each must be in the memory, and in the opening or found by a program.
             confidence: from 0 to 1, or None.
-            suggestion: without an answer, the likeliest one, which the chunks do not settle.
+            suggestion: without an answer, the likeliest one, which the chunks do not confirm.
 
         Raises:
             InputError: an argument is invalid, or a chunk does not exist; the session stays open.
@@ -286,10 +287,10 @@ class RecallSession:
             return self._end(final)
 
     def ask(self, question: str) -> None:
-        """Take another question in the same sandbox: what earlier programs defined stays.
+        """Take another question in the same sandbox: variables of earlier programs stay.
 
         ``id``, ``query``, ``opening``, ``hits`` and ``result`` are then those of the new question, which has its
-        own trajectory and its own full budgets.
+        own trajectory and full budgets.
 
         Raises:
             SessionComplete: the session was closed, or was not opened with ``keep``.
@@ -308,7 +309,7 @@ class RecallSession:
             self._begin(check_query(question))
 
     def close(self) -> None:
-        """End the session, without an answer if it has none; does nothing when it has ended."""
+        """End the session, without an answer if it has none; do nothing if it has ended."""
         with self._lock:
             if self.result is None:
                 self._end(None)
@@ -365,7 +366,7 @@ def recall_session(
             can read what a program prints.
         config, functions, engine: as for :class:`~rlm_mem.recall.recall.RecallOperation`.
         keep: keep the variables after an answer, for :meth:`RecallSession.ask`; the session then has to be closed.
-        result: the form of the answer, as for :meth:`~rlm_mem.recall.recall.RecallOperation.recall`.
+        result: the type of the answer, as for :meth:`~rlm_mem.recall.recall.RecallOperation.recall`.
 
     Raises:
         InvalidQuery: the question is empty.
@@ -375,14 +376,14 @@ def recall_session(
     form = None if result is None else ResultSchema(result)
     runner = Runner(
         store,
-        _HostWithoutModel() if llm is None else llm,
+        _NoModel() if llm is None else llm,
         limits=limits,
         config=config,
         functions=functions,
         engine=engine,
     )
     if limits is None:
-        usual = limits_from(runner.config.recall)
+        base = limits_from(runner.config.recall)
         # A host reads in smaller pieces than a model that pays for every turn.
-        limits = replace(usual, iterations=None if usual.iterations is None else 3 * usual.iterations)
+        limits = replace(base, iterations=None if base.iterations is None else 3 * base.iterations)
     return RecallSession(runner, query, limits, keep=keep, form=form)

@@ -1,4 +1,4 @@
-"""How an opening lists an outline and wishes, numbers the hits of a day and puts some last, and what no hit has."""
+"""Lists in an opening: hits by day, code and echoes last, wishes, and words that no hit contains."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.records import Summary
 
 _ECHO_SHARE = 0.4
-"""An assistant's line is a repetition if the user's lines in the chunk have at least this share of its terms."""
+"""An assistant's line is an echo if the user's lines in the chunk contain at least this share of its terms."""
 _ECHO_TERMS = 8
-"""Fewest terms of a repetition; a shorter line is an answer that shares words, such as "Take the blue one."."""
+"""Fewest terms of an echo; a shorter line is an answer that shares words, such as "Take the blue one."."""
 
 WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
 _FEW_CHUNKS, _MOST_LACKING = 2, 6
-"""Most chunks with a rare name of the question, and most words that are told because no hit has them."""
+"""Most chunks with a rare name of the question, and most words listed because no hit contains them."""
 _MANY_CHUNKS = 100
-"""From so many chunks on it tells something that none has a word; a small memory lacks most words."""
+"""Fewest chunks of a store for which a missing word is informative; a small memory lacks most words."""
 
 
 def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]], chunks: int) -> str:
-    """What no hit has: names and numbers of the question that few chunks have, and its words that no chunk has.
+    """List names and numbers of the question that few chunks have and no hit, and its words that no chunk has.
 
-    Dates are left out: a memory from August need not say so. Of other words a question often has some that are only
-    its own wording, so they are told only if no chunk of many has them.
+    Dates are left out: a memory from August need not name the month. Other words may belong to the question's
+    phrasing only, so they are listed only if the store has many chunks.
 
     Args:
-        chunks: how many the store has.
+        chunks: number of chunks in the store.
     """
     question = question[:1_000]
     analyser = get_analyser(store.config.search.language)
-    told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
+    hit_terms = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
     counts = store.candidate_source().term_counts(analyser.terms(question))
     dates = find_dates(question)
-    most_of_others = 0 if chunks >= _MANY_CHUNKS else -1
+    other_limit = 0 if chunks >= _MANY_CHUNKS else -1
     rare: dict[str, str] = {}
     for match in WORD.finditer(question):
         terms = set(analyser.terms(match[0]))
-        held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
-        if held > (_FEW_CHUNKS if _is_name(match) else most_of_others) or told & terms:
+        max_chunks = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
+        if max_chunks > (_FEW_CHUNKS if _is_name(match) else other_limit) or hit_terms & terms:
             continue
         if not any(one.start <= match.start() < one.end for one in dates):
-            rare[match[0]] = f"“{match[0]}”{'' if held else ' (nor any chunk)'}"
+            rare[match[0]] = f"“{match[0]}”{'' if max_chunks else ' (nor any chunk)'}"
     return ", ".join(list(rare.values())[:_MOST_LACKING])
 
 
@@ -66,24 +66,24 @@ def _is_name(word: re.Match[str]) -> bool:
 
 
 def wishes_listed(wishes: Iterable[Mapping[str, Any]], *, mark: bool) -> Iterator[str]:
-    """Standing wishes, one to a line, without their ids, since no answer cites them."""
+    """Yield standing wishes, one per line, without ids, since no answer cites them."""
     for wish in wishes:
         untrusted = untrusted_mark(wish) if mark else ""
         yield from (f"- {line}{untrusted}" for line in wish.get("lines", ()))
 
 
 def common_prefix(ids: Iterable[str]) -> str:
-    """What several ids have in common before their last part; empty for a single id, or where they differ."""
+    """The part before the last hyphen that all ids share; empty for a single id, or if they differ."""
     first, *others = ids
     head = first[: first.rfind("-") + 1]
     return head if others and all(one.startswith(head) for one in others) else ""
 
 
 def by_day(hits: Iterable[Mapping[str, Any]], prefix: str, *, mark: bool) -> Iterator[str]:
-    """The lines of hits in order of time, each with the id of its chunk; a new day stands above its lines.
+    """Yield the lines of hits in order of time, each with the id of its chunk; a new day precedes its lines.
 
     Args:
-        prefix: what all ids begin with, which is left out.
+        prefix: the common beginning of all ids, which is left out.
     """
     day = ""
     for hit in hits:
@@ -97,7 +97,7 @@ def by_day(hits: Iterable[Mapping[str, Any]], prefix: str, *, mark: bool) -> Ite
 
 
 def code_last(store: ChunkStore, hits: list[Hit]) -> list[Hit]:
-    """The hits, with those within blocks of code moved to the end: pasted code would crowd out what was said."""
+    """The hits, with those in code blocks moved to the end: pasted code would crowd out what was said."""
     chunks = store.get_many(list({hit.chunk_id for hit in hits}), track=False)
     code = {
         chunk_id: [(one.start, one.end) for one in blocks(chunk.content) if one.kind == CODE]
@@ -110,27 +110,28 @@ def code_last(store: ChunkStore, hits: list[Hit]) -> list[Hit]:
 
 
 def echoes_last(store: ChunkStore, hits: list[Hit]) -> list[Hit]:
-    """The hits, with lines of an assistant that only repeat what the user said moved to the end.
+    """The hits, with lines of an assistant that only repeat the user moved to the end.
 
-    Long answers of an assistant often begin with a repetition, which fits the question as well as the user's own line.
+    Long answers of an assistant often begin with a repetition, which matches the question as well as the user's own
+    line.
     """
     analyser = get_analyser(store.config.search.language)
-    asked: dict[str, set[str]] = defaultdict(set)
+    user_terms: dict[str, set[str]] = defaultdict(set)
     for hit in hits:
         if hit.author and not is_assistant(hit.author):
-            asked[hit.chunk_id].update(analyser.terms(hit.snippet))
+            user_terms[hit.chunk_id].update(analyser.terms(hit.snippet))
 
     def echoes(hit: Hit) -> bool:
-        if not is_assistant(hit.author) or hit.chunk_id not in asked:
+        if not is_assistant(hit.author) or hit.chunk_id not in user_terms:
             return False
-        said = set(analyser.terms(hit.snippet))
-        return len(said) >= _ECHO_TERMS and len(said & asked[hit.chunk_id]) >= _ECHO_SHARE * len(said)
+        terms = set(analyser.terms(hit.snippet))
+        return len(terms) >= _ECHO_TERMS and len(terms & user_terms[hit.chunk_id]) >= _ECHO_SHARE * len(terms)
 
     return sorted(hits, key=echoes)
 
 
 def add_places(hits: Iterable[dict[str, Any]], summaries: Mapping[str, Summary]) -> None:
-    """Number the hits of one day in order of time, where several have it: of two values the newer one holds."""
+    """Number the hits of a day in order of time, if it has several: of two values the newer one is current."""
     days: dict[str, dict[tuple[float, str], list[dict[str, Any]]]] = {}
     for hit in hits:
         known = summaries[hit["id"]]

@@ -1,12 +1,11 @@
-"""The multi-turn loop: ask the model, run its program, show it the output, until FINAL or the end of a budget.
+"""The multi-turn loop: ask the model, run its program, return the output, until FINAL or the end of a budget.
 
-The loop does not depend on where the model comes from or what the answer is for: ``REPLSession.retrieve``, nested
-sub-questions, RECALL and REASON all drive their sessions through :class:`Loop`. An error in a program is
-*recoverable*: the model gets it with the line and a hint, and corrects itself. A budget is *terminal*: it
-ends the run, which keeps its evidence and names the budget in ``stopped_by``.
+``REPLSession.retrieve``, nested sub-questions, RECALL and REASON all drive their sessions through :class:`Loop`. An
+error in a program is *recoverable*: the model gets it with the line and a hint, and corrects itself. A budget is
+*terminal*: it ends the run, which keeps its evidence and names the budget in ``stopped_by``.
 
-A model may name chunks and a confidence when it calls FINAL. Where it does not, both are derived from the chunks that
-its programs read, only by the words that these share with the answer.
+A model may name chunks and a confidence when it calls FINAL. If it does not, both are derived from the words that
+the chunks read by its programs share with the answer.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from rlm_mem.text.analysis import get_analyser
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.config import Config
-    from rlm_mem.recall.programs import ShownData
     from rlm_mem.sandbox.session import SandboxSession
     from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -42,7 +40,7 @@ MAX_READ_IDS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class LoopStep:
-    """One turn, as trajectories record it.
+    """One turn, as recorded in trajectories.
 
     Attributes:
         turn: number within its session, from 1.
@@ -54,12 +52,12 @@ class LoopStep:
         output: what the programs printed, as the model received it.
         error, error_kind, error_line: what failed, or None.
         host_calls: calls of the programs as ``{name, args, result, seconds}``.
-        chunks_read: ids whose content the programs read, in order, each once, at most the first 2,000.
+        chunks_read: ids whose content the programs read, in order, without duplicates, at most the first 2,000.
         usage, cost, model: of the turn's own completion; sub-calls are host calls.
         model_seconds, program_seconds: wall clock.
-        truncated: the output was cut before it went back.
+        truncated: the output was cut for the model.
         final: this turn called FINAL.
-        scaffolded: the programs are built in; the model only read what they found (:mod:`rlm_mem.recall.scaffold`).
+        scaffolded: the programs are built in; the model only read their output (:mod:`rlm_mem.recall.scaffold`).
     """
 
     turn: int
@@ -86,7 +84,7 @@ class LoopStep:
 
     @property
     def ran(self) -> bool:
-        """Whether a program of the reply ended without an error, or got as far as calling a function."""
+        """Whether a program of the reply ended without an error, or at least called a function."""
         return len(self.programs) > 1 or (
             bool(self.programs) and (self.error is None or bool(self.host_calls))
         )
@@ -137,17 +135,17 @@ def run_programs(
 ) -> ProgramResults:
     """Run programs in order until one fails, is refused or calls FINAL, or a budget is used up.
 
-    Definitions of functions that the session provides are left out, with a note in the output: small models repeat
-    them when they mean to call them.
+    Definitions of functions that the session provides are removed, with a note in the output: small models repeat
+    them instead of calling them.
 
     Args:
         shown: data that the model was shown; a program found in it is refused. None: no check.
     """
-    ran = ProgramResults()
+    results = ProgramResults()
     for program in programs:
         if shown is not None:
-            ran.refused = shown.refusal(program, session.functions)
-            if ran.refused is not None:
+            results.refused = shown.refusal(program, session.functions)
+            if results.refused is not None:
                 break
         code, dropped = without_definitions(program, session.functions)
         names = ", ".join(dropped)[:200]
@@ -158,19 +156,19 @@ def run_programs(
             try:
                 result = session.run(code)
             except BudgetError as error:
-                ran.ended = error
+                results.ended = error
                 if session.last_step is None or session.last_step is before:
                     break
-                # What the program did before its budget ended is evidence too.
+                # What the program read before its budget ended is evidence, too.
                 result = session.last_step
             else:
                 if dropped:
                     note = f"[left out: your own {names}; the sandbox provides it, call it as it is]"
                     result.printed = f"{note}\n{result.printed}"
-        ran.done.append((program, result))
-        if ran.error is not None or session.final is not None:
+        results.done.append((program, result))
+        if results.error is not None or session.final is not None:
             break
-    return ran
+    return results
 
 
 def _nothing_to_run(names: str) -> SandboxViolation:
@@ -181,7 +179,7 @@ def _nothing_to_run(names: str) -> SandboxViolation:
 
 
 def make_step(
-    ran: ProgramResults,
+    results: ProgramResults,
     pages: Pages,
     *,
     turn: int,
@@ -195,15 +193,15 @@ def make_step(
     scaffolded: bool = False,
     unusable: str | None = None,
 ) -> LoopStep:
-    """Make the record of one turn: its programs with their results, and the completion (None: the host wrote them).
+    """Make the record of one turn: its programs, their results, and the completion (None: the host wrote them).
 
     Args:
         pages: of the session; an output of more than ``output_chars`` characters is divided into them.
         unusable: why a reply without a program could not be used.
     """
-    results = [result for _, result in ran.done]
-    failed = ran.error
-    output, cut = pages.first(_printed(results), output_chars)
+    outputs = [result for _, result in results.done]
+    failed = results.error
+    output, truncated = pages.first(_printed(outputs), output_chars)
     reply = completion or Completion("", model="host", cost=Decimal(0))
     return LoopStep(
         turn=turn,
@@ -212,35 +210,35 @@ def make_step(
         prompt_chars=prompt_chars,
         prompt_tokens=prompt_tokens if completion is None else reply.usage.input_tokens,
         reply=reply.text,
-        programs=tuple(code for code, _ in ran.done),
+        programs=tuple(code for code, _ in results.done),
         output=output,
         error=str(failed) if failed is not None else unusable,
         error_kind=_error_kind(failed) if failed is not None else "UnusableReply" if unusable else None,
         error_line=getattr(failed, "line", None),
         host_calls=tuple(
             {"name": c.name, "args": c.args_preview, "result": c.result_preview, "seconds": c.seconds}
-            for result in results
+            for result in outputs
             for c in result.host_calls
         ),
-        chunks_read=first_ids(dict.fromkeys(i for result in results for i in result.chunks_read)),
+        chunks_read=first_ids(dict.fromkeys(i for result in outputs for i in result.chunks_read)),
         usage=reply.usage,
         cost=reply.cost,
         model=reply.model,
         model_seconds=reply.seconds,
-        program_seconds=sum(result.seconds for result in results),
-        truncated=cut or any(result.truncated for result in results),
+        program_seconds=sum(result.seconds for result in outputs),
+        truncated=truncated or any(result.truncated for result in outputs),
         final=final,
         scaffolded=scaffolded,
     )
 
 
 def first_ids(chunk_ids: Iterable[str]) -> tuple[str, ...]:
-    """The ids, at most the first 2,000: a program may read a whole memory, and a record must stay small."""
+    """The first 2,000 ids: a program may read a whole memory, and a record must stay small."""
     return tuple(islice(chunk_ids, MAX_READ_IDS))
 
 
 def _error_kind(error: Exception) -> str:
-    """Name of the error as the program would call it."""
+    """Name of the error as programs see it."""
     return str(getattr(error, "kind", None) or type(error).__name__)
 
 
@@ -250,7 +248,7 @@ def _printed(done: Sequence[StepOutput]) -> str:
     for result in done:
         text = result.printed
         if result.value is not None and result.error is None:
-            # A text of several lines is shown as print() shows it.
+            # A text of several lines is shown as by print().
             lines = isinstance(result.value, str) and "\n" in result.value
             value = result.value if lines else repr(result.value)
             text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{value}"
@@ -259,15 +257,15 @@ def _printed(done: Sequence[StepOutput]) -> str:
     return "\n".join(part.rstrip("\n") for part in parts)
 
 
-_HIGHEST = 0.95  # word overlap never proves an answer
+_MAX_CONFIDENCE = 0.95  # word overlap never proves an answer
 _MOST_CITED = 10
 
 
 def answer_text(answer: Any) -> tuple[str | None, list[str]]:
     """Return the argument of FINAL as text, and the ids of the chunks in it; a blank text is no answer.
 
-    A chunk, a hit, a passage or a turn becomes its text (programs do call ``FINAL`` with one), a list of them their
-    texts with blank lines between them, and other plain data JSON.
+    A chunk, hit, passage or turn becomes its text, since programs do call ``FINAL`` with one; a list of them
+    becomes their texts, separated by blank lines; other plain data becomes JSON.
     """
     if answer is None:
         return None, []
@@ -311,7 +309,7 @@ def confidence_of(store: ChunkStore, answer: str, chunks: Mapping[str, Chunk]) -
         return 0.0
     share = _share(store, answer, "\n".join(chunk.content for chunk in chunks.values()))
     stored = sum(chunk.metadata.confidence for chunk in chunks.values()) / len(chunks)
-    return round(min(_HIGHEST, share * (1 + stored) / 2), 3)
+    return round(min(_MAX_CONFIDENCE, share * (1 + stored) / 2), 3)
 
 
 def _share(store: ChunkStore, answer: str, text: str) -> float:
@@ -343,14 +341,14 @@ def _row(value: Any) -> tuple[str, str] | None:
 
 
 MAX_NOT_RUN = 2
-"""Number of replies that did not run after which a loop with ``hands_over`` ends, if none has run yet."""
-MAX_NOT_RUN_IN_ALL = 4
-"""The same once a reply has run."""
+"""Number of replies that did not run after which a loop with ``hands_over`` ends, if none has run."""
+MAX_NOT_RUN_TOTAL = 4
+"""The same if a reply has run."""
 NOT_RUN = "the model's programs did not run"
-_CAME_AGAIN = "the model repeated a reply that had failed"
+_REPEATED_REPLY = "the model repeated a reply that had failed"
 
 MAX_REPEATS = 4
-"""Number of equal failing replies in a row that end a run, since the model will not write another."""
+"""Number of equal failing replies in a row that end a run, since the model will not change them."""
 
 
 @dataclass(frozen=True)
@@ -358,16 +356,16 @@ class LoopResult:
     """How a run ended.
 
     Attributes:
-        answer: the argument of FINAL, plain data; None when nothing was concluded or the memory lacks it.
+        answer: the argument of FINAL, plain data; None when nothing was concluded or the memory has no answer.
         concluded: FINAL was called.
         chunk_ids: ids of chunks as given to FINAL.
         confidence: as given to FINAL, or None.
         suggestion: without an answer, the likeliest one, as given to FINAL.
         steps: this session's turns.
-        evidence: ids of the chunks that were read, in order, each once.
+        evidence: ids of the chunks that were read, in order, without duplicates.
         stopped_by: the budget that ended the run, ``repetition`` when the model sent one failing reply four times
             in a row, or None.
-        not_run: replies that did not run (:attr:`~rlm_mem.recall.loop.LoopStep.ran`).
+        not_run: number of replies that did not run (:attr:`~rlm_mem.recall.loop.LoopStep.ran`).
         handed_over: why the loop ended for another method to take over; empty if it did not.
         detail: ``method`` and ``note`` for the record, if the answer is not from the model's own programs.
     """
@@ -386,9 +384,9 @@ class LoopResult:
 
     @classmethod
     def of(cls, final: Final | None, *, stopped_by: str | None = None, **fields: Any) -> LoopResult:
-        """The result of a run that ended with ``final``; None: it was stopped.
+        """Make the result of a run that ended with ``final``, or was stopped (None).
 
-        A program that called FINAL has concluded, whatever ran out at the same moment.
+        A run whose program called FINAL has concluded, even if a budget ended at the same moment.
         """
         if final is None:
             return cls(None, False, (), None, stopped_by=stopped_by, **fields)
@@ -397,7 +395,7 @@ class LoopResult:
 
 
 class Loop:
-    """Asks the model and runs what it wrote, in one session, until FINAL or the end of a budget.
+    """Asks the model and runs its programs, in one session, until FINAL or the end of a budget.
 
     Args:
         session: a fresh sandbox session that spends from the same ``budget``; the loop uses its settings.
@@ -406,12 +404,12 @@ class Loop:
         budget: shared by everything this run does.
         system: instructions for the model.
         depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
-        hands_over: end when the first two replies, or four in all, did not run, or one that failed came again, so that
-            another method can take over.
+        hands_over: end when the first two replies, or four in total, did not run, or a failed one was repeated, so
+            that another method can take over.
         first_turn: number of the first turn, for the record.
         on_step: called after each turn, in the thread of the run.
         on_text: called with each piece of the model's reply as it arrives.
-        untrusted: describes the untrusted ones of the chunks that a program read, for the message after it.
+        untrusted: describes the untrusted chunks among those that a program read, for the message after it.
     """
 
     def __init__(
@@ -463,10 +461,10 @@ class Loop:
             self._budget.enter(self._depth)
             while self._session.final is None:
                 self._turn()
-                most = MAX_NOT_RUN_IN_ALL if self._not_run < len(self._steps) else MAX_NOT_RUN
-                why = NOT_RUN if self._not_run >= most else _CAME_AGAIN if self._repeated > 1 else ""
-                if self._hands_over and why and self._session.final is None:
-                    return self._result(None, handed_over=why)
+                limit = MAX_NOT_RUN_TOTAL if self._not_run < len(self._steps) else MAX_NOT_RUN
+                reason = NOT_RUN if self._not_run >= limit else _REPEATED_REPLY if self._repeated > 1 else ""
+                if self._hands_over and reason and self._session.final is None:
+                    return self._result(None, handed_over=reason)
                 if self._repeated >= MAX_REPEATS:
                     return self._result("repetition")
         except BudgetError as error:
@@ -474,18 +472,18 @@ class Loop:
         return self._result(None)
 
     def _turn(self) -> None:
-        """One model call and the programs of its reply; raises BudgetError after recording what was done."""
+        """Make one model call and run the programs of its reply; a BudgetError is raised after recording the turn."""
         with operation("turn") as current:
             self._budget.start_iteration()
             completion, prompt_chars, prompt_tokens = self._ask()
             if completion.text == self._failed_reply:
                 self._repeated += 1
-                ran = ProgramResults(refused=_repeated_reply())
+                results = ProgramResults(refused=_repeated_reply())
             else:
                 programs = programs_in(completion.text, self._session.functions)
-                ran = run_programs(self._session, programs, self._shown)
+                results = run_programs(self._session, programs, self._shown)
             step = make_step(
-                ran,
+                results,
                 self._session.pages,
                 turn=self._first_turn + len(self._steps),
                 depth=self._depth,
@@ -502,13 +500,13 @@ class Loop:
             self._not_run += not step.ran
             if self._on_step is not None:
                 self._on_step(step)
-            if ran.ended is not None:
-                raise ran.ended
+            if results.ended is not None:
+                raise results.ended
             if completion.text != self._failed_reply:
                 failed = step.error is not None or not step.programs
                 self._failed_reply, self._repeated = (completion.text, 1) if failed else (None, 0)
             if not step.final:
-                self._reply(step, completion, ran.error)
+                self._reply(step, completion, results.error)
 
     def _ask(self) -> tuple[Completion, int, int]:
         """The completion of the next prompt, and the size of the prompt in characters and tokens."""
@@ -527,14 +525,14 @@ class Loop:
         return completion, sum(len(message.content) for message in messages), prompt_tokens
 
     def _reply(self, step: LoopStep, completion: Completion, error: Exception | None) -> None:
-        """Append the turn and the message that answers it."""
+        """Append the turn and the message to the model after it."""
         self._shown.add(step.output)
         self._shown.add(step.error or "")
         limit = self._budget.limits.iterations
-        left = None if limit is None else limit - self._budget.spent().iterations
+        turns_left = None if limit is None else limit - self._budget.spent().iterations
         cut_off = completion.finish_reason == "length"
         if not step.programs and error is None:
-            answer = no_program(self._replies_without_program == 0, left, cut_off)
+            answer = no_program(self._replies_without_program == 0, turns_left, cut_off)
             self._replies_without_program += 1
             summary = "a reply without a program"
         else:
@@ -545,7 +543,7 @@ class Loop:
                 step.output,
                 error=step.error,
                 hint=hint,
-                turns_left=left,
+                turns_left=turns_left,
                 untrusted=self._untrusted(step.chunks_read),
                 cut=self._session.cut_lists.remark(),
             )
@@ -565,13 +563,13 @@ class Loop:
 
 
 def output_limit(config: Config, context_tokens: int) -> int:
-    """Most characters of output that go back to a model for one turn, all its programs together."""
-    # A quarter of the window, at 3 characters a token: output, program and instructions have to fit together.
+    """Most characters of output returned to a model for one turn, for all its programs together."""
+    # A quarter of the window, at 3 characters per token: output, program and instructions must fit together.
     return max(400, min(config.sandbox.max_output_chars, context_tokens * 3 // 4))
 
 
 def _observe(current: ObservedOperation, step: LoopStep) -> None:
-    """Put the figures of a turn into its span."""
+    """Record the figures of a turn in its span."""
     current.set("rlm_mem.turn", step.turn)
     current.set("rlm_mem.depth", step.depth)
     current.set("rlm_mem.programs", len(step.programs))
@@ -592,7 +590,7 @@ def _repeated_reply() -> RepeatedReply:
 
 
 def _summary(step: LoopStep) -> str:
-    """One line that replaces a turn in a small window."""
+    """The line that replaces a turn in a small window."""
     lines = sum(program.count("\n") + 1 for program in step.programs)
     calls = ", ".join(dict.fromkeys(f"{call['name']}({call['args']})" for call in step.host_calls))
     text = f"program of {lines} lines"

@@ -32,21 +32,21 @@ MAX_PROMPT_CHARS = 400_000
 
 @dataclass(frozen=True, slots=True)
 class AdmittedCall:
-    """A call that the budget has admitted: its reservation, and the longest reply that fits, in tokens."""
+    """A call that the budget has admitted: its reservation, and the most tokens of a reply that fits."""
 
-    held: Reservation
+    reservation: Reservation
     answer_tokens: int
 
 
 def admit(budget: Budget, prompt_tokens: int, answer_tokens: int) -> AdmittedCall:
-    """Charge one call before it is made.
+    """Reserve the cost of one call before it is made.
 
     Raises:
-        BudgetError: it would exceed the budget; it must not be made.
+        BudgetError: the call would exceed the budget and must not be made.
     """
     left = budget.remaining_tokens()
     if left is not None:
-        # A short reply is better than none; below that the budget refuses the call.
+        # A short reply is better than none; if even that does not fit, the budget refuses the call.
         answer_tokens = max(32, min(answer_tokens, left - prompt_tokens))
     return AdmittedCall(budget.start_call(prompt_tokens + answer_tokens), answer_tokens)
 
@@ -62,64 +62,64 @@ def complete(
     prompt_tokens: int = 0,
     json_schema: Mapping[str, Any] | None = None,
 ) -> Completion:
-    """Make a call, bound its reply, and charge its cost; a failed call releases its reservation.
+    """Make a call, bound its reply and charge its cost; a failed call releases its reservation.
 
     Args:
         timeout: seconds.
-        prompt_tokens: estimated tokens of the prompt, charged when the model reports no input tokens; 0: none.
+        prompt_tokens: estimated tokens of the prompt, charged if the model reports no input tokens; 0: no estimate.
         json_schema: schema of the reply, for models that support one.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     options: Options = {"max_tokens": call.answer_tokens, "timeout": timeout}
     if on_text is not None:
         options["on_text"] = on_text
     if json_schema is not None:
         options["json_schema"] = json_schema
     try:
-        with model_call(model.name) as called:
+        with model_call(model.name) as span:
             completion = model.complete(prompt, **options)
             if prompt_tokens and not completion.usage.input_tokens:
-                # Steps, totals and budgets share this figure; some models report none.
-                completion = replace(completion, usage=_estimated(completion, prompt_tokens))
+                # Some models report no tokens; steps, totals and budgets share this estimate.
+                completion = replace(completion, usage=_with_estimated_usage(completion, prompt_tokens))
             completion = bounded_reply(completion)
-            called.spent(completion)
+            span.spent(completion)
     except BaseException:
-        budget.cancel(call.held)
+        budget.cancel(call.reservation)
         raise
     budget.add_usage(
-        completion.usage, completion.cost, model=completion.model or model.name, reservation=call.held
+        completion.usage, completion.cost, model=completion.model or model.name, reservation=call.reservation
     )
-    # Scripted and foreign models may not measure their time.
-    return completion if completion.seconds else replace(completion, seconds=time.monotonic() - began)
+    # Scripted and third-party models may not measure their time.
+    return completion if completion.seconds else replace(completion, seconds=time.monotonic() - started)
 
 
-def _estimated(completion: Completion, prompt_tokens: int) -> Usage:
-    """The usage of a call whose model did not report its input tokens."""
+def _with_estimated_usage(completion: Completion, prompt_tokens: int) -> Usage:
+    """The usage of a call, estimated if the model reported no input tokens."""
     output_tokens = completion.usage.output_tokens or estimate_usage("", completion.text).output_tokens
     return replace(completion.usage, input_tokens=prompt_tokens, output_tokens=output_tokens, estimated=True)
 
 
 def in_parallel(function: Callable[..., T], items: Sequence[tuple[Any, ...]], most: int) -> list[T]:
-    """Call a function with each of several sets of arguments, some in parallel; return the results in order.
+    """Call a function with each of several sets of arguments, in parallel; return the results in order.
 
     The threads are daemons, so that an abandoned batch does not keep the process alive.
 
     Args:
         function: what to call; it runs in a copy of the caller's context.
         items: the arguments of each call.
-        most: largest number of calls at a time.
+        most: most calls at a time.
 
     Raises:
-        BaseException: the error of the first call that failed; calls not begun by then are not made.
+        BaseException: the error of the first call that failed; calls not started by then are not made.
     """
     results: list[Any] = [None] * len(items)
-    waiting = list(reversed(range(len(items))))
+    pending = list(reversed(range(len(items))))
     failures: list[BaseException] = []
 
     def work() -> None:
         while not failures:
             try:
-                number = waiting.pop()
+                number = pending.pop()
             except IndexError:
                 return
             try:
@@ -137,7 +137,7 @@ def in_parallel(function: Callable[..., T], items: Sequence[tuple[Any, ...]], mo
         for thread in threads:
             thread.join()
     except BaseException as error:
-        # Ctrl-C while waiting: calls that have not begun are left out.
+        # Ctrl-C while waiting: calls that have not started are not made.
         failures.append(error)
         raise
     if failures:
@@ -197,14 +197,14 @@ class ModelCalls:
         return self._complete(text, self._admit(text), seconds)
 
     def ask_all(self, prompts: Any, seconds: float) -> list[str]:
-        """Answer several prompts at once, in their order.
+        """Answer several prompts in parallel and return the replies in order.
 
-        A prompt is text, ``{"prompt": …, "context": …}`` or a pair of both. A prompt that fails yields a text that
-        begins with ``ERROR:``; the others are answered.
+        A prompt is text, ``{"prompt": …, "context": …}`` or a pair of both. The reply to a prompt that fails is a
+        text that begins with ``ERROR:``.
 
         Raises:
             InputError: not a list of prompts, or too many.
-            BudgetError: the whole batch does not fit into the budget; no call was made.
+            BudgetError: the whole batch exceeds the budget; no call was made.
         """
         if not isinstance(prompts, list | tuple):
             raise InputError(
@@ -216,15 +216,15 @@ class ModelCalls:
             )
         if not prompts:
             return []
-        texts = [render(*_pair(item)) for item in prompts]
+        texts = [render(*_prompt_and_context(item)) for item in prompts]
         calls: list[AdmittedCall] = []
         try:
             for text in texts:
                 calls.append(self._admit(text))
         except BaseException:
-            # Terminal: release the reservations, so that the budget shows what was spent.
+            # The run ends: release the reservations, so that the budget shows only what was spent.
             for call in calls:
-                self._budget.cancel(call.held)
+                self._budget.cancel(call.reservation)
             raise
 
         def answer(text: str, call: AdmittedCall) -> str:
@@ -244,7 +244,7 @@ class ModelCalls:
         try:
             model = self.model
         except BaseException:
-            self._budget.cancel(call.held)
+            self._budget.cancel(call.reservation)
             raise
         seconds = min(seconds, self._budget.remaining_seconds(), self._config.llm.timeout_seconds)
         return complete(model, text, self._budget, call, timeout=max(0.1, seconds)).text
@@ -278,7 +278,7 @@ class StoppableModel:
 
 
 class SubModel:
-    """The model of sub-calls, with its own budget besides the run's.
+    """The model of sub-calls, with its own budget in addition to the run's.
 
     Args:
         model: an LLM.
@@ -291,7 +291,7 @@ class SubModel:
         self._answer_tokens = config.llm.max_tokens
         self._lock = threading.Lock()
         self._calls = self._tokens = 0
-        self._usd = self._dearest = Decimal(0)
+        self._usd = self._highest_cost = Decimal(0)
         self._unpriced = False
         self.name = model.name
 
@@ -299,16 +299,16 @@ class SubModel:
         """Answer as the model does.
 
         Raises:
-            ModelRefused: the budget of sub-calls is used up; the program gets the error and may go on without it.
+            ModelRefused: the budget of sub-calls is used up; the program gets the error and may continue.
         """
         expected = sum(len(one.content) for one in as_messages(messages)) // 4
         expected += options.get("max_tokens") or self._answer_tokens
         with self._lock:
             self._check(expected)
-            dearest = self._dearest
+            reserved = self._highest_cost
             self._calls += 1
             self._tokens += expected
-            self._usd += dearest
+            self._usd += reserved
         spent, cost = 0, Decimal(0)
         try:
             completion = self._model.complete(messages, **options)
@@ -318,29 +318,30 @@ class SubModel:
         finally:
             with self._lock:
                 self._tokens += spent - expected
-                self._usd += cost - dearest
-                self._dearest = max(self._dearest, cost)
+                self._usd += cost - reserved
+                self._highest_cost = max(self._highest_cost, cost)
         return completion
 
     def _check(self, expected: int) -> None:
         limits = self._limits
-        used = ""
+        exhausted = ""
         if limits.max_sub_calls and self._calls >= limits.max_sub_calls:
-            used = f"all {limits.max_sub_calls:,} calls"
+            exhausted = f"all {limits.max_sub_calls:,} calls"
         elif limits.max_sub_tokens and self._tokens + expected > limits.max_sub_tokens:
-            used = f"nearly all of {limits.max_sub_tokens:,} tokens"
+            exhausted = f"nearly all of {limits.max_sub_tokens:,} tokens"
         elif limits.max_sub_usd and self._unpriced:
-            used = "a call without a known price"
-        elif limits.max_sub_usd and float(self._usd + self._dearest) > limits.max_sub_usd:
-            used = f"nearly all of {limits.max_sub_usd:g} dollars"
-        if used:
+            exhausted = "a call without a known price"
+        elif limits.max_sub_usd and float(self._usd + self._highest_cost) > limits.max_sub_usd:
+            exhausted = f"nearly all of {limits.max_sub_usd:g} dollars"
+        if exhausted:
             raise ModelRefused(
-                f"the budget of sub-calls is used up: {used}", hint="use what has been read, and call FINAL"
+                f"the budget of sub-calls is used up: {exhausted}",
+                hint="use what has been read, and call FINAL",
             )
 
 
 def bounded_reply(completion: Completion) -> Completion:
-    """The completion with at most 100,000 characters of well-formed text; a note marks a text that was cut."""
+    """The completion with at most 100,000 characters of well-formed text and a note if it was cut."""
     return replace(
         completion,
         text=clipped(well_formed(completion.text), MAX_REPLY_CHARS),
@@ -348,7 +349,7 @@ def bounded_reply(completion: Completion) -> Completion:
     )
 
 
-def _pair(item: Any) -> tuple[Any, Any]:
+def _prompt_and_context(item: Any) -> tuple[Any, Any]:
     if isinstance(item, dict):
         return item.get("prompt"), item.get("context")
     if isinstance(item, list | tuple) and len(item) == 2:
@@ -357,7 +358,7 @@ def _pair(item: Any) -> tuple[Any, Any]:
 
 
 def render(prompt: Any, context: Any) -> str:
-    """Return the message: the prompt first, then the context as data between tags it cannot close.
+    """Return the message: the prompt, then the context as data between tags that it cannot close.
 
     Raises:
         InputError: the prompt is not text, or the message is too long.
@@ -369,7 +370,7 @@ def render(prompt: Any, context: Any) -> str:
     text = prompt
     if context:
         shown = (
-            context if isinstance(context, str) else json.dumps(context, ensure_ascii=False, default=_other)
+            context if isinstance(context, str) else json.dumps(context, ensure_ascii=False, default=_as_json)
         )
         text = f"{prompt}\n\n{fenced('context', shown)}"
     if len(text) > MAX_PROMPT_CHARS:
@@ -381,7 +382,7 @@ def render(prompt: Any, context: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _other(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, set | frozenset | Sequence):
         return list(value)
     return preview(value)

@@ -1,8 +1,8 @@
-"""REASON without a model: a program that walks the links from the best hits and quotes what it finds.
+"""REASON without a model: a program that follows the links from the best hits and quotes what it finds.
 
-It takes the model's place in the loop, so budgets, sandbox, trajectory and replay are the same as with a model.
-It is extractive: its conclusion consists of sentences of the chunks, current facts before superseded ones, and it
-weighs chunks only by shared words, links and dates.
+It replaces the model in the loop, so budgets, sandbox, trajectory and replay are the same as with a model. It is
+extractive: its conclusion consists of sentences of the chunks, current facts before superseded ones, and it weighs
+chunks only by shared words, links and dates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rlm_mem.chunk import LINK_TYPES
 from rlm_mem.models.base import Completion, Options, Prompt, Usage, as_messages
 
 LINK_WEIGHTS = {kind.name: kind.weight for kind in LINK_TYPES if kind.weight is not None}
-"""Share of a chunk's weight that a link of this type passes on; for types that a user registered it is 0.9."""
+"""Share of a chunk's weight that a link of this type passes on; 0.9 for types that a user registered."""
 _FOR, _AGAINST = (
     tuple(kind.name for kind in LINK_TYPES if kind.stance == stance) for stance in ("for", "against")
 )
@@ -54,13 +54,13 @@ def quote(text):
     for part in re.split(r"(?<=[.!?])\\s+|\\n+", text):
         if len(part) > 12 and share(part) > most:
             best, most = part, share(part)
-    # A short text says it better whole.
+    # A short text is quoted whole.
     return " ".join((text if len(text) <= 300 else best or text).split())[:300]
 
 seen, order, edges = {{}}, [], []
 relevance = {{}}
 
-def look(chunk_id, passed, source, why, operation):
+def visit(chunk_id, passed, source, why, operation):
     chunk = read_chunk(chunk_id)
     if chunk is None:
         return
@@ -88,35 +88,35 @@ top = max([hit["score"] for hit in hits] + [1e-9])
 for hit in hits:
     relevance[hit["chunk_id"]] = max(0.0, hit["score"] / top)
 for hit in hits[:14]:
-    look(hit["chunk_id"], 0.0, "", SHARES, "read")
+    visit(hit["chunk_id"], 0.0, "", SHARES, "read")
 for word in words:
     tagged = [i for i in list_chunks_by_tag(word) if i not in seen]
-    # The newest of a tag, and whatever was decided under it.
+    # The newest chunks with a tag, and decisions with it.
     for hit in (search(QUESTION, limit=4, tags=word) + search(QUESTION, limit=3, tags=word, chunk_type="decision")
                 if tagged else []):
         if hit["chunk_id"] not in seen and len(order) < MOST_READ:
-            look(hit["chunk_id"], 0.0, "", "has the tag " + word, "read")
+            visit(hit["chunk_id"], 0.0, "", "has the tag " + word, "read")
 
-# From the weightiest chunks along the links, in both directions.
+# From the chunks with the most weight along the links, in both directions.
 frontier = [(seen[i]["weight"], i, 0) for i in order]
-walked = []
+visited = []
 while frontier and len(order) < MOST_READ:
     frontier.sort(key=lambda item: -item[0])
     weight, chunk_id, hops = frontier.pop(0)
-    if chunk_id in walked or hops >= MOST_HOPS:
+    if chunk_id in visited or hops >= MOST_HOPS:
         continue
-    walked.append(chunk_id)
+    visited.append(chunk_id)
     steps = [(other, kind, strength) for other, kind, strength in seen[chunk_id]["links"]]
     if seen[chunk_id]["newer"]:
         steps.append((seen[chunk_id]["newer"], "superseded_by", 1.0))
     for other, kind, strength in steps:
-        # A link made by a rule leads on only to what the question speaks of; a stated one always does.
+        # Links made by rules are followed only to relevant chunks, stated links always.
         if kind in WEIGHTS and kind not in STATED and relevance.get(other, 0) < 0.3:
             continue
         passed = 0.9 * weight * WEIGHTS.get(kind, 0.9) * (0.5 + strength / 2)
         if other not in seen and len(order) < MOST_READ and passed > 0.1:
-            look(other, passed, chunk_id, kind + " (link with " + chunk_id + ")", "link")
-        if other in seen and other not in walked:
+            visit(other, passed, chunk_id, kind + " (link with " + chunk_id + ")", "link")
+        if other in seen and other not in visited:
             seen[other]["weight"] = max(seen[other]["weight"], passed)
             frontier.append((seen[other]["weight"], other, hops + 1))
 
@@ -126,15 +126,15 @@ current.sort(key=lambda i: -seen[i]["weight"])
 best = max([seen[i]["weight"] for i in current] + [0.0])
 most = max([seen[i]["shared"] for i in order] + [0.0])
 
-def speaks(i):
+def is_relevant(i):
     return seen[i]["weight"] >= 0.6 * best and seen[i]["shared"] >= 0.5 * most
 
-main = [i for i in current if speaks(i)][:MOST_QUOTED - 1]
-# What is stated about these, and what took the place of a chunk that would have been one of them.
+main = [i for i in current if is_relevant(i)][:MOST_QUOTED - 1]
+# Chunks linked from these, and successors of chunks that would have been among them.
 for _ in range(MOST_HOPS):
     for i in current:
         source = seen[i]["source"]
-        root = source in main or (source in seen and seen[source]["newer"] == i and speaks(source))
+        root = source in main or (source in seen and seen[source]["newer"] == i and is_relevant(source))
         if i not in main and root and seen[i]["weight"] >= 0.35 * best and len(main) < MOST_QUOTED + 1:
             main.append(i)
 against, backing = [], []
@@ -146,21 +146,21 @@ for one, other, kind in edges:
             if kind in FOR and there not in backing:
                 backing.append(there)
 
-def standing(chunk_id):
+def strength_of(chunk_id):
     backed = len([1 for a, b, kind in set(edges) if kind == "supports" and chunk_id in (a, b)])
     return (round(seen[chunk_id]["shared"], 3), backed, seen[chunk_id]["at"])
 
-# Of two that contradict each other the one is concluded that says more of what was asked, then the one with more
-# support, then the newer one.
+# Of two chunks that contradict each other, conclude from the one that shares more words with the question, then the
+# one with more support, then the newer one.
 for chunk_id in list(against):
     rivals = [a if b == chunk_id else b for a, b, kind in edges if kind in AGAINST and chunk_id in (a, b)]
     rivals = [r for r in rivals if r in main]
-    if chunk_id in main and rivals and standing(chunk_id) >= standing(rivals[0]):
+    if chunk_id in main and rivals and strength_of(chunk_id) >= strength_of(rivals[0]):
         against.remove(chunk_id)
 main = [i for i in main if i not in against]
 if most < 0.25 or not [i for i in main if seen[i]["shared"] > 0]:
     FINAL(None, chunk_ids=[], confidence=0.0)
-superseded = [i for i in order if seen[i]["outdated"] and (seen[i]["newer"] in main or speaks(i))]
+superseded = [i for i in order if seen[i]["outdated"] and (seen[i]["newer"] in main or is_relevant(i))]
 
 def dated(chunk_id):
     return "[" + seen[chunk_id]["at"] + "] " + seen[chunk_id]["text"]
@@ -170,17 +170,17 @@ lines += ["Against this: " + dated(i) for i in against[:3]]
 lines += ["No longer valid: " + dated(i) for i in superseded[:3]]
 path, used = [], []
 
-def walk(chunk_id):
+def add_to_path(chunk_id):
     if chunk_id in used or chunk_id not in seen:
         return
     used.append(chunk_id)
     if seen[chunk_id]["source"]:
-        walk(seen[chunk_id]["source"])
+        add_to_path(seen[chunk_id]["source"])
     path.append({{"chunk_id": chunk_id, "operation": seen[chunk_id]["operation"], "reasoning": seen[chunk_id]["why"]}})
 
 for chunk_id in main + against + superseded:
-    walk(chunk_id)
-reason = "quoted in order of time" if len(main) > 1 else "the only chunk that carries the conclusion"
+    add_to_path(chunk_id)
+reason = "quoted in order of time" if len(main) > 1 else "the only chunk that supports the conclusion"
 path.append({{"chunk_id": main[0], "operation": "synthesize", "reasoning": reason}})
 mean = sum([seen[i]["confidence"] for i in main]) / len(main)
 covered = 0.7 * max([seen[i]["shared"] for i in main]) + 0.3 * share(" ".join([seen[i]["text"] for i in main]))
@@ -192,7 +192,7 @@ FINAL({{"conclusion": "\\n".join(lines), "path": path, "supports": supports, "co
 
 
 def reason_program(question: str, now: datetime) -> str:
-    """The program for ``question``; ``now`` separates facts that have ended from those that still hold."""
+    """The program for ``question``; facts that ended before ``now`` are outdated."""
     return _PROGRAM.format(
         question=question,
         now=now.strftime("%Y-%m-%dT%H:%M:%S"),

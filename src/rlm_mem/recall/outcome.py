@@ -1,10 +1,10 @@
-"""How a recall or a reasoning came out, in one of five words that Python, command line, MCP, HTTP and dashboard share.
+"""The outcome of a recall or reasoning: one of five words shared by Python, command line, MCP, HTTP and dashboard.
 
 =================  ==========================================================================================
 ``answered``       a program concluded with an answer
-``closest only``   a program concluded without an answer, and named the memories that come closest; it may have
-                   made a suggestion
-``not held``       a program concluded that the memory does not hold the answer
+``closest only``   a program concluded without an answer and named the closest memories; it may have made a
+                   suggestion
+``not held``       a program concluded that the memory has no answer
 ``stopped``        a budget or the caller ended the run first; its memories are the best found by then
 ``failed``         an error ended the run
 =================  ==========================================================================================
@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 Method = Literal["programs", "scaffolded", "offline"]
-"""How an answer was found: by programs that the model wrote; by the model, from the memories that the offline model
-found, or that it searched for; or by the offline model in its place."""
+"""How an answer was found: by programs of the model; by the model reading memories that the offline model found or
+that it searched for; or by the offline model instead."""
 
 
 RunOperation = Literal["recall", "reason", "session"]
 RUN_OPERATIONS: tuple[RunOperation, ...] = get_args(RunOperation)
 OPERATION_WORDS = f"{', '.join(RUN_OPERATIONS[:-1])} or {RUN_OPERATIONS[-1]}"
-"""What a recorded run may be, in words."""
+"""The operations of recorded runs, in words."""
 
 OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed"]
 
@@ -34,15 +34,15 @@ ENDINGS: dict[OutcomeWord, str] = {
     "not held": "The memory has no answer to the question.",
     "stopped": "The search was stopped before it found an answer.",
 }
-"""What people are shown in place of an answer."""
+"""Texts shown instead of an answer."""
 
 SUGGESTED = "Not certain, but possibly:"
-"""What introduces a suggestion."""
+"""Introduces a suggestion."""
 
 CLOSEST_BESIDE = "This answer is not certain. These memories also come close."
-"""What introduces the closest memories beside an unsure answer."""
+"""Introduces the closest memories beside an uncertain answer."""
 
-_GIVEN_UP = frozenset(
+_CANCELLATIONS = frozenset(
     {
         "SessionCancelled",
         "CallCancelled",
@@ -56,34 +56,34 @@ _GIVEN_UP = frozenset(
 
 
 def confidence_words(outcome: OutcomeWord, confidence: float, suggestion: str | None = None) -> str:
-    """A confidence in words, in the answer, the suggestion or that nothing is held; empty if none was given.
+    """A confidence in words: in the answer, in the suggestion, or that there is none; empty if none was given.
 
-    The closest memories have none: that no program was sure of an answer does not mean that they do not hold it.
+    There is none for closest memories: they may contain the answer although no program was sure of it.
 
     Args:
-        outcome: the word for the end of the run.
+        outcome: the outcome of the run.
         confidence: 0 to 1.
-        suggestion: that of the run.
+        suggestion: the suggestion of the run.
     """
     if outcome == "answered" or suggestion is not None:
         return f"confidence {confidence:.2f}"
-    absent = outcome == "not held" and confidence > 0
-    return f"confidence that there is no answer: {confidence:.2f}" if absent else ""
+    is_absent = outcome == "not held" and confidence > 0
+    return f"confidence that there is no answer: {confidence:.2f}" if is_absent else ""
 
 
 def unread_note(files: int) -> str:
-    """What is said of chunk files that could not be read."""
-    could = "a chunk file could" if files == 1 else f"{files:,} chunk files could"
-    return f"{could} not be read, so part of the memory is missing (rlm-mem store check names it)"
+    """The note on chunk files that could not be read."""
+    subject = "a chunk file could" if files == 1 else f"{files:,} chunk files could"
+    return f"{subject} not be read, so part of the memory is missing (rlm-mem store check names it)"
 
 
-def noted(method: Method, note: str) -> str:
-    """The note of a result as a line."""
+def note_line(method: Method, note: str) -> str:
+    """The note of a result as a line, with the method unless it is ``programs``."""
     return note if method == "programs" else f"{method}: {note}"
 
 
 def ending_of(stopped_by: str) -> str:
-    """What ended a run, in words."""
+    """The reason why a run was stopped, in words."""
     if stopped_by == "repetition":
         return "stopped, because the model repeated a reply that failed"
     return f"stopped by the budget of {stopped_by.replace('_', ' ')}"
@@ -92,7 +92,7 @@ def ending_of(stopped_by: str) -> str:
 def outcome_word(
     *, content: str | None, chunk_ids: Sequence[str], concluded: bool, error: str | None = None
 ) -> OutcomeWord:
-    """The word for the end of a run.
+    """The outcome of a run.
 
     Args:
         content: the answer or conclusion; None or blank for none.
@@ -101,7 +101,7 @@ def outcome_word(
         error: the exception that ended the run, as ``TYPE: message``.
     """
     if error is not None:
-        return "stopped" if error.partition(":")[0] in _GIVEN_UP else "failed"
+        return "stopped" if error.partition(":")[0] in _CANCELLATIONS else "failed"
     if not concluded:
         return "stopped"
     if content is not None and content.strip():

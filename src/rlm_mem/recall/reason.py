@@ -1,4 +1,4 @@
-"""REASON: follow links, weigh what supports and what contradicts, and conclude (docs/spec/operations.md, REASON)."""
+"""REASON: follow links, weigh supporting and contradicting chunks, and conclude (docs/spec/operations.md, REASON)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlm_mem.models.base import Limits, Usage, is_offline
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.recall.recall import Source, described, log_reading, source_of, with_unread
+from rlm_mem.recall.recall import Source, log_recall, result_text, source_of, with_unread
 from rlm_mem.recall.running import Run, Runner, check_query
 from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.telemetry import observed
@@ -43,19 +43,19 @@ class ReasoningStep:
 
 @dataclass
 class ReasoningResult:
-    """A conclusion and the way to it (docs/spec/operations.md, REASON).
+    """A conclusion and the path to it (docs/spec/operations.md, REASON).
 
-    The first three fields are enough to make one, in a test for example.
+    The first three fields are enough to create one, for example in a test.
 
     Attributes:
-        conclusion: in words; empty when nothing was concluded (``stopped_by``) or the memory has no answer.
-        path: the steps in order, as the model gave them, else as observed: the chunks that its programs read, and the
-            links between them.
+        conclusion: in words; empty if nothing was concluded (``stopped_by``) or the memory has no answer.
+        path: the steps in order, as given by the model, else as observed: the chunks that its programs read, and
+            the links between them.
         confidence: 0 to 1, as given to FINAL, else derived from the chunks (``confidence_of``).
         supports: ids of the chunks that support the conclusion.
-        contradicts: ids of chunks that contradict it and still hold.
-        superseded: ids of chunks met on the way that no longer hold.
-        chunk_ids: the chunks the conclusion rests on; without one, the best evidence found.
+        contradicts: ids of chunks that contradict it and are still valid.
+        superseded: ids of chunks found on the way that are no longer valid.
+        chunk_ids: the chunks that the conclusion rests on; without one, the best evidence found.
         iterations_used, trajectory, usage, cost, stopped_by, evidence, concluded, seconds, sources: as in
             RecallResult.
         note: that the offline model answered, and that chunk files could not be read; else empty.
@@ -80,7 +80,7 @@ class ReasoningResult:
     note: str = ""
 
     def __str__(self) -> str:
-        text = described(self.conclusion, self.outcome, self.sources, self.confidence, self.stopped_by)
+        text = result_text(self.conclusion, self.outcome, self.sources, self.confidence, self.stopped_by)
         return f"{text}\n{self.note}" if self.note else text
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class ReasoningResult:
 class ReasonOperation(Runner):
     """Reasons over a store; arguments as for :class:`~rlm_mem.recall.running.Runner`.
 
-    With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
+    With the offline model, a fixed program follows the links (:mod:`rlm_mem.recall.offline_reason`).
     """
 
     @observed("reason", record_recall)
@@ -127,7 +127,7 @@ class ReasonOperation(Runner):
             )
             return reasoning_result(self.view, run)
 
-        return self.current(ask)
+        return self.retry_if_changed(ask)
 
     __call__ = reason
 
@@ -136,25 +136,25 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     """Make the result of a finished run, and close its trajectory."""
     loop = run.loop
     given: dict[str, Any] = loop.answer if isinstance(loop.answer, dict) else {}
-    text, named = answer_text(given.get("conclusion") if "conclusion" in given else loop.answer)
+    text, answer_ids = answer_text(given.get("conclusion") if "conclusion" in given else loop.answer)
     conclusion = text or ""
-    cited = existing(store, [*loop.chunk_ids, *_ids(given.get("supports")), *named])
+    cited = existing(store, [*loop.chunk_ids, *_ids(given.get("supports")), *answer_ids])
     if conclusion and not cited:
         cited = supporting(store, conclusion, run.evidence)
     path = _given_path(store, given.get("path")) or _observed_path(store, run, list(cited), conclusion)
     known = existing(store, [*cited, *run.evidence])
-    contradicts = list(existing(store, _ids(given.get("contradicts")))) or _against(store, cited, known)
+    contradicts = list(existing(store, _ids(given.get("contradicts")))) or _opposing(store, cited, known)
     stated = given.get("superseded")
     superseded = [
         chunk_id
         for chunk_id, chunk in (existing(store, _ids(stated)) if isinstance(stated, list) else known).items()
-        if _outdated(store, chunk)
+        if _is_outdated(store, chunk)
     ]
     supports = list(existing(store, _ids(given.get("supports")))) or list(cited)
     confidence = loop.confidence
     if confidence is None:
         confidence = confidence_of(store, conclusion, cited) if conclusion else 0.0
-    of_loop, unread = with_unread(store, loop.detail)
+    loop_detail, unread = with_unread(store, loop.detail)
     if unread and not conclusion:
         confidence = 0.0
     values: dict[str, Any] = {
@@ -175,10 +175,10 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     trajectory = run.recorder.finish(
         run.spent,
         content=text,
-        detail=detail | {"path": [asdict(step) for step in path]} | of_loop,
+        detail=detail | {"path": [asdict(step) for step in path]} | loop_detail,
         **values,
     )
-    log_reading(store, trajectory, values["chunk_ids"])
+    log_recall(store, trajectory, values["chunk_ids"])
     return ReasoningResult(
         conclusion=conclusion,
         iterations_used=run.spent.iterations,
@@ -187,7 +187,7 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
         cost=run.spent.cost,
         seconds=run.spent.seconds,
         sources=[source_of(chunk) for chunk in store.get_many(values["chunk_ids"], track=False).values()],
-        note=of_loop.get("note", ""),
+        note=loop_detail.get("note", ""),
         **values,
         **detail,
     )
@@ -198,7 +198,7 @@ def _ids(value: Any) -> list[str]:
 
 
 def _given_path(store: ChunkStore, value: Any) -> list[ReasoningStep]:
-    """The path that the model gave, without steps whose chunk is not in the store."""
+    """The path given by the model, without steps whose chunk is not in the store."""
     if not isinstance(value, list):
         return []
     entries = [item for item in value if isinstance(item, dict) and isinstance(item.get("chunk_id"), str)]
@@ -215,7 +215,7 @@ def _given_path(store: ChunkStore, value: Any) -> list[ReasoningStep]:
 
 
 def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion: str) -> list[ReasoningStep]:
-    """The path that the programs took: each chunk read, by a link if one connects it with a chunk read before."""
+    """The path of the programs: each chunk read, by a link if one connects it with a chunk read before."""
     path: list[ReasoningStep] = []
     hits = set(run.opening.hit_ids)
     before: set[str] = set()
@@ -232,8 +232,8 @@ def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion
     return path
 
 
-def _against(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -> list[str]:
-    """Chunks that still hold and have a contradicting link with a cited chunk."""
+def _opposing(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -> list[str]:
+    """Chunks that are still valid and have a contradicting link with a cited chunk."""
     cited = list(cited)
     linked = dict.fromkeys(
         link.chunk_id
@@ -245,11 +245,11 @@ def _against(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -
     return [
         chunk_id
         for chunk_id in linked
-        if chunk_id not in cited and chunk_id in others and not _outdated(store, others[chunk_id])
+        if chunk_id not in cited and chunk_id in others and not _is_outdated(store, others[chunk_id])
     ]
 
 
-def _outdated(store: ChunkStore, chunk: Chunk) -> bool:
+def _is_outdated(store: ChunkStore, chunk: Chunk) -> bool:
     metadata = chunk.metadata
     if metadata.superseded_by:
         return True

@@ -18,7 +18,7 @@ from rlm_mem.recall.outcome import (
     OutcomeWord,
     confidence_words,
     ending_of,
-    noted,
+    note_line,
     outcome_word,
     unread_note,
 )
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_BESIDE = 3
-"""Most of the closest memories beside an unsure answer."""
-_SHOWN = 5
-"""Most sources that a printed result names."""
-_EXCERPTS = (1_500,) * 3 + (500,) * 7
-"""Most characters of the excerpts of the first ten sources: who reads on for an answer reads the first ones."""
-_LINE = 160  # most characters of a source's line
+_MAX_CLOSEST = 3
+"""Most closest memories beside an uncertain answer."""
+_MAX_PRINTED = 5
+"""Most sources in a printed result."""
+_EXCERPT_CHARS = (1_500,) * 3 + (500,) * 7
+"""Most characters of the excerpts of the first ten sources; readers need the first ones most."""
+_LINE_CHARS = 160  # most characters
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Source:
     Attributes:
         chunk_id: id of the chunk.
         at: when it was said or happened (ISO 8601).
-        line: its first words, on one line of at most 160 characters.
+        line: its beginning, on one line of at most 160 characters.
         excerpt: the part most relevant to the question, on one line of at most 1,500 characters, from the fourth source
             on of at most 500; only the first ten sources of a result have one, for others it is ``line``.
-        origin: how it came: person, agent, tool, import, web.
+        origin: where it came from: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
     """
 
@@ -70,14 +70,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a memory can be relied on.
+    """The reliability of a memory and its figures.
 
     Attributes:
         chunk_id: id of the chunk.
         tier: of a tiered memory, None for a plain chunk.
         reliability, confidence: 0 to 1.
-        usage_count: how often it was used.
-        success_rate: share of the uses that went well, 0 to 1; None: not known.
+        usage_count: number of uses.
+        success_rate: share of successful uses, 0 to 1; None: unknown.
     """
 
     chunk_id: str
@@ -92,33 +92,33 @@ class Standing:
 class RecallResult:
     """The answer to a question (docs/spec/operations.md, RECALL).
 
-    The first four fields are enough to make one, in a test for example.
+    The first four fields are enough to create one, for example in a test.
 
     Attributes:
-        content: the answer; None when the memory does not hold it (``concluded``) or a budget ended the run.
-        suggestion: without an answer, the likeliest one, if any: it is not sure enough to be taken without reading
-            ``sources``. The offline model makes one where its confidence is at most 0.6.
-        chunk_ids: the chunks the answer rests on; without an answer, the best evidence found.
-        confidence: 0 to 1. As the model gave it to FINAL, else derived from the chunks (``confidence_of``);
-            0 when nothing was concluded. Without an answer, the confidence in the suggestion; without that, how sure
-            the model is that it is not there, 0 where chunk files could not be read.
+        content: the answer; None if the memory has none (``concluded``) or a budget ended the run.
+        suggestion: without an answer, the likeliest one, if any; to be checked against ``sources``. The offline
+            model makes one if its confidence is at most 0.6.
+        chunk_ids: the chunks that the answer rests on; without an answer, the best evidence found.
+        confidence: 0 to 1. As the model gave it to FINAL, else derived from the chunks (``confidence_of``); 0 if
+            nothing was concluded. Without an answer, the confidence in the suggestion; without that, the confidence
+            that there is no answer, 0 if chunk files could not be read.
         iterations_used: turns of the run, sub-questions included.
         trajectory: every step; ``trajectory.path`` is the file.
         usage: tokens of all calls.
-        cost: US dollars of all calls, None when one of them had no known price.
-        stopped_by: iterations, depth, seconds, model_calls, tokens or usd; ``repetition`` when the model sent one
-            failing reply four times in a row; None when FINAL was called.
+        cost: US dollars of all calls, None if one of them had no known price.
+        stopped_by: iterations, depth, seconds, model_calls, tokens or usd; ``repetition`` if the model sent one
+            failing reply four times in a row; None if FINAL was called.
         evidence: ids of the chunks that the programs read, in order.
         concluded: FINAL was called.
         seconds: wall clock of the run.
-        standing: how far each of ``chunk_ids`` that still exists can be relied on.
-        sources: the same chunks with date, first words, and the part most relevant to the question.
-        closest: beside an unsure answer (confidence at most 0.6), up to three memories that the question finds first
-            and that the answer does not rest on; else empty.
-        method: ``programs``: the model wrote them; ``scaffolded``: it read the memories that the offline
-            model found, or what it searched for; ``offline``: the offline model answered in its place.
-        note: why ``method`` is not ``programs``, and that chunk files could not be read; else empty.
-        value: the answer in the form requested with ``result``; None if none was requested.
+        standing: how reliable each of ``chunk_ids`` that still exists is.
+        sources: the same chunks with date, beginning, and the part most relevant to the question.
+        closest: beside an uncertain answer (confidence at most 0.6), up to three of the first hits that the answer
+            does not rest on; else empty.
+        method: ``programs``: the model wrote programs; ``scaffolded``: it read memories that the offline model
+            found or that it searched for; ``offline``: the offline model answered instead.
+        note: the reason if ``method`` is not ``programs``, and that chunk files could not be read; else empty.
+        value: the answer in the type requested with ``result``; None if none was requested.
     """
 
     content: str | None
@@ -141,12 +141,12 @@ class RecallResult:
     suggestion: str | None = None
 
     def __str__(self) -> str:
-        text = described(
+        text = result_text(
             self.content, self.outcome, self.sources, self.confidence, self.stopped_by, self.suggestion
         )
-        near = [CLOSEST_BESIDE, *(f"  {one}" for one in self.closest)] if self.closest else []
-        note = [noted(self.method, self.note)] if self.note else []
-        return "\n".join((text, *near, *note))
+        closest = [CLOSEST_BESIDE, *(f"  {one}" for one in self.closest)] if self.closest else []
+        note = [note_line(self.method, self.note)] if self.note else []
+        return "\n".join((text, *closest, *note))
 
     def __repr__(self) -> str:
         return (
@@ -161,14 +161,12 @@ class RecallResult:
         return outcome_word(content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
     def within(self, max_tokens: int) -> RecallResult:
-        """The result with only the first sources, then closest memories, whose excerpts fit ``max_tokens`` together,
-        the last one cut.
-        """
-        given = [*self.sources, *self.closest]
-        texts = texts_within([one.excerpt for one in given], max_tokens)
+        """The result with excerpts of at most ``max_tokens`` tokens together; the last is cut, later ones dropped."""
+        sources = [*self.sources, *self.closest]
+        texts = texts_within([one.excerpt for one in sources], max_tokens)
         kept = [
             one if text == one.excerpt else replace(one, excerpt=text, line=min(one.line, text, key=len))
-            for one, text in zip(given, texts, strict=False)
+            for one, text in zip(sources, texts, strict=False)
         ]
         count = len(self.sources)
         return replace(self, sources=kept[:count], closest=kept[count:])
@@ -191,15 +189,15 @@ class RecallOperation(Runner):
 
         Args:
             query: the question, in words.
-            result: the form of the answer (:class:`~rlm_mem.recall.result_schema.ResultSchema`); ``value`` is then of
-                this type. An answer that does not fit goes back to the model with the reason.
+            result: the type or schema of the answer (:class:`~rlm_mem.recall.result_schema.ResultSchema`), and of
+                ``value``. An answer that does not match is returned to the model with the reason.
             limits: budgets of this recall only.
             on_step: called after every turn, for live views.
             on_text: called with each piece of the model's replies as it arrives.
 
         Raises:
             InvalidQuery: the question is empty.
-            InputError: ``result`` is not a supported form.
+            InputError: ``result`` is not a supported type or schema.
             ModelError: the model failed.
         """
         form = None if result is None else ResultSchema(result)
@@ -208,25 +206,25 @@ class RecallOperation(Runner):
             run = self.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
             return recall_result(self.view, run, form)
 
-        return self.current(ask)
+        return self.retry_if_changed(ask)
 
     __call__ = recall
 
 
 def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None) -> RecallResult:
     """Make the result of a finished run (text, chunks, confidence), and close its trajectory."""
-    content, named = answer_text(run.loop.answer)
-    chunks = existing(store, [*run.loop.chunk_ids, *named])
+    content, answer_ids = answer_text(run.loop.answer)
+    chunks = existing(store, [*run.loop.chunk_ids, *answer_ids])
     if content is not None and not chunks:
         chunks = supporting(store, content, run.evidence)
     confidence = run.loop.confidence
     if confidence is None:
-        given = content if content is not None else run.loop.suggestion
-        confidence = confidence_of(store, given, chunks) if given is not None else 0.0
-    handed_out = list(chunks)
+        derived_from = content if content is not None else run.loop.suggestion
+        confidence = confidence_of(store, derived_from, chunks) if derived_from is not None else 0.0
+    returned_ids = list(chunks)
     if not run.loop.concluded:
         # The best evidence: the chunks that were read, else the ranker's first hits.
-        handed_out = list(run.evidence) or run.opening.hit_ids
+        returned_ids = list(run.evidence) or run.opening.hit_ids
         confidence = 0.0
     detail, unread = with_unread(store, run.loop.detail)
     if unread and content is None and run.loop.suggestion is None:
@@ -234,7 +232,7 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
     values: dict[str, Any] = {
         "content": content,
         "suggestion": run.loop.suggestion,
-        "chunk_ids": handed_out,
+        "chunk_ids": returned_ids,
         "confidence": min(1.0, max(0.0, float(confidence))),
         "concluded": run.loop.concluded,
         "stopped_by": run.loop.stopped_by,
@@ -242,21 +240,22 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
     }
     trajectory = run.recorder.finish(run.spent, detail=detail, **values)
     unsure = content is not None and values["confidence"] <= SURE
-    hits = sorted(run.opening.hits, key=lambda hit: -hit["score"]) if unsure else []  # an outline is by time
-    near = [hit["id"] for hit in hits if hit["id"] not in handed_out][:_BESIDE]
-    log_reading(store, trajectory, [*handed_out, *near])
-    behind = list(store.get_many(values["chunk_ids"], track=False).values())
-    beside = list(store.get_many(near, track=False).values())
-    shown = _sources(store, trajectory, [*behind, *beside])
+    # An outline is in time order.
+    hits = sorted(run.opening.hits, key=lambda hit: -hit["score"]) if unsure else []
+    closest_ids = [hit["id"] for hit in hits if hit["id"] not in returned_ids][:_MAX_CLOSEST]
+    log_recall(store, trajectory, [*returned_ids, *closest_ids])
+    cited_chunks = list(store.get_many(values["chunk_ids"], track=False).values())
+    closest_chunks = list(store.get_many(closest_ids, track=False).values())
+    sources = _sources(store, trajectory, [*cited_chunks, *closest_chunks])
     return RecallResult(
         iterations_used=run.spent.iterations,
         trajectory=trajectory,
         usage=run.spent.usage,
         cost=run.spent.cost,
         seconds=run.spent.seconds,
-        standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
-        sources=shown[: len(behind)],
-        closest=shown[len(behind) :],
+        standing=[Standing(chunk.id, **standing(chunk)) for chunk in cited_chunks],
+        sources=sources[: len(cited_chunks)],
+        closest=sources[len(cited_chunks) :],
         value=None if form is None or content is None else form.value_of(run.loop.answer),
         **detail,
         **values,
@@ -264,7 +263,7 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
 
 
 def with_unread(store: ChunkStore, detail: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The detail of a run, whose note also says that chunk files could not be read; and whether there are such."""
+    """The detail of a run, with a note if chunk files could not be read, and whether that is so."""
     unread = store.unreadable_files
     if not unread:
         return dict(detail), False
@@ -273,19 +272,19 @@ def with_unread(store: ChunkStore, detail: Mapping[str, Any]) -> tuple[dict[str,
 
 def _sources(store: ChunkStore, trajectory: Trajectory, chunks: list[Chunk]) -> list[Source]:
     lines = {hit["id"]: hit["lines"] for hit in trajectory.hits}
-    told = searching.excerpts(store, trajectory.query, chunks, longest=_EXCERPTS, lines=lines)
-    return [source_of(chunk, told.get(chunk.id)) for chunk in chunks]
+    excerpts = searching.excerpts(store, trajectory.query, chunks, longest=_EXCERPT_CHARS, lines=lines)
+    return [source_of(chunk, excerpts.get(chunk.id)) for chunk in chunks]
 
 
 def source_of(chunk: Chunk, excerpt: str | None = None) -> Source:
     """A chunk as the source of an answer."""
-    line = " ".join(chunk.content[: _LINE * 4].split())
-    line = line if len(line) <= _LINE else line[: _LINE - 1] + "…"
-    about = chunk.metadata
-    return Source(chunk.id, about.at, line, excerpt or line, about.origin, about.trust)
+    line = " ".join(chunk.content[: _LINE_CHARS * 4].split())
+    line = line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
+    metadata = chunk.metadata
+    return Source(chunk.id, metadata.at, line, excerpt or line, metadata.origin, metadata.trust)
 
 
-def described(
+def result_text(
     answer: str | None,
     outcome: OutcomeWord,
     sources: list[Source],
@@ -293,22 +292,22 @@ def described(
     stopped_by: str | None,
     suggestion: str | None = None,
 ) -> str:
-    """A result in a few lines: answer, sources, confidence."""
+    """A result as a few lines: answer, sources, confidence."""
     if suggestion is not None:
         lines = [f"{SUGGESTED} {suggestion}"]
     else:
         lines = [answer if outcome == "answered" and answer else ENDINGS[outcome]]
     if stopped_by is not None:
         lines.append(ending_of(stopped_by))
-    lines += [f"  {source}" for source in sources[:_SHOWN]]
-    if len(sources) > _SHOWN:
-        lines.append(f"  and {len(sources) - _SHOWN} more")
+    lines += [f"  {source}" for source in sources[:_MAX_PRINTED]]
+    if len(sources) > _MAX_PRINTED:
+        lines.append(f"  and {len(sources) - _MAX_PRINTED} more")
     words = confidence_words(outcome, confidence, suggestion)
     return "\n".join([*lines, words] if words else lines)
 
 
-def log_reading(store: ChunkStore, trajectory: Trajectory, chunk_ids: list[str]) -> None:
-    """Record the returned chunks in the audit log; a read-only store has none."""
+def log_recall(store: ChunkStore, trajectory: Trajectory, chunk_ids: list[str]) -> None:
+    """Record the returned chunks in the audit log, which a read-only store does not have."""
     if not store.backend.read_only:
         store.record_event(
             trajectory.operation, chunk_ids=chunk_ids, trajectory=trajectory.id, query=trajectory.query

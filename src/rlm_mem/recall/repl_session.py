@@ -1,4 +1,4 @@
-"""REPLSession: a sandbox session with a model of its own, which answers sub-calls and can drive it."""
+"""REPLSession: a sandbox session with its own model, which answers sub-calls and can write the programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class REPLSession(SandboxSession):
         timeout_seconds: wall clock for one program.
         max_depth: deepest nesting of ``rlm_query``.
         functions, engine, on_event, config: as for :class:`~rlm_mem.sandbox.session.SandboxSession`.
-        budget: account of the whole run, shared with other sessions.
+        budget: the budget of the whole run, shared with other sessions.
         depth: nesting of this session, 0 for the first.
         query: the question, for :meth:`retrieve`.
         on_step: called after each turn of :meth:`retrieve` and of nested sessions.
@@ -66,7 +66,7 @@ class REPLSession(SandboxSession):
             ask=lambda prompt, context, seconds: self._models.ask(prompt, context, seconds),
             ask_all=lambda prompts, seconds: self._models.ask_all(prompts, seconds),
             sub_question=self._answer_nested,
-            # On its own, a session bounds model calls by iterations alone (docs/spec/decisions.md, 21).
+            # A session without a shared budget bounds model calls by iterations only (docs/spec/decisions.md, 21).
             check=None if budget is None else budget.check,
             functions=functions,
             timeout_seconds=timeout_seconds,
@@ -83,9 +83,9 @@ class REPLSession(SandboxSession):
         self._given_budget = budget
         self._on_step = on_step
         self._nested: REPLSession | None = None
-        self._open_account(max_iterations)
+        self._open_budget(max_iterations)
 
-    def _open_account(self, iterations: int) -> None:
+    def _open_budget(self, iterations: int) -> None:
         given = self._given_budget
         self.budget = given or Budget(
             Limits(iterations=iterations, depth=self.max_depth, seconds=None, model_calls=None)
@@ -96,11 +96,11 @@ class REPLSession(SandboxSession):
         """Answer a question: the model writes programs until one calls FINAL.
 
         Args:
-            query: the question; None takes the one given to the constructor.
-            max_iterations: turns and model calls allowed, instead of the session's.
+            query: the question; None: the one given to the constructor.
+            max_iterations: turns and model calls allowed; None: the session's.
 
         Returns:
-            The answer, or None when the iterations ran out first or the memory does not hold it.
+            the answer, or None if the iterations ran out first or the memory has no answer.
 
         Raises:
             InputError: there is no question.
@@ -117,7 +117,7 @@ class REPLSession(SandboxSession):
         if max_iterations is not None:
             check_positive("max_iterations", max_iterations)
         if self._given_budget is None:
-            self._open_account(max_iterations or self.max_iterations)
+            self._open_budget(max_iterations or self.max_iterations)
         return self._drive(question).answer
 
     def llm_query(self, prompt: str, context: dict[str, Any] | None = None) -> str:
@@ -131,16 +131,16 @@ class REPLSession(SandboxSession):
         return self._models.ask(prompt, context, self.seconds_left())
 
     def reset(self) -> None:
-        """Forget every name, the answer, and the iterations counted by a session without a shared budget.
+        """Discard all variables, the answer, and the iterations counted by a session without a shared budget.
 
         Raises:
             SessionBusy: a program runs; :meth:`cancel` ends it.
         """
         super().reset()
-        self._open_account(self.max_iterations)
+        self._open_budget(self.max_iterations)
 
     def next_question(self, query: str, budget: Budget, llm_client: Any) -> None:
-        """Take another question under its own budget; names that earlier programs defined stay.
+        """Take another question with its own budget; variables of earlier programs stay.
 
         Raises:
             SessionBusy: a program runs.
@@ -150,7 +150,7 @@ class REPLSession(SandboxSession):
         self.llm_client = llm_client
         self._given_budget = budget
         self._check = budget.check
-        self._open_account(self.max_iterations)
+        self._open_budget(self.max_iterations)
 
     def _drive(self, question: str) -> LoopResult:
         """Let the model answer ``question`` in this session."""
@@ -167,9 +167,9 @@ class REPLSession(SandboxSession):
             ).run()
 
     def _answer_nested(self, question: str) -> dict[str, Any]:
-        """Answer a sub-question in a session of its own."""
+        """Answer a sub-question in a nested session."""
         depth = self.depth + 1
-        # Terminal, like every budget: a model that only gets an error asks again and again.
+        # Ends the run, like every budget: a model that only gets an error asks again and again.
         self.budget.enter(depth)
         if depth > self.max_depth:
             raise BudgetError(
@@ -200,7 +200,7 @@ class REPLSession(SandboxSession):
             nested.close()
         for chunk_id in result.evidence:
             self._note_read(chunk_id)
-        # A budget that ended the nested run has ended this one too.
+        # A budget that ended the nested run has also ended this one.
         self.budget.check()
         return {"answer": result.answer, "chunk_ids": list(result.chunk_ids), "confidence": result.confidence}
 

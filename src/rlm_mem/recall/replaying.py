@@ -1,7 +1,7 @@
-"""Run the programs of a recorded trajectory again on today's store, and show what differs.
+"""Replay the programs of a recorded trajectory on the present store, and show the differences.
 
-Sub-calls are answered with the replies that were recorded for the same prompt, sub-questions with the recorded
-programs of that question, so a replay needs no model, costs nothing and differs only where the store does.
+Sub-calls are answered with the replies recorded for the same prompt, sub-questions with the recorded programs of
+that question, so a replay needs no model, costs nothing and differs only where the store does.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}+")
 
 @dataclass(frozen=True)
 class ReplayStep:
-    """One turn, then and now.
+    """One turn as recorded and as replayed.
 
     Attributes:
-        then, now: the step as it was recorded and as it went today.
-        same: output, error, chunks read and ``final`` agree.
-        diff: lines of a unified diff of the outputs, without headers; empty where they agree.
-        chunks_missing: read then, but not today.
-        chunks_new: read today, but not then.
+        then, now: the recorded and the replayed step.
+        same: output, error, chunks read and ``final`` are equal.
+        diff: lines of a unified diff of the outputs, without headers; empty if they are equal.
+        chunks_missing: read in the recording only.
+        chunks_new: read in the replay only.
     """
 
     then: LoopStep
@@ -56,11 +56,11 @@ class ReplayStep:
 
 @dataclass(frozen=True)
 class Replay:
-    """A whole run, then and now.
+    """A whole run as recorded and as replayed.
 
     Attributes:
-        same: every step, the number of steps and the answer agree.
-        content_then, content_now: the answers, else the suggestions; None where there was none.
+        same: every step, the number of steps and the answer are equal.
+        content_then, content_now: the answers, else the suggestions; None without either.
         chunk_ids_then, chunk_ids_now: the chunks that FINAL named.
         stopped_by: the budget that ended the replay, or None.
     """
@@ -86,10 +86,10 @@ def replay(
     """Run a trajectory's programs again.
 
     Args:
-        store: today's store.
+        store: the present store.
         trajectory: a trajectory or its id; ``"last"`` names the newest.
-        functions: the further host functions that the programs used, if any.
-        limits: budgets of the replay; None: the configured seconds and depth, nothing else.
+        functions: further host functions that the programs used, if any.
+        limits: budgets of the replay; None: the configured seconds and depth only.
 
     Raises:
         NotFoundError: there is no such trajectory.
@@ -105,22 +105,24 @@ def replay(
     # A sub-question's steps come before the turn that asked it, as in the recording.
     steps = tuple(replayer.steps)
     outcome = recorded.outcome
-    then = (outcome.content or outcome.suggestion, outcome.chunk_ids) if outcome is not None else (None, ())
-    content, named = answer_text(_conclusion(final.answer) if final is not None else None)
-    cited = tuple(dict.fromkeys([*(final.chunk_ids if final is not None else ()), *named]))
-    # Only the text given to FINAL is compared: recorded chunks may be derived by the host, or no longer exist.
-    given = content if content is not None or final is None else final.suggestion
-    content = None if given is None else redact(given)
+    earlier = (
+        (outcome.content or outcome.suggestion, outcome.chunk_ids) if outcome is not None else (None, ())
+    )
+    content, answer_ids = answer_text(_recorded_content(final.answer) if final is not None else None)
+    cited = tuple(dict.fromkeys([*(final.chunk_ids if final is not None else ()), *answer_ids]))
+    # Only the text given to FINAL is compared: recorded chunks may be derived, or no longer exist.
+    text = content if content is not None or final is None else final.suggestion
+    content = None if text is None else redact(text)
     return Replay(
         trajectory=recorded,
         replayed_at=stamp(store.clock()),
         steps=steps,
         same=all(step.same for step in steps)
         and len(steps) == sum(1 for step in recorded.steps if step.programs)
-        and content == then[0],
-        content_then=then[0],
+        and content == earlier[0],
+        content_then=earlier[0],
         content_now=content,
-        chunk_ids_then=then[1],
+        chunk_ids_then=earlier[1],
         chunk_ids_now=cited,
         stopped_by=stopped_by,
     )
@@ -138,7 +140,7 @@ class RecordedReplies:
             self._replies[call.key].append(call)
 
     def complete(self, messages: Prompt, **_options: Unpack[Options]) -> Completion:
-        """Return the recorded reply, in the order of recording where a prompt was sent more than once."""
+        """Return the recorded reply, in the order of recording if a prompt was sent more than once."""
         key = prompt_key(render_prompt(as_messages(messages)))
         with self._lock:
             queue = self._replies.get(key)
@@ -154,11 +156,11 @@ class RecordedReplies:
 
 
 class Replayer:
-    """The state of one replay; subclasses can open other sessions and inspect each turn.
+    """One replay; subclasses can open other sessions and inspect each turn.
 
     Attributes:
-        steps: then and now, in the order in which they ended.
-        final: what FINAL was given in the run itself, or None.
+        steps: the compared steps, in the order in which they ended.
+        final: the arguments of FINAL in the run itself, or None.
     """
 
     def __init__(
@@ -184,12 +186,12 @@ class Replayer:
                 model_calls=None,
             )
         )
-        self._runs = _by_run(recorded.steps)
+        self._runs = _steps_by_session(recorded.steps)
         self._cited = recorded.outcome.chunk_ids if recorded.outcome is not None else ()
         self._form = None if recorded.result_schema is None else ResultSchema(recorded.result_schema)
 
     def play(self, question: str, depth: int) -> Final | None:
-        """Run the recorded programs of one session; a question that was asked twice has two records."""
+        """Run the recorded programs of one session; each call for a question takes the next of its records."""
         self._budget.enter(depth)
         queue = self._runs.get((question, depth))
         steps = queue.popleft() if queue else []
@@ -197,13 +199,13 @@ class Replayer:
         with self.open_session(lambda question: self._sub_question(question, depth + 1), accept) as session:
             for then in steps:
                 self.before(session, then)
-                # Ids in a program that was accepted may be from an opening, which is not built again; it may name a
-                # chunk by the last part of its id.
-                named = [*_ID.findall("\n".join(then.programs)), *then.chunks_read, *self._cited]
-                session.shown(named if then.error is None else ())
-                ran = run_programs(session, then.programs)
+                # Ids in an accepted program may be from an opening, which is not built again, or be only the last
+                # part of an id.
+                shown_ids = [*_ID.findall("\n".join(then.programs)), *then.chunks_read, *self._cited]
+                session.shown(shown_ids if then.error is None else ())
+                results = run_programs(session, then.programs)
                 now = make_step(
-                    ran,
+                    results,
                     session.pages,
                     turn=then.turn,
                     depth=depth,
@@ -216,8 +218,8 @@ class Replayer:
                 self.after(session, then, now)
                 if depth == 0:
                     self.final = session.final
-                if ran.ended is not None:
-                    raise ran.ended
+                if results.ended is not None:
+                    raise results.ended
                 if session.final is not None:
                     break
             return session.final
@@ -241,7 +243,7 @@ class Replayer:
         return {"answer": final.answer, "chunk_ids": final.chunk_ids, "confidence": final.confidence}
 
 
-def _by_run(steps: list[LoopStep]) -> dict[tuple[str, int], deque[list[LoopStep]]]:
+def _steps_by_session(steps: list[LoopStep]) -> dict[tuple[str, int], deque[list[LoopStep]]]:
     """The steps of each session, by question and depth, in the order in which the sessions ran."""
     runs: dict[tuple[str, int], deque[list[LoopStep]]] = defaultdict(deque)
     for step in steps:
@@ -253,20 +255,20 @@ def _by_run(steps: list[LoopStep]) -> dict[tuple[str, int], deque[list[LoopStep]
 
 
 def compare(then: LoopStep, now: LoopStep) -> ReplayStep:
-    """Compare a turn as it was recorded with the same turn today."""
+    """Compare a recorded turn with its replay."""
     before, after = redact(then.output).splitlines(), redact(now.output).splitlines()
     diff = _differences(before, after) if before != after else []
     error = None if now.error is None else redact(now.error)
     missing = tuple(item for item in then.chunks_read if item not in now.chunks_read)
     new = tuple(item for item in now.chunks_read if item not in then.chunks_read)
-    # A program refused as quoted was not recorded, so it cannot fail today.
+    # A program refused as quoted was not recorded, so its replay cannot fail.
     expected = None if then.error_kind == QuotedProgram.__name__ else then.error
     same = not (diff or missing or new) and expected == error and then.final == now.final
     return ReplayStep(then, now, same, tuple(diff), missing, new)
 
 
 def _differences(before: list[str], after: list[str]) -> list[str]:
-    """The removed and the added lines, each change with the lines around it."""
+    """The removed and added lines, each change with adjacent lines."""
     found: list[str] = []
     for kind, a, b, c, d in opcodes(before, after):
         if kind == "equal":
@@ -281,6 +283,6 @@ def _differences(before: list[str], after: list[str]) -> list[str]:
     return found
 
 
-def _conclusion(answer: Any) -> Any:
-    """The part of an answer that is recorded as content: of the mapping that REASON gives FINAL, ``conclusion``."""
+def _recorded_content(answer: Any) -> Any:
+    """The part of an answer that is recorded as content: ``conclusion`` of the mapping that REASON passes to FINAL."""
     return answer["conclusion"] if isinstance(answer, dict) and "conclusion" in answer else answer

@@ -1,7 +1,7 @@
-"""The form of answer that a caller asks for: a type or a JSON Schema, the instruction for the model, and the check.
+"""The requested type of an answer: a type or a JSON Schema, the instruction for the model, and the check.
 
 ``recall(question, result=…)`` takes a msgspec Struct, a dataclass, a pydantic model or a JSON Schema as a dict. An
-answer that does not fit goes back to the program that gave it, with the reason.
+answer that does not match is returned to the program that gave it, with the reason.
 """
 
 from __future__ import annotations
@@ -30,56 +30,26 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-_NOTES = {
-    *(
-        "title",
-        "description",
-        "default",
-        "examples",
-        "format",
-        "$schema",
-        "$id",
-        "$comment",
-        "$defs",
-        "definitions",
-    ),
-    *("deprecated", "readOnly", "writeOnly", "discriminator"),
-}
-_CHECKED = {
-    *(
-        "type",
-        "enum",
-        "const",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "prefixItems",
-        "minItems",
-    ),
-    *(
-        "maxItems",
-        "uniqueItems",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-    ),
-    *("exclusiveMaximum", "multipleOf", "anyOf", "oneOf", "allOf", "$ref", "minProperties", "maxProperties"),
-}
+_ANNOTATIONS = {
+    "title", "description", "default", "examples", "format", "$schema", "$id", "$comment", "$defs", "definitions",
+    "deprecated", "readOnly", "writeOnly", "discriminator",
+}  # fmt: skip
+_CHECKED_KEYWORDS = {
+    "type", "enum", "const", "properties", "required", "additionalProperties", "items", "prefixItems", "minItems",
+    "maxItems", "uniqueItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "multipleOf", "anyOf", "oneOf", "allOf", "$ref", "minProperties", "maxProperties",
+}  # fmt: skip
 
 
 class ResultSchema:
-    """A form of answers.
+    """The requested type of answers.
 
     Args:
-        wanted: a msgspec Struct, dataclass, TypedDict or other type that msgspec supports; a pydantic model; or a JSON
-            Schema as a dict.
+        wanted: a msgspec Struct, dataclass, TypedDict or other type that msgspec supports; a pydantic model; or a
+            JSON Schema as a dict.
 
     Attributes:
-        json_schema: the form as a JSON Schema.
+        json_schema: the type as a JSON Schema.
 
     Raises:
         InputError: ``wanted`` is none of these, or its schema is too large or has parts that cannot be checked.
@@ -105,7 +75,7 @@ class ResultSchema:
             check_schema(self.json_schema)
             self._checkable = True
         except InputError:
-            # A type's schema may have keywords that are not checked here; answers are converted all the same.
+            # A type's schema may have keywords that are not checked here; its conversion checks the answers.
             self._checkable = False
 
     @property
@@ -115,21 +85,21 @@ class ResultSchema:
         return f"FINAL takes an answer that fits this JSON Schema, or None if the memory does not hold it: {schema}"
 
     def value_of(self, answer: Any) -> Any:
-        """The answer in the form that was asked for.
+        """The answer as the requested type.
 
         Args:
-            answer: plain data; a text that does not fit is also tried as JSON.
+            answer: plain data; a text that does not match is also tried as JSON.
 
         Raises:
-            InputError: it does not fit; the message says where and why.
+            InputError: it does not match; the message states where and why.
         """
         try:
-            return self._converted(answer)
+            return self._convert_checked(answer)
         except (ValueError, TypeError, RecursionError) as error:
-            # msgspec.ValidationError, pydantic.ValidationError and our own InputError are ValueErrors.
+            # msgspec.ValidationError, pydantic.ValidationError and InputError are ValueErrors.
             if isinstance(answer, str):
                 try:
-                    return self._converted(json.loads(answer))
+                    return self._convert_checked(json.loads(answer))
                 except (ValueError, TypeError, RecursionError):
                     pass
             reason = re.sub(r"\s+", " ", str(error))[:400]
@@ -138,8 +108,8 @@ class ResultSchema:
                 hint="call FINAL with an answer that matches it",
             ) from None
 
-    def _converted(self, value: Any) -> Any:
-        # The schema is checked first, even for a type: a replay has only the schema, and must give the same errors.
+    def _convert_checked(self, value: Any) -> Any:
+        # The schema is checked first, even for a type: a replay has only the schema and must raise the same errors.
         if self._checkable:
             check_value(value, self.json_schema)
         return self._convert(value)
@@ -166,45 +136,45 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(part, bool):
             continue
         if not isinstance(part, dict):
-            raise InputError(f"a part of the schema is {str(part)[:60]!r} where a schema is expected")
-        unknown = sorted(part.keys() - _NOTES - _CHECKED)
+            raise InputError(f"a part of the schema must be an object, not {str(part)[:60]!r}")
+        unknown = sorted(part.keys() - _ANNOTATIONS - _CHECKED_KEYWORDS)
         if unknown:
             raise InputError(
                 f"the schema uses {unknown[0]!r:.60}, which is not checked here",
-                hint=f"use {', '.join(sorted(_CHECKED))}",
+                hint=f"use {', '.join(sorted(_CHECKED_KEYWORDS))}",
             )
         for name in ("properties", "$defs", "definitions"):
             stack += _mapping(part, name).values()
         for name in ("anyOf", "oneOf", "allOf", "prefixItems"):
             several = part.get(name, [])
             if not isinstance(several, list):
-                raise InputError(f"{name} of a schema is a list")
+                raise InputError(f"{name} of a schema must be a list")
             stack += several
         stack += [part[name] for name in ("items", "additionalProperties") if name in part]
         if "$ref" in part:
-            _target(plain, part["$ref"])
+            _referenced(plain, part["$ref"])
         if "pattern" in part:
-            _pattern(part["pattern"])
+            _compile_pattern(part["pattern"])
         kinds = part.get("type", [])
         for kind in kinds if isinstance(kinds, list) else [kinds]:
             if kind not in _TYPES:
                 raise InputError(
-                    f"the schema has the type {str(kind)[:60]!r}", hint=f"one of {', '.join(_TYPES)}"
+                    f"the schema has the unknown type {str(kind)[:60]!r}", hint=f"use {', '.join(_TYPES)}"
                 )
         if not isinstance(part.get("required", []), list) or not isinstance(part.get("enum", []), list):
-            raise InputError("required and enum of a schema are lists")
+            raise InputError("required and enum of a schema must be lists")
         for name in ("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
                      "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties"):  # fmt: skip
             if isinstance(part.get(name, 0), bool) or not isinstance(part.get(name, 0), int | float):
-                raise InputError(f"{name} of a schema is a number")
+                raise InputError(f"{name} of a schema must be a number")
     return plain
 
 
 def check_value(value: Any, schema: Mapping[str, Any]) -> None:
-    """Check plain data against a schema that :func:`check_schema` took.
+    """Check plain data against a schema that :func:`check_schema` accepted.
 
     Raises:
-        InputError: it does not fit.
+        InputError: it does not match.
     """
     _Checker(schema).check(value, schema, "the answer", 0)
 
@@ -212,65 +182,65 @@ def check_value(value: Any, schema: Mapping[str, Any]) -> None:
 class _Checker:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
-        self._left = _MAX_CHECKS
+        self._checks_left = _MAX_CHECKS
 
     def check(self, value: Any, schema: Any, where: str, depth: int) -> None:
-        # A bound for schemas that refer to themselves, and for alternatives of alternatives.
-        self._left -= 1
-        if depth > _MAX_DEPTH or self._left < 0:
+        # A bound for recursive schemas and nested alternatives.
+        self._checks_left -= 1
+        if depth > _MAX_DEPTH or self._checks_left < 0:
             raise InputError("the schema is too deep or has too many alternatives to check an answer against")
         if schema is True:
             return
         if schema is False:
             raise InputError(f"{where} is not allowed")
         if "$ref" in schema:
-            self.check(value, _target(self._root, schema["$ref"]), where, depth + 1)
+            self.check(value, _referenced(self._root, schema["$ref"]), where, depth + 1)
         kinds = schema.get("type")
         if kinds is not None and not any(
-            _is(value, kind) for kind in (kinds if isinstance(kinds, list) else [kinds])
+            _has_type(value, kind) for kind in (kinds if isinstance(kinds, list) else [kinds])
         ):
-            raise InputError(f"{where} is {_shown(value)}, not of the type {kinds}")
-        if "enum" in schema and not any(_same(value, one) for one in schema["enum"]):
-            raise InputError(f"{where} is {_shown(value)}, not one of {str(schema['enum'])[:120]}")
-        if "const" in schema and not _same(value, schema["const"]):
-            raise InputError(f"{where} is {_shown(value)}, not {_shown(schema['const'])}")
+            raise InputError(f"{where} is {_preview(value)}, not of the type {kinds}")
+        if "enum" in schema and not any(_are_equal(value, one) for one in schema["enum"]):
+            raise InputError(f"{where} is {_preview(value)}, not one of {str(schema['enum'])[:120]}")
+        if "const" in schema and not _are_equal(value, schema["const"]):
+            raise InputError(f"{where} is {_preview(value)}, not {_preview(schema['const'])}")
         for one in schema.get("allOf", ()):
             self.check(value, one, where, depth + 1)
         for name in ("anyOf", "oneOf"):
             if name in schema:
-                self._alternatives(value, schema[name], name, where, depth)
+                self._check_alternatives(value, schema[name], name, where, depth)
         if isinstance(value, str):
-            self._text(value, schema, where)
+            self._check_text(value, schema, where)
         elif isinstance(value, dict):
-            self._object(value, schema, where, depth)
+            self._check_object(value, schema, where, depth)
         elif isinstance(value, list):
-            self._array(value, schema, where, depth)
+            self._check_array(value, schema, where, depth)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            _number(value, schema, where)
+            _check_number(value, schema, where)
 
-    def _alternatives(self, value: Any, schemas: list[Any], name: str, where: str, depth: int) -> None:
-        fits = 0
+    def _check_alternatives(self, value: Any, schemas: list[Any], name: str, where: str, depth: int) -> None:
+        matches = 0
         reason: InputError | None = None
         for one in schemas:
             try:
                 self.check(value, one, where, depth + 1)
-                fits += 1
+                matches += 1
             except InputError as error:
                 reason = error
-            if self._left < 0:
+            if self._checks_left < 0:
                 break
-        if fits == 0:
+        if matches == 0:
             raise reason or InputError(f"{where} matches none of {name}")
-        if name == "oneOf" and fits > 1:
-            raise InputError(f"{where} matches {fits} of oneOf")
+        if name == "oneOf" and matches > 1:
+            raise InputError(f"{where} matches {matches} of oneOf")
 
-    def _text(self, value: str, schema: Mapping[str, Any], where: str) -> None:
-        _size(len(value), schema, "Length", "characters", where)
-        if "pattern" in schema and not _pattern(schema["pattern"])(value):
+    def _check_text(self, value: str, schema: Mapping[str, Any], where: str) -> None:
+        _check_size(len(value), schema, "Length", "characters", where)
+        if "pattern" in schema and not _compile_pattern(schema["pattern"])(value):
             raise InputError(f"{where} does not match the pattern {schema['pattern'][:80]!r}")
 
-    def _object(self, value: dict[str, Any], schema: Mapping[str, Any], where: str, depth: int) -> None:
-        _size(len(value), schema, "Properties", "fields", where)
+    def _check_object(self, value: dict[str, Any], schema: Mapping[str, Any], where: str, depth: int) -> None:
+        _check_size(len(value), schema, "Properties", "fields", where)
         missing = [name for name in schema.get("required", ()) if name not in value]
         if missing:
             raise InputError(f"{where} has no field {str(missing[0])[:60]!r}")
@@ -284,8 +254,8 @@ class _Checker:
             elif others is not True:
                 self.check(item, others, f"{where}.{name[:60]}", depth + 1)
 
-    def _array(self, value: list[Any], schema: Mapping[str, Any], where: str, depth: int) -> None:
-        _size(len(value), schema, "Items", "items", where)
+    def _check_array(self, value: list[Any], schema: Mapping[str, Any], where: str, depth: int) -> None:
+        _check_size(len(value), schema, "Items", "items", where)
         first = schema.get("prefixItems", [])
         for number, item in enumerate(value):
             one = first[number] if number < len(first) else schema.get("items", True)
@@ -297,17 +267,17 @@ class _Checker:
                 raise InputError(f"{where} contains an item twice")
 
 
-def _is(value: Any, kind: str) -> bool:
+def _has_type(value: Any, kind: str) -> bool:
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _are_equal(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _number(value: float, schema: Mapping[str, Any], where: str) -> None:
+def _check_number(value: float, schema: Mapping[str, Any], where: str) -> None:
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     if (low is not None and value < low) or (above is not None and value <= above):
@@ -319,7 +289,7 @@ def _number(value: float, schema: Mapping[str, Any], where: str) -> None:
         raise InputError(f"{where} is {value}, not a multiple of {step}")
 
 
-def _size(size: int, schema: Mapping[str, Any], what: str, of: str, where: str) -> None:
+def _check_size(size: int, schema: Mapping[str, Any], what: str, of: str, where: str) -> None:
     least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
     if least is not None and size < least:
         raise InputError(f"{where} has {size} {of}, fewer than {least}")
@@ -327,8 +297,8 @@ def _size(size: int, schema: Mapping[str, Any], what: str, of: str, where: str) 
         raise InputError(f"{where} has {size} {of}, more than {most}")
 
 
-def _target(root: Mapping[str, Any], reference: Any) -> Any:
-    """The part of a schema that ``#/$defs/NAME`` names."""
+def _referenced(root: Mapping[str, Any], reference: Any) -> Any:
+    """The part of a schema that a reference such as ``#/$defs/NAME`` points to."""
     if reference == "#":
         return root
     parts = reference.split("/") if isinstance(reference, str) else []
@@ -342,16 +312,16 @@ def _target(root: Mapping[str, Any], reference: Any) -> Any:
 def _mapping(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = part.get(name, {})
     if not isinstance(found, dict):
-        raise InputError(f"{name} of a schema is an object")
+        raise InputError(f"{name} of a schema must be an object")
     return found
 
 
-def _pattern(pattern: Any) -> Callable[[str], object]:
-    """A pattern of a schema, compiled by RE2: its time is linear in the text, whatever the pattern."""
-    import re2  # needed for schemas with patterns only
+def _compile_pattern(pattern: Any) -> Callable[[str], object]:
+    """Compile a pattern of a schema with RE2, whose time is linear in the text, whatever the pattern."""
+    import re2  # only needed for schemas with patterns
 
     if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN:
-        raise InputError(f"a pattern of a schema is a text of at most {_MAX_PATTERN} characters")
+        raise InputError(f"a pattern of a schema must be text of at most {_MAX_PATTERN} characters")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _PATTERN_BYTES
@@ -362,5 +332,5 @@ def _pattern(pattern: Any) -> Callable[[str], object]:
     return search
 
 
-def _shown(value: Any) -> str:
+def _preview(value: Any) -> str:
     return repr(value)[:80]

@@ -1,7 +1,7 @@
 """A run: a model answers one question by programs, with its sub-questions, within one budget.
 
-A :class:`Runner` makes what a run needs (opening, record, session) and starts it; RECALL, REASON, sessions of hosts and
-replays all use it.
+A :class:`Runner` creates the opening, record and session of a run and starts it; RECALL, REASON, host-driven
+sessions and replays all use it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 MAX_SUB_SESSIONS = 4
-"""Sub-questions of a batch that are answered at the same time."""
-_OFFLINE_SECONDS = 5.0
-"""Least seconds that the offline model gets, even if a slow model has used up the time of the run."""
+"""Most sub-questions of a batch that are answered in parallel."""
+_MIN_OFFLINE_SECONDS = 5.0
+"""Seconds that the offline model always gets, even if a slow model has used up the time of the run."""
 _MAX_QUERY = 10_000
-_REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd")
-"""Budgets (``stopped_by``) after which the offline model takes over from a model with replies that did not run."""
+_FALLBACK_BUDGETS = ("iterations", "model_calls", "seconds", "tokens", "usd")
+"""Budgets (``stopped_by``) after which the offline model replaces a model with replies that did not run."""
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
@@ -51,12 +51,12 @@ class _Result(Protocol):
     def outcome(self) -> str: ...
 
 
-_R = TypeVar("_R", bound=_Result)
+_ResultT = TypeVar("_ResultT", bound=_Result)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that ended, with its trajectory still open for the outcome."""
+    """A finished run, whose trajectory still lacks the outcome."""
 
     loop: LoopResult
     opening: Opening
@@ -66,7 +66,7 @@ class Run:
 
 
 def limits_from(config: RecallConfig) -> Limits:
-    """The limits that the settings ask for; 0 tokens or dollars mean no limit."""
+    """The limits in the settings; 0 tokens or dollars mean no limit."""
     return Limits(
         iterations=config.max_iterations,
         depth=config.max_depth,
@@ -84,8 +84,8 @@ def check_query(query: str) -> str:
         InvalidQuery: empty, not text, not valid Unicode, or longer than 10,000 characters.
     """
     if not isinstance(query, str) or not query.strip():
-        fault = "is empty" if isinstance(query, str) else f"must be text, not {shown(query)}"
-        raise InvalidQuery(f"the question {fault}", hint="ask in words, such as: what did Ana decide?")
+        problem = "is empty" if isinstance(query, str) else f"must be text, not {shown(query)}"
+        raise InvalidQuery(f"the question {problem}", hint="ask in words, such as: what did Ana decide?")
     if len(query) > _MAX_QUERY:
         raise InvalidQuery(
             f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed",
@@ -107,12 +107,12 @@ class Runner:
         store: the memory.
         llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
             returns a str. None: the configured model, which is the offline one by default (no key needed).
-        llm_client: another documented name of ``llm``.
+        llm_client: another name of ``llm``.
         limits: budgets of one recall; None: ``config.recall``.
         config: settings; None: the store's.
         functions: further read-only host functions for the programs, by name.
         engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
-        as_of: answer from what held at this time; None: at present.
+        as_of: answer from what was valid at this time; None: at present.
 
     Raises:
         InputError: ``llm`` is not a model.
@@ -157,9 +157,9 @@ class Runner:
 
         Args:
             query, operation: the question; ``recall`` or ``reason``.
-            llm, limits: what writes the programs, and the budgets of this run; None: the runner's.
-            task, form: what kind of answer is wanted; the form that it must fit.
-            fallback: takes over from a model whose replies do not run; None: the offline model.
+            llm, limits: the model that writes the programs, and the budgets of this run; None: the runner's.
+            task, form: the kind of answer wanted; the type that it must match.
+            fallback: replaces a model whose replies do not run; None: the offline model.
             on_step, on_text: called after each turn, and with each piece of the model's replies.
 
         Raises:
@@ -190,13 +190,13 @@ class Runner:
         return Run(loop, opening, first_ids(answering.evidence), budget.spent(), recorder)
 
     def opening(self, query: str, task: str = "", outline: bool = False) -> Opening:
-        """What the model sees first."""
+        """Build the first message to the model."""
         return build_opening(
             self.view, query, limit=self.config.recall.first_hits, task=task, outline=outline
         )
 
     def recorder(self, query: str, operation: str, model: str, limits: Limits) -> TrajectoryRecorder:
-        """Begin a trajectory, and delete those older than ``recall.keep_trajectory_days``."""
+        """Start a trajectory, and delete those older than ``recall.keep_trajectory_days``."""
         settings = self.config.recall
         recorder = TrajectoryRecorder(
             self.store,
@@ -219,8 +219,8 @@ class Runner:
     def sub_model(self, writer: LLM) -> LLM:
         """The model that answers ``llm_query`` in programs of ``writer``: ``llm.sub_model`` if set, else ``writer``."""
         settings = self.config
-        named = "" if is_offline(writer) else settings.llm.sub_model
-        model = adapt(named, settings) if named else writer
+        name = "" if is_offline(writer) else settings.llm.sub_model
+        model = adapt(name, settings) if name else writer
         limits = settings.recall
         bounded = limits.max_sub_calls or limits.max_sub_tokens or limits.max_sub_usd
         return SubModel(model, settings) if bounded else model
@@ -234,13 +234,13 @@ class Runner:
         accept: Callable[[Any], Any] | None = None,
         kind: type[SandboxSession] = SandboxSession,
     ) -> SandboxSession:
-        """A sandbox session with this runner's settings that spends from ``budget``.
+        """Create a sandbox session with this runner's settings that spends from ``budget``.
 
         Args:
             llm: answers ``llm_query``.
             sub_question: answers ``rlm_query``.
             sub_questions: answers ``rlm_query_batched``; None: one by one.
-            accept: raises InputError for an answer that does not have the required form.
+            accept: raises InputError for an answer that does not match the required type.
             kind: class of the session.
         """
         calls = ModelCalls(llm, budget, self.config)
@@ -258,17 +258,17 @@ class Runner:
             accept=accept,
         )
 
-    def current(self, ask: Callable[[], _R]) -> _R:
-        """What ``ask`` returns; if that is no answer, and others changed the files since, what it then returns."""
-        found = ask()
-        missed = found.outcome in ("closest only", "not held")
-        return ask() if missed and _changed_outside(self.view) else found
+    def retry_if_changed(self, ask: Callable[[], _ResultT]) -> _ResultT:
+        """The result of ``ask``, called again if it has no answer and the files were changed from outside."""
+        result = ask()
+        unanswered = result.outcome in ("closest only", "not held")
+        return ask() if unanswered and _sync_changes(self.view) else result
 
 
-def _changed_outside(store: ChunkStore) -> bool:
-    """Index what others changed in the files since, such as a checkout; whether there was anything.
+def _sync_changes(store: ChunkStore) -> bool:
+    """Index changes of files by other programs, such as a checkout; return whether there were any.
 
-    Nothing is looked at while another process writes, or within a batch.
+    Nothing is checked while another process writes, or within a batch.
     """
     if store.backend.in_transaction:
         return False
@@ -278,18 +278,18 @@ def _changed_outside(store: ChunkStore) -> bool:
         return False
 
 
-class _Held:
+class _PendingRecords:
     """Steps and sub-calls, in order, that are recorded only if the run ends with their answer."""
 
     def __init__(self) -> None:
         self.records: list[LoopStep | dict[str, Any]] = []
 
     def step(self, step: LoopStep) -> None:
-        """Hold a finished turn; its sub-calls came before it."""
+        """Add a finished turn, after its sub-calls."""
         self.records.append(step)
 
     def call(self, **values: Any) -> None:
-        """Hold a sub-call."""
+        """Add a sub-call."""
         self.records.append(values)
 
 
@@ -298,8 +298,8 @@ class _Answering:
 
     Args:
         runner, recorder, budget: of the run.
-        llm, fallback: the model that answers, and the one that takes over if it cannot (None: the offline model).
-        form: the form that the answer to the question itself must fit.
+        llm, fallback: the model that answers, and its replacement if it cannot (None: the offline model).
+        form: the type that the answer to the question itself must match.
         on_step: called after each turn.
 
     Attributes:
@@ -330,55 +330,55 @@ class _Answering:
     def answer(self, opening: Opening, depth: int = 0, on_text: OnText = None) -> LoopResult:
         """Answer by programs of the model.
 
-        Where these do not run, a reply that failed comes again, or the model does not answer in time, the fallback
-        writes the programs. In RECALL the model then reads the memories that the fallback found, unless the fallback
-        is sure of an answer, or it was a budget or the time that ended the model's run.
+        If these do not run, a failed reply is repeated, or the model does not answer in time, the fallback writes
+        the programs. In RECALL the model then reads the memories that the fallback found, unless the fallback is
+        sure of an answer, or a budget or the time ended the model's run.
         """
         scaffold = "never" if is_offline(self._llm) else self._runner.config.recall.scaffold
-        taken: list[LoopStep] = []
-        why, can_read = "recall.scaffold is always", True
+        steps: list[LoopStep] = []
+        reason, can_read = "recall.scaffold is always", True
         if scaffold != "always":
             hands_over = scaffold == "auto"
             try:
                 loop = self._write(
-                    self._llm, opening, depth, self._budget, taken, on_text=on_text, hands_over=hands_over
+                    self._llm, opening, depth, self._budget, steps, on_text=on_text, hands_over=hands_over
                 )
             except ModelTimeout:
-                if scaffold == "never" or any(step.ran for step in taken):
+                if scaffold == "never" or any(step.ran for step in steps):
                     raise
-                why, can_read = "the model did not answer in time", False
+                reason, can_read = "the model did not answer in time", False
             else:
-                weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _REPLACEABLE)
+                weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _FALLBACK_BUDGETS)
                 if scaffold == "never" or not weak:
                     return loop
-                why, can_read = loop.handed_over or NOT_RUN, bool(loop.handed_over)
-        # The offline model costs nothing but a little time.
+                reason, can_read = loop.handed_over or NOT_RUN, bool(loop.handed_over)
+        # The offline model costs only a little time.
         limits = Limits(
             iterations=10,
             depth=self._runner.limits.depth,
-            seconds=max(_OFFLINE_SECONDS, self._budget.remaining_seconds()),
+            seconds=max(_MIN_OFFLINE_SECONDS, self._budget.remaining_seconds()),
             model_calls=None,
         )
-        held = _Held()
+        pending = _PendingRecords()
         offline = self._fallback or adapt("offline")
-        loop = self._write(offline, opening, depth, Budget(limits), taken, held=held)
+        loop = self._write(offline, opening, depth, Budget(limits), steps, pending=pending)
         if can_read and loop.answer is None and self._recorder.trajectory.operation == "recall":
             try:
                 self._budget.enter(depth)
-                read = self._read(opening, depth, taken, on_text, loop)
+                read = self._read(opening, depth, steps, on_text, loop)
             except (BudgetError, ModelTimeout) as error:
                 read = str(error)
             if isinstance(read, LoopResult):
-                note = f"{why}, so it only read what was found for it"
+                note = f"{reason}, so it only read what was found for it"
                 return replace(read, detail={"method": "scaffolded", "note": note})
-            why = f"{why}; {read}" if read else why
-        for one in held.records:
-            if isinstance(one, LoopStep):
-                self._record(taken, replace(one, turn=len(taken) + 1))
+            reason = f"{reason}; {read}" if read else reason
+        for record in pending.records:
+            if isinstance(record, LoopStep):
+                self._record(steps, replace(record, turn=len(steps) + 1))
             else:
-                self._recorder.call(**one)
+                self._recorder.call(**record)
         return replace(
-            loop, detail={"method": "offline", "note": f"{why}; this is what the offline model found"}
+            loop, detail={"method": "offline", "note": f"{reason}; this is what the offline model found"}
         )
 
     def _write(
@@ -387,19 +387,19 @@ class _Answering:
         opening: Opening,
         depth: int,
         budget: Budget,
-        taken: list[LoopStep],
+        steps: list[LoopStep],
         *,
         on_text: OnText = None,
         hands_over: bool = False,
-        held: _Held | None = None,
+        pending: _PendingRecords | None = None,
     ) -> LoopResult:
-        """Let a model write programs to the end.
+        """Let a model write programs until the run ends.
 
         Args:
-            taken: the steps so far; further ones are added and recorded.
-            held: gets the further steps, and the sub-calls, instead; then ``writer`` answers these, too.
+            steps: the steps so far; further ones are added and recorded.
+            pending: gets further steps and sub-calls instead; ``writer`` then also answers the sub-calls.
         """
-        answers = self._sub_model if held is None else RecordedLLM(writer, held)
+        answers = self._sub_model if pending is None else RecordedLLM(writer, pending)
         session = self._session(opening, depth, budget, answers)
         with session, session.driven() as call_apart:
             return Loop(
@@ -410,18 +410,18 @@ class _Answering:
                 budget=budget,
                 system=instructions(self._runner.functions, model=not is_offline(writer)),
                 depth=depth,
-                first_turn=len(taken) + 1,
-                on_step=partial(self._record, taken) if held is None else held.step,
+                first_turn=len(steps) + 1,
+                on_step=partial(self._record, steps) if pending is None else pending.step,
                 on_text=on_text,
                 untrusted=UntrustedRemarks(self._runner.view),
                 hands_over=hands_over,
             ).run()
 
     def _read(
-        self, opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText, offline: LoopResult
+        self, opening: Opening, depth: int, steps: list[LoopStep], on_text: OnText, offline: LoopResult
     ) -> LoopResult | str:
-        """Let the model read the memories nearest by the offline model's result; the reason if it gives no answer."""
-        from rlm_mem.recall.scaffold import Scaffold  # needed for weak models only
+        """Let the model read the memories of the offline model's result; return the reason if it has no answer."""
+        from rlm_mem.recall.scaffold import Scaffold  # only needed for weak models
 
         session = self._session(opening, depth, self._budget, self._sub_model)
         with session, session.driven() as call_apart:
@@ -433,15 +433,15 @@ class _Answering:
                 suggested=offline.suggestion,
                 budget=self._budget,
                 depth=depth,
-                first_turn=len(taken) + 1,
-                on_step=partial(self._record, taken),
+                first_turn=len(steps) + 1,
+                on_step=partial(self._record, steps),
                 on_text=on_text,
                 form=self._form if depth == 0 else None,
             )
-            why = scaffold.run()
+            reason = scaffold.run()
             final = session.final
-            if why is not None or final is None:
-                return why or "the answer was not accepted"
+            if reason is not None or final is None:
+                return reason or "the answer was not accepted"
             read = (chunk_id for step in scaffold.steps for chunk_id in step.chunks_read)
             return LoopResult.of(
                 final,
@@ -454,7 +454,7 @@ class _Answering:
             return self._sub_question(question, depth + 1)
 
         def sub_questions(questions: list[str]) -> list[Any]:
-            # Nested batches are answered one by one: each session of a run occupies a worker.
+            # Nested batches are answered one by one, since each session of a run occupies a worker.
             at_once = MAX_SUB_SESSIONS if depth == 0 else 1
             return in_parallel(sub_question, [(question,) for question in questions], at_once)
 
@@ -475,10 +475,10 @@ class _Answering:
             "confidence": result.confidence,
         }
 
-    def _record(self, taken: list[LoopStep], step: LoopStep) -> None:
-        taken.append(step)
+    def _record(self, steps: list[LoopStep], step: LoopStep) -> None:
+        steps.append(step)
         self._recorder.step(step)
-        with self._recording:  # sub-questions of a batch end in threads of their own
+        with self._recording:  # sub-questions of a batch run in threads
             self.evidence.update(dict.fromkeys(step.chunks_read))
             if self._on_step is not None:
                 self._on_step(step)

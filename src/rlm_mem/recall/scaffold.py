@@ -1,9 +1,9 @@
-"""The scaffolded run: the model is asked only to answer from the memories that the offline model found nearest.
+"""The scaffolded run: the model only answers from the memories that the offline model found nearest.
 
-For models that cannot write programs. The model replies with an answer and the numbers of the passages that it rests
-on, in a JSON Schema where its server supports one, or asks for another search. Small models answer nearly every
-question, and pick among several passages nearly at random. So they read the nearest memory alone first, all of them
-only if that says nothing, and what they read is a suggestion unless the offline model suggests the same.
+For models that cannot write programs. The model replies with an answer and the numbers of the passages that it
+rests on, in a JSON Schema if its server supports one, or asks for another search. Small models answer nearly every
+question, and choose among several passages nearly at random. So they read the nearest memory alone first and all of
+them only if that has no answer, and their answer is a suggestion unless the offline model suggests the same.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ if TYPE_CHECKING:
     from rlm_mem.sandbox.session import SandboxSession
 
 MAX_SEARCHES = 3
-"""How often passages are looked for in one scaffolded run; the memories that the offline model found count as once."""
+"""Most searches in one scaffolded run, including that of the offline model."""
 MAX_RETRIES = 2
-"""How often the model gets another try after a reply that cannot be used."""
+"""Most retries after a reply that cannot be used."""
 MAX_QUERY_CHARS = 300
 MAX_ANSWER_CHARS = 2_000
 CONFIDENCE = 0.5
-"""Of what the model read: what models of 0.5 and 1.5 billion parameters read in the nearest memory of questions on
-unseen notes was right in 14 of 24 and 13 of 20 cases."""
+"""Confidence in an answer of the model: those of models of 0.5 and 1.5 billion parameters from the nearest memory,
+for questions on unseen notes, were right in 14 of 24 and 13 of 20 cases."""
 AGREED = 0.7
-"""Of an answer that both the offline model and the model read in the nearest memory: with a model of 0.5 billion
-parameters it was right in 17 of 18 cases, while some three of four suggestions of the offline model are."""
-_LEAST_SHARE = 0.5
-"""Share of the words of an answer in another form than a text that must be in the passages that it names."""
-_MOST_CITED = 3
+"""Confidence in an answer that both the offline model and the model found in the nearest memory: with a model of
+0.5 billion parameters it was right in 17 of 18 cases, suggestions of the offline model alone in about three of
+four."""
+_MIN_SHARE = 0.5
+"""Share of the words of an answer that is not a text that must be in the passages that it names."""
+_MAX_CITED = 3
 """Most passages whose chunks an answer cites."""
 
 READING_SCHEMA: dict[str, Any] = {
@@ -102,10 +103,10 @@ _CALENDAR = (
     "january february march april may june july august september october november december monday tuesday wednesday "
     "thursday friday saturday sunday year month week day hour minute ago before after yes no"
 )
-"""Words that an answer may contain though no passage does: they belong to dates that were worked out."""
+"""Words that an answer may contain although no passage does, since they belong to calculated dates."""
 _NUMBER = re.compile(r"\d{1,4}")
 _YES_NO = re.compile(r"\s*(?:yes|no)\b", re.IGNORECASE)
-_NOTHING = re.compile(
+_NO_ANSWER = re.compile(
     r"(?:null|none|n/?a|unknown|no answer|not (?:held|found|mentioned|stated|given|specified|known|available)|"
     r"(?:i|we) (?:do not|don't|cannot|can't) (?:know|say|tell|find|answer)\b.*|"
     r"(?:(?:it|this|that|the (?:passages?|text|memory|answer)) )?(?:(?:is|are|do|does) not|(?:is|do|does)n't) "
@@ -117,13 +118,13 @@ _NOTHING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ModelReading:
-    """What a model read in the passages.
+    """The reply of a model that read passages.
 
     Attributes:
-        answer: the answer, a text unless another form was asked for; None if the passages do not hold it.
+        answer: the answer, a text unless another type was requested; None if the passages have none.
         passages: numbers of the passages that the answer rests on.
         search: words for another search, or None.
-        error: why the reply cannot be used, or None.
+        error: the reason why the reply cannot be used, or None.
     """
 
     answer: Any = None
@@ -133,18 +134,18 @@ class ModelReading:
 
 
 class Scaffold:
-    """One scaffolded run in a fresh session.
+    """One scaffolded run in a new session.
 
     Args:
         session: spends from the same ``budget``; its settings are used.
         llm: reads the passages and answers; it writes no programs.
-        opening: gives the question.
-        nearest: ids of the chunks that the offline model's result names, the nearest first.
+        opening: contains the question.
+        nearest: ids of the chunks in the offline model's result, nearest first.
         suggested: the offline model's suggestion, if any.
         first_turn: number of the first turn, for the record.
         on_step: called after each turn.
         on_text: called with each piece of the model's reply as it arrives.
-        form: the form that the answer must fit; None: a short text.
+        form: the type that the answer must match; None: a short text.
     """
 
     def __init__(
@@ -178,27 +179,27 @@ class Scaffold:
         self._output_chars = output_limit(config, window)
         self._answer_tokens = min(config.llm.max_tokens, 400, window // 4)
         self._analyser = get_analyser(config.search.language)
-        self._known = self._words_of(f"{self._question}\n{_CALENDAR}")
+        self._allowed_terms = self._terms_of(f"{self._question}\n{_CALENDAR}")
         self._first_turn = first_turn
-        self._takes_schema = True
+        self._supports_schema = True
         self._schema = READING_SCHEMA
-        self._asked = ""
+        self._schema_text = ""
         if form is not None:
-            wanted = form.json_schema
-            inner = {name: part for name, part in wanted.items() if name not in ("$defs", "definitions")}
-            named = {name: wanted[name] for name in ("$defs", "definitions") if name in wanted}
+            schema = form.json_schema
+            inner = {name: part for name, part in schema.items() if name not in ("$defs", "definitions")}
+            defs = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
             answer = {"anyOf": [inner, {"type": "null"}]}
             self._schema = (
-                named | READING_SCHEMA | {"properties": READING_SCHEMA["properties"] | {"answer": answer}}
+                defs | READING_SCHEMA | {"properties": READING_SCHEMA["properties"] | {"answer": answer}}
             )
-            self._asked = (
-                f"The answer fits this JSON Schema, or is null: {json.dumps(wanted, ensure_ascii=False)}\n"
+            self._schema_text = (
+                f"The answer fits this JSON Schema, or is null: {json.dumps(schema, ensure_ascii=False)}\n"
             )
         self._found: list[dict[str, Any]] = []
         self.steps: list[LoopStep] = []
 
     def run(self) -> str | None:
-        """Run to the end; an accepted answer is then in ``session.final``.
+        """Run until the end; an accepted answer is then in ``session.final``.
 
         Returns:
             The reason why no answer was accepted, or None if one was.
@@ -209,7 +210,7 @@ class Scaffold:
         """
         room = self._output_chars // max(1, len(self._nearest)) - 60
         program = _NEAREST.format(question=self._question, nearest=self._nearest, chars=max(80, room))
-        shown = everything = self._find(program, Completion("", model=self._llm.name, cost=Decimal(0)))
+        shown = all_shown = self._run_program(program, Completion("", model=self._llm.name, cost=Decimal(0)))
         passages = self._found
         if self._form is None and passages:
             passages = passages[:1]
@@ -221,7 +222,7 @@ class Scaffold:
         while passages:
             completion, tokens = self._ask(shown, follow_up)
             reading = self._checked(read_reply(completion.text, typed=self._form is not None), passages)
-            wanted = (reading.search or "")[:MAX_QUERY_CHARS].strip()
+            query = (reading.search or "")[:MAX_QUERY_CHARS].strip()
             error = reading.error
             if error is not None:
                 self._record((), completion, tokens, error=error)
@@ -237,49 +238,47 @@ class Scaffold:
                 return "the model found no answer in the nearest memory"
             elif len(passages) < len(self._found):
                 self._record((), completion, tokens)
-                passages, shown, follow_up = self._found, everything, []
+                passages, shown, follow_up = self._found, all_shown, []
                 continue
-            elif (
-                wanted and len(queries) < MAX_SEARCHES and wanted.casefold() not in map(str.casefold, queries)
-            ):
-                queries.append(wanted)
-                shown = self._search(wanted, completion, tokens)
+            elif query and len(queries) < MAX_SEARCHES and query.casefold() not in map(str.casefold, queries):
+                queries.append(query)
+                shown = self._search(query, completion, tokens)
                 passages, follow_up = self._found, []
                 continue
             else:
                 self._record((), completion, tokens)
                 return "the model found no answer in the passages"
-            again = _shortened(completion)
-            if retries == MAX_RETRIES or (follow_up and follow_up[0].content == again):
+            reply = completion.text[:1_000] or "(empty reply)"
+            if retries == MAX_RETRIES or (follow_up and follow_up[0].content == reply):
                 return f"the model's replies could not be used: {error}"
             retries += 1
             follow_up = [
-                Message("assistant", again),
+                Message("assistant", reply),
                 Message("user", f"That reply cannot be used: {error}. Reply with one JSON object."),
             ]
         return "no memory is near the question"
 
     def _conclude(self, reading: ModelReading, completion: Completion, tokens: int) -> str | None:
-        """End with what the model read; the reason if that is refused.
+        """End with the model's answer; return the reason if that is refused.
 
-        Words that the offline model does not suggest, too, are a suggestion beside all memories that were found.
+        An answer that the offline model does not suggest becomes a suggestion, with all memories found.
         """
         found = [str(one["chunk_id"]) for one in self._found]
-        cited = list(dict.fromkeys(found[number - 1] for number in reading.passages[:_MOST_CITED]))
+        cited = list(dict.fromkeys(found[number - 1] for number in reading.passages[:_MAX_CITED]))
         if self._form is not None:
             program = f"FINAL({reading.answer!r}, {cited!r}, {CONFIDENCE})\n"
         elif self._suggested is not None:
             answer = min(reading.answer, self._suggested, key=len)
             program = f"FINAL({answer!r}, {cited!r}, {AGREED})\n"
         else:
-            near = list(dict.fromkeys([*cited, *found]))
-            program = f"FINAL(None, {near!r}, {CONFIDENCE}, {reading.answer!r})\n"
+            chunk_ids = list(dict.fromkeys([*cited, *found]))
+            program = f"FINAL(None, {chunk_ids!r}, {CONFIDENCE}, {reading.answer!r})\n"
         step = self._record((program,), completion, tokens)
         return None if self._session.final is not None else str(step.error)
 
     def _agrees(self, answer: str) -> bool:
-        """Whether an answer and the offline model's suggestion are the same, or one is a part of the other."""
-        read, suggested = self._words_of(answer), self._words_of(self._suggested or "")
+        """Whether an answer and the offline model's suggestion are equal, or one contains the other."""
+        read, suggested = self._terms_of(answer), self._terms_of(self._suggested or "")
         return bool(read and suggested) and (read <= suggested or suggested <= read)
 
     def _search(self, query: str, completion: Completion, tokens: int) -> str:
@@ -287,10 +286,10 @@ class Scaffold:
         limit = max(4, min(12, self._output_chars // 500))
         room = max(80, self._output_chars // limit - 60)
         program = _PROGRAM.format(query=query, limit=limit, chars=room * 3 // 4, before=room // 4)
-        return self._find(program, completion, tokens)
+        return self._run_program(program, completion, tokens)
 
-    def _find(self, program: str, completion: Completion, tokens: int = 0) -> str:
-        """Run a built-in program that leaves its passages in ``found``, and return its output."""
+    def _run_program(self, program: str, completion: Completion, tokens: int = 0) -> str:
+        """Run a built-in program that stores its passages in ``found``, and return its output."""
         step = self._record((program,), completion, tokens)
         found = self._session.get_state().get("found")
         self._found = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
@@ -303,17 +302,17 @@ class Scaffold:
             Message("system", _SYSTEM),
             Message(
                 "user",
-                f"{fenced('question', self._question)}\n{fenced('passages', shown)}\n{self._asked}Reply in JSON.",
+                f"{fenced('question', self._question)}\n{fenced('passages', shown)}\n{self._schema_text}Reply in JSON.",
             ),
             *follow_up,
         ]
         tokens = sum(len(message.content) for message in messages) // 3 + 8
-        if self._takes_schema:
+        if self._supports_schema:
             try:
                 return self._complete(messages, tokens, self._schema), tokens
             except ModelRefused:
                 # Some servers refuse a schema that they cannot enforce; the reply is checked in any case.
-                self._takes_schema = False
+                self._supports_schema = False
         return self._complete(messages, tokens, None), tokens
 
     def _complete(self, messages: list[Message], tokens: int, schema: dict[str, Any] | None) -> Completion:
@@ -329,46 +328,46 @@ class Scaffold:
         )
 
     def _checked(self, reading: ModelReading, passages: Sequence[Mapping[str, Any]]) -> ModelReading:
-        """The reading with the passages that its answer rests on, in their order; one with an error if it fits none."""
+        """The reading with the passages that its answer rests on, in order, or with an error if there are none."""
         if reading.error is not None or reading.answer is None:
             return reading
         count = len(passages)
         if not all(1 <= number <= count for number in reading.passages):
             return ModelReading(error=f"passages are numbered 1 to {count}")
         answer = reading.answer
-        if not isinstance(answer, str):  # another form, which the caller checks
-            words = self._words_of(_text_of(answer))
-            said = [self._words_of(_passage_text(one)) | self._known for one in passages]
+        if not isinstance(answer, str):  # another type, which the caller checks
+            answer_terms = self._terms_of(_flat_text(answer))
+            passage_terms = [self._terms_of(_passage_text(one)) | self._allowed_terms for one in passages]
             numbers = reading.passages or range(1, count + 1)
-            together = frozenset[str]().union(*(said[number - 1] for number in numbers))
-            if len(words & together) < _LEAST_SHARE * len(words):
-                return ModelReading(error="its words do not stand in the passages that it names")
+            cited_terms = frozenset[str]().union(*(passage_terms[number - 1] for number in numbers))
+            if len(answer_terms & cited_terms) < _MIN_SHARE * len(answer_terms):
+                return ModelReading(error="its words are not in the passages that it names")
             return replace(reading, passages=tuple(sorted(numbers)))
-        if self._words_of(answer) <= self._words_of(self._question) and not _YES_NO.match(answer):
+        if self._terms_of(answer) <= self._terms_of(self._question) and not _YES_NO.match(answer):
             return ModelReading(error="its answer only repeats the question")
         if not has_form(analyse_question(self._question), answer):
             return ModelReading(error="its answer is not what the question asks for")
         containing = [number for number, one in enumerate(passages, 1) if self._contains_answer(one, answer)]
         if not containing:
-            return ModelReading(error="its words do not stand in the passages")
-        # Small models name passages at random: an answer rests on the first passage that contains it, and on those
-        # of the others that the model named.
-        named = [number for number in containing[1:] if number in reading.passages]
-        return replace(reading, passages=(containing[0], *named))
+            return ModelReading(error="its words are not in the passages")
+        # Small models name passages at random: an answer rests on the first passage that contains it, and on others
+        # that contain it if the model named them.
+        also_named = [number for number in containing[1:] if number in reading.passages]
+        return replace(reading, passages=(containing[0], *also_named))
 
     def _contains_answer(self, passage: Mapping[str, Any], answer: str) -> bool:
-        """Whether a passage has every word of an answer; dates may be in other words, or worked out from its own."""
+        """Whether a passage contains every word of an answer; dates may be written differently or be calculated."""
         text = _passage_text(passage)
         day = date.fromisoformat(passage["date"])
         dates = [(day, day), *((one.first, one.last) for one in find_dates(text, day))]
-        given = find_dates(answer, day)
-        if not all(any(first <= one.last and one.first <= last for first, last in dates) for one in given):
+        days = find_dates(answer, day)
+        if not all(any(first <= one.last and one.first <= last for first, last in dates) for one in days):
             return False
-        for one in given:
+        for one in days:
             answer = answer.replace(one.text, " ")
-        return self._words_of(answer) - self._known <= self._words_of(text)
+        return self._terms_of(answer) - self._allowed_terms <= self._terms_of(text)
 
-    def _words_of(self, text: str) -> frozenset[str]:
+    def _terms_of(self, text: str) -> frozenset[str]:
         return frozenset(self._analyser.terms(text))
 
     def _record(
@@ -398,7 +397,7 @@ def read_reply(text: str, *, typed: bool = False) -> ModelReading:
 
     Args:
         text: the reply.
-        typed: the answer may be any JSON; its form is checked elsewhere.
+        typed: the answer may be any JSON, which the caller checks.
     """
     data = _json_object(text)
     if data is None:
@@ -412,17 +411,17 @@ def read_reply(text: str, *, typed: bool = False) -> ModelReading:
             "answer": data.get("answer"),
             "search": data.get("search"),
         }
-    known = {str(name).lower(): value for name, value in data.items()}
-    if not known.keys() & {"answer", "search"}:
+    fields = {str(name).lower(): value for name, value in data.items()}
+    if not fields.keys() & {"answer", "search"}:
         return ModelReading(error="it has no field answer")
-    answer = known.get("answer")
+    answer = fields.get("answer")
     if typed and not isinstance(answer, str | None):
-        return ModelReading(answer=answer, passages=_numbers(known.get("passages", known.get("passage"))))
+        return ModelReading(answer=answer, passages=_numbers(fields.get("passages", fields.get("passage"))))
     if isinstance(answer, list) and all(isinstance(one, str | int | float) for one in answer):
         answer = ", ".join(map(str, answer))
     if answer is not None and not isinstance(answer, str | int | float | bool):
         return ModelReading(error="its answer is not a text")
-    said = (
+    answer_text = (
         "yes"
         if answer is True
         else "no"
@@ -431,29 +430,24 @@ def read_reply(text: str, *, typed: bool = False) -> ModelReading:
         if answer is None
         else str(answer).strip()
     )
-    if len(said) > MAX_ANSWER_CHARS:
+    if len(answer_text) > MAX_ANSWER_CHARS:
         return ModelReading(error=f"its answer is longer than {MAX_ANSWER_CHARS:,} characters")
-    search = known.get("search")
+    search = fields.get("search")
     return ModelReading(
-        answer=None if not said or _NOTHING.match(said) else said,
-        passages=_numbers(known.get("passages", known.get("passage"))),
+        answer=None if not answer_text or _NO_ANSWER.match(answer_text) else answer_text,
+        passages=_numbers(fields.get("passages", fields.get("passage"))),
         search=search
-        if isinstance(search, str) and search.strip() and not _NOTHING.match(search.strip())
+        if isinstance(search, str) and search.strip() and not _NO_ANSWER.match(search.strip())
         else None,
     )
 
 
-def _shortened(completion: Completion) -> str:
-    """A reply as the model is shown it again."""
-    return completion.text[:1_000] or "(empty reply)"
-
-
-def _text_of(value: Any) -> str:
+def _flat_text(value: Any) -> str:
     """The texts and numbers of an answer, on one line."""
     if isinstance(value, dict):
-        return " ".join(map(_text_of, value.values()))
+        return " ".join(map(_flat_text, value.values()))
     if isinstance(value, list):
-        return " ".join(map(_text_of, value))
+        return " ".join(map(_flat_text, value))
     return "" if value is None or isinstance(value, bool) else str(value)
 
 
@@ -471,7 +465,7 @@ def _json_object(text: str) -> dict[str, Any] | None:
 
 
 def _numbers(value: Any) -> tuple[int, ...]:
-    """Numbers of passages, however a model writes them: 1, "1", "[1]", "passage 1, 2"."""
+    """Numbers of passages in any notation: 1, "1", "[1]", "passage 1, 2"."""
     parts = value if isinstance(value, list) else [value]
     found: dict[int, None] = {}
     for part in parts[:50]:

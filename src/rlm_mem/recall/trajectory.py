@@ -1,8 +1,8 @@
 """Trajectories: one JSONL file per recall, reason or host-driven session; written, listed, loaded and pruned.
 
-The first line has the question and the settings, then each turn and each sub-call has a line of its own, and the last
-line is the outcome. Lines are appended during the run, so a crash leaves a readable beginning. The files are
-``trajectories/YYYY-MM/ID.jsonl`` in the store; keys of model providers are redacted before anything is written.
+The first line has the question and the settings, each turn and each sub-call has a line, and the last line is the
+outcome. Lines are appended during the run, so a crash leaves a readable beginning. The files are
+``trajectories/YYYY-MM/ID.jsonl`` in the store; keys of model providers are redacted before writing.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class SubCall:
 class Outcome:
     """How a run ended; money in US dollars, ``cost`` None when a call had no known price.
 
-    ``error`` names an exception that ended the run (a model that failed), ``stopped_by`` a budget.
-    ``detail`` has what only some operations record, such as the path of a REASON. ``suggestion`` is, without an
-    answer, the likeliest one; ``confidence`` is then in this.
+    ``error`` names an exception that ended the run (a model that failed), ``stopped_by`` a budget. ``detail`` has
+    fields of some operations only, such as the path of a REASON. ``suggestion`` is the likeliest answer if there is
+    no certain one; ``confidence`` then refers to it.
     """
 
     content: str | None
@@ -115,15 +115,15 @@ class Outcome:
 
 @dataclass
 class Trajectory:
-    """The recorded steps of one run (``outcome`` is None while it runs, or when it was killed).
+    """The recorded steps of one run (``outcome`` is None while it runs, or if it was killed).
 
     Attributes:
         id: ``traj-YYYYMMDDTHHMMSS-xxxxxxxx``, sorts by time.
         operation: ``recall``, ``reason`` or ``session``.
-        hits: what the model saw first: the best chunks, with their snippets.
+        hits: the best chunks, with their snippets, as in the opening.
         steps: turns in the order in which they ended; those of sub-questions have a ``depth`` above 0.
-        result_schema: the JSON Schema that the answer had to fit, or None.
-        as_of: the run answered from what held at this time; None: at present.
+        result_schema: the JSON Schema that the answer had to match, or None.
+        as_of: the run answered from what was valid at this time; None: at present.
         path: the file; None when nothing is recorded, or where records are rows of a database.
     """
 
@@ -154,7 +154,7 @@ def check_operation(operation: str | None) -> None:
 
 
 def unrecorded() -> Trajectory:
-    """That of a result which no run gave, such as one in a test."""
+    """The empty trajectory of a result without a run, such as one in a test."""
     return Trajectory(id="", operation="", query="", namespace="", started_at="", model="", engine="")
 
 
@@ -163,10 +163,10 @@ class TrajectoryInfo:
     """A trajectory in a list.
 
     Attributes:
-        outcome: ``answered``, ``closest only``, ``not held``, ``stopped`` or ``failed``; None when no end is
-            recorded: the run goes on, or its process was killed. Then ``concluded`` and ``cost`` are None too,
-            ``iterations`` counts the recorded turns, and the other figures are 0.
-        answer: the answer or conclusion, or None; ``suggestion``: without one, the likeliest, or None.
+        outcome: ``answered``, ``closest only``, ``not held``, ``stopped`` or ``failed``; None if no end is
+            recorded: the run is still active, or its process was killed. Then ``concluded`` and ``cost`` are None,
+            too, ``iterations`` counts the recorded turns, and the other figures are 0.
+        answer, suggestion: the answer or conclusion, or else the likeliest answer; None without either.
         chunk_ids: the memories that the answer rests on; without one, the closest or best found.
     """
 
@@ -228,12 +228,12 @@ def list_trajectories(
 def trajectories(
     store: ChunkStore, *, since: str | date | None = None, until: str | date | None = None
 ) -> Iterator[Trajectory]:
-    """Yield the trajectories of the store's namespace whole, newest first; bounds as in ``list_trajectories``."""
+    """Yield the trajectories of the store's namespace, newest first; bounds as in ``list_trajectories``."""
     since, until = check_since(since, "since"), check_since(until, "until")
     stored = store.backend.files(store.namespace)
     oldest = "traj-" + re.sub(r"[-:]", "", since or "")[:15]
     for name in _newest_first(stored):
-        # The id begins with the time: all that follow are too old as well.
+        # Ids begin with the time, so all that follow are too old as well.
         if PurePosixPath(name).name[: len(oldest)] < oldest:
             return
         trajectory = _read(stored, name)
@@ -275,10 +275,10 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
     else:
         trajectory = _read(store.backend.files(store.namespace), trajectory_file(trajectory_id))
     if trajectory is None:
-        missing = (
+        problem = (
             "no run is recorded yet" if trajectory_id == "last" else f"there is no trajectory {trajectory_id}"
         )
-        raise NotFoundError(missing, hint="rlm-mem trajectories list shows them")
+        raise NotFoundError(problem, hint="rlm-mem trajectories list shows them")
     return trajectory
 
 
@@ -299,18 +299,18 @@ def trajectory_file(trajectory_id: str) -> str:
 
 
 def _newest_first(stored: BrainFiles, before: str | None = None) -> Iterator[str]:
-    """Names of trajectory files, listed a few at a time: callers mostly need only the first ones."""
-    lot = 8
+    """Yield names of trajectory files, listed a few at a time: callers mostly need only the first ones."""
+    count = 8
     while True:
-        found = stored.last(FOLDER, lot, before=before)
+        found = stored.last(FOLDER, count, before=before)
         yield from (name for name in found if _FILE.fullmatch(name))
-        if len(found) < lot:
+        if len(found) < count:
             return
-        before, lot = next(reversed(found)), min(lot * 4, 1024)
+        before, count = next(reversed(found)), min(count * 4, 1024)
 
 
-def _lines(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
-    """The records of a file; a line that is not JSON, such as a last line cut off by a crash, is left out."""
+def _records(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file; skip lines that are not JSON, such as a last line cut off by a crash."""
     try:
         text = (stored.read(name) or b"").decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -354,12 +354,12 @@ def _info(trajectory: Trajectory) -> TrajectoryInfo:
 
 
 def _read(stored: BrainFiles, name: str) -> Trajectory | None:
-    """Read one file, leaving out damaged records.
+    """Read one file, skipping damaged records.
 
-    None if its first line cannot be used, or if it belongs to another namespace.
+    Returns None if its first line cannot be used, or if it belongs to another namespace.
     """
     trajectory: Trajectory | None = None
-    for record in _lines(stored, name):
+    for record in _records(stored, name):
         kind = record.pop("kind", None)
         try:
             if kind == "start":
@@ -378,7 +378,7 @@ def _read(stored: BrainFiles, name: str) -> Trajectory | None:
 
 
 def _build(kind: type[Any], record: dict[str, Any], **more: Any) -> Any:
-    """Make the data class from a record; unknown fields of later versions are left out."""
+    """Create the data class from a record; unknown fields of later versions are ignored."""
     known = {item.name for item in fields(kind)}
     values = {name: value for name, value in record.items() if name in known}
     for name, value in values.items():
@@ -394,13 +394,13 @@ def _build(kind: type[Any], record: dict[str, Any], **more: Any) -> Any:
 
 
 def stamp(moment: datetime) -> str:
-    """The moment as the store writes times."""
+    """Format a time as the store writes it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 MAX_RECORD_BYTES = 8_000_000
-"""Most bytes of the steps and sub-calls of one run; later ones are counted and left out. With the first and the last
-line, which are bounded separately, a file stays below 16 MB."""
+"""Most bytes of the steps and sub-calls of one run; later ones are counted, not recorded. With the first and the
+last line, which are bounded separately, a file stays below 16 MB."""
 
 MAX_PROMPT_PREVIEW = 400
 """Characters of a sub-call's prompt that are recorded."""
@@ -410,7 +410,7 @@ _ids = itertools.count()
 
 
 def _new_id(at: datetime) -> str:
-    """An id that sorts by time, and after those that this process gave to the same microsecond."""
+    """An id that sorts by time, and after other ids of this process for the same microsecond."""
     return f"traj-{at:%Y%m%dT%H%M%S}-{at.microsecond:05x}{next(_ids) % 4096:03x}"
 
 
@@ -420,7 +420,7 @@ class TrajectoryRecorder:
     If the store is full or cannot be written, the recording ends with a warning and the recall goes on.
 
     Args:
-        store: gives the files, the namespace and the clock.
+        store: provides the files, the namespace and the clock.
         operation: ``recall``, ``reason`` or ``session``.
         enabled: False records in memory only.
     """
@@ -454,11 +454,11 @@ class TrajectoryRecorder:
         self._turn = 1
         self._bytes = 0
         self._left_out = 0
-        self.recording = enabled and not store.backend.read_only and self._begun()
+        self.recording = enabled and not store.backend.read_only and self._create_file()
         """Whether records are still written to the file."""
 
     def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:
-        """Record what the model sees first."""
+        """Record the settings of the run and the contents of its opening."""
         trajectory = self.trajectory
         trajectory.store = dict(store)
         trajectory.hits = tuple(dict(hit) for hit in hits)
@@ -467,14 +467,14 @@ class TrajectoryRecorder:
             for item in fields(trajectory)
             if item.name not in ("steps", "calls", "outcome", "path")
         }
-        # The namespace comes before any text: what is left of a torn line still names it.
+        # The namespace precedes any text, so that a truncated line still contains it.
         self._write({"kind": "start", "format": FORMAT, "namespace": trajectory.namespace, **head})
 
     def step(self, step: LoopStep) -> None:
         """Record a finished turn."""
-        kept = self._write({"kind": "step", **asdict(step)}, bounded=True)
+        written = self._write({"kind": "step", **asdict(step)}, bounded=True)
         with self._lock:
-            if kept:
+            if written:
                 self.trajectory.steps.append(step)
             if step.depth == 0:
                 self._turn += 1
@@ -501,7 +501,7 @@ class TrajectoryRecorder:
         error: str | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> Trajectory:
-        """Record the outcome, end the record and return the whole trajectory."""
+        """Record the outcome, end the recording and return the whole trajectory."""
         self.trajectory.outcome = Outcome(
             content=content,
             suggestion=suggestion,
@@ -525,7 +525,7 @@ class TrajectoryRecorder:
             self.recording = False
         return self.trajectory
 
-    def _begun(self) -> bool:
+    def _create_file(self) -> bool:
         try:
             while not self._stored.create(self._name, b""):  # another process took the id
                 self.trajectory.id = _new_id(parse_time(self.trajectory.started_at))
@@ -537,9 +537,9 @@ class TrajectoryRecorder:
         return True
 
     def _write(self, record: dict[str, Any], *, bounded: bool = False) -> bool:
-        """Append a record; False when a bounded one no longer fits."""
+        """Append a record; return False if a bounded one exceeds the limit."""
         # A lone surrogate becomes \udXXX through backslashreplace, which JSON reads back.
-        line = json.dumps(_clean(record), ensure_ascii=False, default=str) + "\n"
+        line = json.dumps(_without_keys(record), ensure_ascii=False, default=str) + "\n"
         data = line.encode("utf-8", "backslashreplace")
         with self._lock:
             if bounded:
@@ -556,9 +556,9 @@ class TrajectoryRecorder:
         return True
 
 
-def _clean(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without keys of providers."""
-    # Checking all texts together finds the usual case, nothing to hide, at a tenth of the cost.
+def _without_keys(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without keys of model providers."""
+    # Checking all texts together detects the usual case, nothing to hide, at a tenth of the cost.
     texts = "\n".join(_texts(record))
     return record if redact(texts) == texts else _redacted(record)
 
@@ -595,14 +595,14 @@ def error_text(error: BaseException) -> str:
 
 
 class SubCallRecorder(Protocol):
-    """What sub-calls are recorded by, such as a `TrajectoryRecorder`."""
+    """Records sub-calls, such as a `TrajectoryRecorder`."""
 
     def call(self, **values: Any) -> None:
         """Record a sub-call; takes the fields of :class:`SubCall` except ``turn``."""
 
 
 class RecordedLLM:
-    """Passes the sub-calls of programs on to the model and records each of them."""
+    """Passes the sub-calls of programs to the model and records each of them."""
 
     def __init__(self, llm: LLM, recorder: SubCallRecorder) -> None:
         self._llm = llm
@@ -611,16 +611,16 @@ class RecordedLLM:
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
         """Answer as the model does; its errors are recorded and raised again."""
-        asked = as_messages(messages)
-        prompt = render_prompt(asked)
+        sent = as_messages(messages)
+        prompt = render_prompt(sent)
         record = {
             "key": prompt_key(prompt),
             "prompt": prompt[:MAX_PROMPT_PREVIEW],
             "prompt_chars": len(prompt),
         }
         try:
-            completion = bounded_reply(self._llm.complete(asked, **options))
-        except Exception as error:  # recorded and raised again, whatever a foreign model throws
+            completion = bounded_reply(self._llm.complete(sent, **options))
+        except Exception as error:  # recorded and raised again, whatever a third-party model raises
             self._recorder.call(**record, reply="", model=self.name, error=error_text(error))
             raise
         self._recorder.call(
@@ -635,7 +635,7 @@ class RecordedLLM:
 
 
 class FinishedOperation(Protocol):
-    """What the results of recall and reason have in common."""
+    """The common attributes of recall and reason results."""
 
     @property
     def iterations_used(self) -> int: ...
@@ -654,7 +654,7 @@ class FinishedOperation(Protocol):
 
 
 def record_recall(current: ObservedOperation, result: FinishedOperation) -> None:
-    """Put the figures of a result into its span, and the budget that ended it into a counter."""
+    """Record the figures of a result in its span, and the budget that ended it in a counter."""
     current.set("rlm_mem.turns", result.iterations_used)
     current.set("rlm_mem.chunks", len(result.chunk_ids))
     current.set("rlm_mem.concluded", result.concluded)

@@ -1,4 +1,4 @@
-"""Recorded runs as data for training: chosen fields, one record per run, with keys and passwords hidden."""
+"""Recorded runs as training data: chosen fields, one record per run, with keys and passwords hidden."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class ExportedRun(dict[str, Any]):
 
 
 def _messages(run: Trajectory) -> list[dict[str, str]]:
-    """The run as a conversation: instructions, opening, and each reply with the message that answered it.
+    """The run as a conversation: instructions, opening, and each reply with the message after it.
 
-    Sub-questions and turns in which the offline model replaced another one are left out; where the agent wrote the
-    programs itself, they appear as its replies.
+    Sub-questions and turns in which the offline model replaced another one are left out; programs written by a host
+    agent appear as its replies.
     """
-    talk = [
+    messages = [
         {"role": "system", "content": instructions(model=run.model != "host")},
         {"role": "user", "content": Opening(run.query, run.store, run.hits).render()},
     ]
     for step in run.steps:
         reply = step.reply or "".join(f"```repl\n{code.rstrip()}\n```\n" for code in step.programs)
         if step.depth == 0 and (step.model != "offline" or run.model == "offline"):
-            talk.append({"role": "assistant", "content": reply})
+            messages.append({"role": "assistant", "content": reply})
             if not step.final:
-                talk.append({"role": "user", "content": feedback(step.output, error=step.error)})
-    return talk
+                messages.append({"role": "user", "content": feedback(step.output, error=step.error)})
+    return messages
 
 
 def _steps(run: Trajectory) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ _FIELDS: dict[str, Callable[[Trajectory], Any]] = {
 }
 
 FIELDS = tuple(_FIELDS)
-"""Fields that a record may have."""
+"""Fields of a record."""
 
 
 def export_trajectories(
@@ -104,22 +104,22 @@ def export_trajectories(
     chosen = list(FIELDS) if fields is None else list(check_items(fields, "fields"))
     unknown = [name for name in chosen if name not in _FIELDS]
     if unknown or not chosen:
-        named = f"no field {unknown[0]!r:.60}" if unknown else "no field to export"
-        raise InputError(f"trajectories do not have {named}", hint=f"there are: {', '.join(FIELDS)}")
+        problem = f"no field {unknown[0]!r:.60}" if unknown else "no field to export"
+        raise InputError(f"trajectories do not have {problem}", hint=f"there are: {', '.join(FIELDS)}")
     return (
-        ExportedRun({name: _hidden(_FIELDS[name](run)) for name in dict.fromkeys(chosen)})
+        ExportedRun({name: _without_secrets(_FIELDS[name](run)) for name in dict.fromkeys(chosen)})
         for run in trajectories(store, since=since, until=until)
         if operation in (None, run.operation)
     )
 
 
-def _hidden(value: Any) -> Any:
+def _without_secrets(value: Any) -> Any:
     """The value with secrets in its texts hidden."""
     if isinstance(value, str):
         text = redact(value)
         return hide(text, find_secrets(text, pii=False))
     if isinstance(value, list):
-        return [_hidden(one) for one in value]
+        return [_without_secrets(one) for one in value]
     if isinstance(value, dict):
-        return {name: _hidden(one) for name, one in value.items()}
+        return {name: _without_secrets(one) for name, one in value.items()}
     return value

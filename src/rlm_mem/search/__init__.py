@@ -1,8 +1,8 @@
-"""Deterministic retrieval: from a question to ranked hits, no model involved.
+"""Deterministic retrieval without a model: from a question to ranked hits.
 
-``candidates`` takes a bounded number of segments from a backend's index, ``ranking`` scores them (one implementation
-for every backend), ``api`` adds the snippets. Nothing here writes to a store, and only the chunks
-that are returned are read from it.
+``query`` analyses the question, ``candidates`` takes a bounded number of segments from a backend's index,
+``ranking`` scores them (one implementation for every backend), ``api`` adds the snippets. Nothing here writes to a
+store, and of its chunk files only those of the best hits are read.
 """
 
 from __future__ import annotations

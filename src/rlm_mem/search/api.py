@@ -1,4 +1,4 @@
-"""`search`: from a question to ranked hits with their snippets, the two stages in one call."""
+"""`search`: from a question to ranked hits with snippets."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from rlm_mem.search.query import (
     EVERYDAY,
     Query,
     analyse_query,
-    by_names,
+    names_only,
     rarest,
-    repaired,
     with_labels,
     with_related,
+    with_repairs,
 )
 from rlm_mem.search.ranking import (
     COMPARED,
     LONGEST_NOTE,
     Hit,
     Ranked,
+    is_note_hit,
     ranked,
-    read_as_note,
-    with_what_holds_first,
+    with_current_first,
 )
 from rlm_mem.store.core.lookup import Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.reader import ChunkReader
 
-#: Longest snippet in characters; a longer segment is cut around the words that matched.
-LONGEST = 320
+#: Most characters of a snippet; a longer segment is cut around the words that matched.
+MAX_SNIPPET = 320
 _MARK = "…"
 
 
@@ -67,21 +67,21 @@ def snippet(
     query: Query,
     analyser: Analyser | None = None,
 ) -> str:
-    """The segment `content[start:end]` as one line of at most `LONGEST` characters.
+    """The segment `content[start:end]` as one line of at most `MAX_SNIPPET` characters.
 
-    A longer segment is cut, between words, to the stretch with most of the question's words; `…` marks each cut.
+    A longer segment is cut, between words, to the part with most of the question's words; `…` marks each cut.
     """
     text = " ".join(content[start:end].split())
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_SNIPPET:
         return text
-    places = _places(text, query, analyser or get_analyser())
-    room = LONGEST - 2
+    places = _matches(text, query, analyser or get_analyser())
+    room = MAX_SNIPPET - 2
     first = _best_start(places, room * 2 // 3)
     return _clipped(text, min(max(0, first - room // 6), len(text) - room), room)
 
 
 def _clipped(text: str, first: int, room: int) -> str:
-    """``room`` characters of a text, cut between words, with a mark at each cut."""
+    """About ``room`` characters of a text from ``first`` on, cut between words, with a mark at each cut."""
     last = min(len(text), first + room)
     if first > 0:
         space = text.find(" ", first, first + 40)
@@ -93,36 +93,36 @@ def _clipped(text: str, first: int, room: int) -> str:
 
 
 def explain(parts: dict[str, float], most: int = 8) -> str:
-    """The parts of a score as one line, the largest first: "own +2.10, author_named +0.84, is_question -0.58"."""
-    weighty = sorted(parts.items(), key=lambda item: (-abs(item[1]), item[0]))
-    shown = [f"{name} {value:+.2f}" for name, value in weighty[:most] if abs(value) >= 0.005]
+    """Format the parts of a score as one line, largest first: "own +2.10, author_named +0.84, is_question -0.58"."""
+    sorted_parts = sorted(parts.items(), key=lambda item: (-abs(item[1]), item[0]))
+    shown = [f"{name} {value:+.2f}" for name, value in sorted_parts[:most] if abs(value) >= 0.005]
     return ", ".join(shown)
 
 
-_AGAIN = 0.1
-"""Share of its weight that each repetition of a word in a stretch counts: different words tell more."""
+_REPEAT_WEIGHT = 0.1
+"""Share of its weight that each repetition of a word in a window counts: different words are better evidence."""
 
 
-def _places(text: str, query: Query, analyser: Analyser) -> list[tuple[int, str, float]]:
-    worth = dict(zip(query.terms, query.weights, strict=True))
+def _matches(text: str, query: Query, analyser: Analyser) -> list[tuple[int, str, float]]:
+    weights = dict(zip(query.terms, query.weights, strict=True))
     return [
-        (start, term, worth[term])
+        (start, term, weights[term])
         for term, start, _ in analyser.located_terms(text, indexed=True)
-        if term in worth
+        if term in weights
     ]
 
 
 def _best_start(places: list[tuple[int, str, float]], reach: int) -> int:
-    """Where the window of `reach` characters with the most weight begins: at a matching word (0 without any)."""
+    """The start of the window of `reach` characters with the most weight: at a matching word, or 0 without any."""
     best, best_start, total, left = 0.0, 0, 0.0, 0
     inside: Counter[str] = Counter()
     for start, term, weight in places:
-        total += weight * (_AGAIN if inside[term] else 1.0)
+        total += weight * (_REPEAT_WEIGHT if inside[term] else 1.0)
         inside[term] += 1
         while places[left][0] < start - reach:
-            _, gone, lost = places[left]
-            inside[gone] -= 1
-            total -= lost * (_AGAIN if inside[gone] else 1.0)
+            _, term_out, weight_out = places[left]
+            inside[term_out] -= 1
+            total -= weight_out * (_REPEAT_WEIGHT if inside[term_out] else 1.0)
             left += 1
         if total > best + 1e-9:
             best, best_start = total, places[left][0]
@@ -136,9 +136,9 @@ MAX_LIMIT = 1_000
 MAX_NEIGHBOURS = 10
 
 _BY = ("chunk", "segment", "conversation")
-_LATER_WORDS, _RARE, _LATER_READ = 24, 3, 4
-"""Most words of the first hit by which later notes are looked up, most chunks that have one of them, and most notes
-that are read."""
+_LATER_TERMS, _MAX_CHUNKS_OF_TERM, _MAX_LATER_NOTES = 24, 3, 4
+"""Most terms of the first hit by which later notes are looked up, most chunks with such a term, and most notes
+read."""
 
 
 @observed("search", lambda current, hits: current.set("rlm_mem.hits", len(hits)))
@@ -155,54 +155,54 @@ def search(
 ) -> list[Hit]:
     """Find what answers a question, best first. Reads one chunk file for each hit, at least five, and writes none.
 
-    A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. Of two
-    notes that may answer the same question about the present, each of the best hits names the other (`Hit.marks`).
-    Up to four later notes that share a rare word with the first hit are read, too: one that tells of a change may be
-    named on it.
+    A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. If two
+    notes may answer the same question about the present, each names the other (`Hit.marks`). Up to four later notes
+    that share a rare word with the first hit are read, too: one that reports a change may be named on it.
 
     Args:
-        store: where to look; only its own namespace is seen.
+        store: where to search; only its own namespace is seen.
         query: a question or keywords in any language; only the first few thousand characters count. Without
             searchable words the result is empty; with `filters`, it is the newest chunks that pass.
-        limit: hits wanted, 1 to 1,000; long lists cost more, since every candidate is ranked.
+        limit: most hits, 1 to 1,000; long lists cost more, since every candidate is ranked.
         filters: what may be returned (see `Filters`); a mapping of its fields is accepted, too.
-        by: "chunk"; "segment" for single turns or sentences, of which one chunk may have several; "conversation" for
-            the best chunk of each conversation.
-        as_of: search what held at this time: nothing that happened later, nothing outside its validity. Relative dates
-            in the question ("last week") count from it, too. None: now, with superseded chunks below their successors.
+        by: "chunk"; "segment" for single turns or sentences, of which one chunk may have several; "conversation"
+            for the best chunk of each conversation.
+        as_of: search what was valid at this time: nothing that happened later, nothing outside its validity.
+            Relative dates in the question ("last week") count from it, too. None: now, with superseded chunks below
+            their successors.
         explain: also return the part of each signal.
-        neighbours: turns or sentences on each side returned with each hit, 0 to 10. A quarter of what a search misses
-            is within two turns of a hit. Their chunks are read, too.
+        neighbours: turns or sentences on each side returned with each hit, 0 to 10. A quarter of what a search
+            misses is within two turns of a hit. Their chunks are read, too.
 
     Raises:
-        InvalidQuery: an argument of the wrong type or out of range.
+        InvalidQuery: an argument has the wrong type or is out of range.
     """
     _check(query, limit, by)
     _check_neighbours(neighbours)
     if explain is not False:
         check_flag(explain, "explain")
-    wanted = _filters(filters)
-    unrestricted = wanted == Filters() and as_of is None and store.as_of is None
+    checked = _filters(filters)
+    unrestricted = checked == Filters() and as_of is None and store.as_of is None
     if as_of is not None:
         store = store.held_at(as_of)
-    wanted = _then(store, wanted)
+    checked = _with_times(store, checked)
     read: dict[str, Chunk] = {}
 
     def found() -> list[Hit]:
         if not query.strip():
-            return [] if unrestricted else _newest(store, wanted, limit, read)
-        return _Look(store, query, wanted, limit).hits(by, limit, read, explain=explain)
+            return [] if unrestricted else _newest(store, checked, limit, read)
+        return _QuestionSearch(store, query, checked, limit).hits(by, limit, read, explain=explain)
 
     return _with_neighbours(store, store.backend.retried(found), by, neighbours, read)
 
 
 class Passages(Struct, frozen=True):
-    """What one search of the index finds for a text.
+    """The results of one search of the index.
 
     Attributes:
         hits: turns or sentences, best first.
         chunks: their chunks, by id.
-        ranking: ids of the best chunks as wholes, best first.
+        ranking: ids of the best whole chunks, best first.
     """
 
     hits: list[Hit]
@@ -213,21 +213,21 @@ class Passages(Struct, frozen=True):
 def passages(
     store: ChunkStore, query: str, *, limit: int = 10, filters: Filters | Mapping[str, Any] | None = None
 ) -> Passages:
-    """What `search` by segment and `ranked_ids` find, from one set of candidates, with the chunks that were read.
+    """Return the results of `search` by segment and of `ranked_ids` from one set of candidates, and the chunks read.
 
     Raises:
-        InvalidQuery: an argument of the wrong type or out of range.
+        InvalidQuery: an argument has the wrong type or is out of range.
     """
     _check(query, limit, "segment")
-    wanted = _then(store, _filters(filters))
+    wanted = _with_times(store, _filters(filters))
 
     def found() -> Passages:
         if not query.strip():
             return Passages([], {}, [])
         read: dict[str, Chunk] = {}
-        look = _Look(store, query, wanted, limit)
-        hits = look.hits("segment", limit, read, later=True)
-        return Passages(hits, read, [one.chunk_id for one in islice(look.ranked("chunk"), limit)])
+        question_search = _QuestionSearch(store, query, wanted, limit)
+        hits = question_search.hits("segment", limit, read, later=True)
+        return Passages(hits, read, [one.chunk_id for one in islice(question_search.ranked("chunk"), limit)])
 
     return store.backend.retried(found)
 
@@ -239,14 +239,14 @@ def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
     )
     kept = []
     for hit in hits:
-        mine, left = left[: 1 + len(hit.neighbours)], left[1 + len(hit.neighbours) :]
-        if not mine:
+        own, left = left[: 1 + len(hit.neighbours)], left[1 + len(hit.neighbours) :]
+        if not own:
             break
-        beside = zip(hit.neighbours, mine[1:], strict=False)
+        beside = zip(hit.neighbours, own[1:], strict=False)
         kept.append(
             structs.replace(
                 hit,
-                snippet=mine[0],
+                snippet=own[0],
                 neighbours=tuple(structs.replace(one, text=text) for one, text in beside),
             )
         )
@@ -261,13 +261,13 @@ def excerpts(
     longest: Sequence[int],
     lines: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, str]:
-    """The most relevant stretch of each of these chunks, by id.
+    """Return the most relevant excerpt of each of these chunks, by id.
 
-    A stretch is one line around the words of the question that fewest of these chunks have.
+    An excerpt is one line around the words of the question that fewest of these chunks have.
 
     Args:
-        longest: for each chunk, the most characters of its stretch; chunks beyond the end of this list have none.
-        lines: the segments of a chunk that a search found, by id: the stretch has as many of them as it can.
+        longest: for each chunk, the most characters of its excerpt; chunks beyond the end of this list have none.
+        lines: segments of a chunk that a search found, by id: the excerpt has as many of them as it can.
     """
     chunks = chunks[: len(longest)]
 
@@ -278,35 +278,39 @@ def excerpts(
     def found() -> dict[str, str]:
         question = question_for(store.candidate_source(), query, analyser.language, store.clock())
         texts = [" ".join(one.content.split()) for one in chunks]
-        places = [_places(text, question, analyser) for text in texts]
-        held = Counter(chain.from_iterable({term for _, term, _ in found} for found in places))
-        told = {}
+        places = [_matches(text, question, analyser) for text in texts]
+        holders = Counter(chain.from_iterable({term for _, term, _ in found} for found in places))
+        texts_by_id = {}
         for one, text, found, room in zip(chunks, texts, places, longest, strict=False):
-            rare = [(at, term, weight * math.log(1 + len(texts) / held[term])) for at, term, weight in found]
-            told[one.id] = _stretch(text, sorted(rare + _spans(text, (lines or {}).get(one.id, ()))), room)
-        return told
+            rare = [
+                (at, term, weight * math.log(1 + len(texts) / holders[term])) for at, term, weight in found
+            ]
+            texts_by_id[one.id] = _excerpt(
+                text, sorted(rare + _segment_ends(text, (lines or {}).get(one.id, ()))), room
+            )
+        return texts_by_id
 
     return store.backend.retried(found)
 
 
-_FOUND = 4.0
+_SEGMENT_WEIGHT = 4.0
 """Weight in an excerpt of each end of a segment that a search found; that of a word of the question is about 1."""
 
 
-def _spans(text: str, lines: Sequence[str]) -> list[tuple[int, str, float]]:
-    """The two ends of each of these segments of a text, as places that are worth being in an excerpt."""
+def _segment_ends(text: str, lines: Sequence[str]) -> list[tuple[int, str, float]]:
+    """Return the two ends of each of these segments in a text, as places that an excerpt should include."""
     found = []
     for number, line in enumerate(lines):
         part = line.strip(_MARK)
         at = text.find(part)
         if at >= 0:
             ends = (at, at + len(part))
-            found += [(place, f"\n{number}.{end}", _FOUND) for end, place in enumerate(ends)]
+            found += [(place, f"\n{number}.{end}", _SEGMENT_WEIGHT) for end, place in enumerate(ends)]
     return found
 
 
-def _stretch(text: str, places: list[tuple[int, str, float]], longest: int) -> str:
-    """The part of a text of one line with the most valuable places, which are in its middle."""
+def _excerpt(text: str, places: list[tuple[int, str, float]], longest: int) -> str:
+    """Return the part of a one-line text with the most weight of places, centred on them."""
     if len(text) <= longest:
         return text
     room = longest - 2
@@ -319,7 +323,7 @@ def _stretch(text: str, places: list[tuple[int, str, float]], longest: int) -> s
 def ranked_ids(
     store: ChunkStore, query: str, *, limit: int = 10, filters: Filters | Mapping[str, Any] | None = None
 ) -> list[tuple[str, float]]:
-    """Ids and scores of the chunks that `search` would return, from the index alone: no chunk file is read.
+    """Return ids and scores of the chunks that `search` would return, from the index alone: no chunk file is read.
 
     Raises:
         InvalidQuery: an argument of the wrong type or out of range.
@@ -329,17 +333,17 @@ def ranked_ids(
         return []
 
     def found() -> list[tuple[str, float]]:
-        results = _Look(store, query, _then(store, _filters(filters)), limit).ranked("chunk")
+        results = _QuestionSearch(store, query, _with_times(store, _filters(filters)), limit).ranked("chunk")
         return [(result.chunk_id, result.score) for result in islice(results, limit)]
 
     return store.backend.retried(found)
 
 
 def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
-    """Ids of the chunks that contain a word of the query in any form, best first; from the index alone.
+    """Return the ids of chunks that contain a word of the query in any form, best first; from the index alone.
 
-    Unlike `search`, this returns no neighbours of a match, no related words and no near-spellings. Names of people
-    are words like any other.
+    Unlike `search`, it uses no neighbours of a match, no related words and no near-spellings, and treats names of
+    people as any other word.
 
     Raises:
         InvalidQuery: an argument of the wrong type or out of range.
@@ -353,14 +357,14 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 
     def found() -> list[str]:
         source = store.candidate_source()
-        wanted = with_labels(rarest(words, source.term_counts), source.authors(), analyser)
-        filters, most = _then(store, Filters()), max(store.config.search.candidates, 2 * limit)
+        labelled = with_labels(rarest(words, source.term_counts), source.authors(), analyser)
+        filters, count = _with_times(store, Filters()), max(store.config.search.candidates, 2 * limit)
         if isinstance(source, JoinedSource):
-            candidates = gather_both(source, wanted, filters, most)
+            candidates = gather_both(source, labelled, filters, count)
         else:
-            candidates = gather(source, wanted, filters, most)
+            candidates = gather(source, labelled, filters, count)
         return [
-            result.chunk_id for result in islice(ranked(wanted, candidates, "chunk", with_word=True), limit)
+            result.chunk_id for result in islice(ranked(labelled, candidates, "chunk", with_word=True), limit)
         ]
 
     return store.backend.retried(found)
@@ -372,11 +376,11 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
     analyser, authors = get_analyser(language), source.authors()
     question = analyse_query(query, analyser, now=now, known_authors=authors, term_counts=source.term_counts)
     question = rarest(question, source.term_counts)
-    question = with_related(repaired(question, analyser, source.term_counts), analyser)
+    question = with_related(with_repairs(question, analyser, source.term_counts), analyser)
     return with_labels(question, authors, analyser)
 
 
-class _Look:
+class _QuestionSearch:
     """The candidates of one question, ranked and read as often as needed."""
 
     def __init__(self, store: ChunkStore, query: str, filters: Filters, limit: int) -> None:
@@ -387,9 +391,9 @@ class _Look:
         question = question_for(source, query, self._analyser.language, store.clock())
         # A snippet is cut around any word of the question.
         self._asked = question
-        if question.authors and not _knows(source, question):
-            # Search only for what the named people say and what is said of them: "use" or "like" tell nothing.
-            question = by_names(question, self._analyser)
+        if question.authors and not _has_distinctive_term(source, question):
+            # Search only for what the named people say and what is said about them: "use" or "like" is no evidence.
+            question = names_only(question, self._analyser)
         self._question = question
         self._sources = source.sources if isinstance(source, JoinedSource) else (source,)
         most = max(store.config.search.candidates, 2 * limit)
@@ -399,17 +403,17 @@ class _Look:
             self._candidates = gather(source, question, filters, most)
 
     def ranked(self, by: str) -> Iterator[Ranked]:
-        """Chunks, segments or conversations, best first."""
+        """Rank chunks, segments or conversations, best first."""
         return ranked(self._question, self._candidates, by)
 
     def hits(
         self, by: str, limit: int, read: dict[str, Chunk], *, explain: bool = False, later: bool = False
     ) -> list[Hit]:
-        """The best hits; their chunks are added to ``read``. Hits whose chunk is gone or damaged are skipped.
+        """Return the best hits and add their chunks to ``read``; skip those whose chunk is missing or damaged.
 
         Args:
-            later: put notes made after the first hit that may change what it says before it, or second. Else they are
-                only named on it.
+            later: put later notes that may change what the first hit says before it, or second; else only name them
+                on it.
         """
         results, hits = self.ranked(by), list[Hit]()
         most = max(limit, COMPARED)
@@ -417,87 +421,88 @@ class _Look:
             ids = list(dict.fromkeys(result.chunk_id for result in best))
             chunks = self._store.get_many(ids, track=False)
             read.update(chunks)
-            present = chunks if self._store.as_of is None else _present(self._store, ids)
+            present = chunks if self._store.as_of is None else _current_versions(self._store, ids)
             for result in best:
                 chunk = chunks.get(result.chunk_id)
                 if chunk is not None:
-                    now = present.get(chunk.id, chunk)
-                    # Found by its present words, shown as it was then.
-                    same = now is chunk or now.content == chunk.content
-                    place = result if same else structs.replace(result, start=0, end=len(chunk.content))
-                    hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
-        more = partial(self._later, read, explain)
-        hits = with_what_holds_first(hits, read, self._asked.text, self._analyser, more if later else None)
-        beside = [] if later or by == "conversation" else self._changing(hits, read, explain)
+                    current = present.get(chunk.id, chunk)
+                    # Found by its present text, shown as it was then.
+                    same = current is chunk or current.content == chunk.content
+                    shown = result if same else structs.replace(result, start=0, end=len(chunk.content))
+                    text = snippet(chunk.content, shown.start, shown.end, self._asked, self._analyser)
+                    hits.append(_hit(chunk, shown, text, explain))
+        more = partial(self._later_notes, read, explain)
+        hits = with_current_first(hits, read, self._asked.text, self._analyser, more if later else None)
+        beside = [] if later or by == "conversation" else self._change_notes(hits, read, explain)
         return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
 
-    def _changing(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
-        """Later notes, not among the hits, that are tied to the first of them and tell of a change."""
+    def _change_notes(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
+        """Return later notes, not among the hits, that are tied to the first of them and report a change."""
         asked = PresentQuestion.of(self._asked.text, self._analyser)
-        if not hits or asked is None or not asked.asks or not read_as_note(hits[0], read, asked):
+        if not hits or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
             return []
-        known, text = {hit.chunk_id for hit in hits}, read[hits[0].chunk_id].content
+        hit_ids, text = {hit.chunk_id for hit in hits}, read[hits[0].chunk_id].content
         return [
-            one
-            for one in self._later(read, explain, hits[0])
-            if one.chunk_id not in known
-            and are_tied(text, later := read[one.chunk_id].content, self._analyser)
+            note
+            for note in self._later_notes(read, explain, hits[0])
+            if note.chunk_id not in hit_ids
+            and are_tied(text, later := read[note.chunk_id].content, self._analyser)
             and tells_of_change(text, later, self._analyser)
         ]
 
-    def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
-        """Notes made after a hit that share rare words with it; they are added to ``read``.
+    def _later_notes(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
+        """Return notes made after a hit that share rare words with it, and add them to ``read``.
 
-        They need no word of the question: "The Macrogen contract was not renewed. All plates go to Novogene" has none
-        of "Who does our sequencing?", but one of the note "Macrogen does our sequencing".
+        They need no word of the question: "The Macrogen contract was not renewed. All plates go to Novogene" has
+        none of "Who does our sequencing?", but one of the note "Macrogen does our sequencing".
         """
         text = read[first.chunk_id].content
         if len(text) > LONGEST_NOTE or self._filters.speaker is not None:
             return []
-        terms = [one for one in dict.fromkeys(self._analyser.terms(text)) if is_telling(one)][:_LATER_WORDS]
+        terms = [one for one in dict.fromkeys(self._analyser.terms(text)) if is_telling(one)][:_LATER_TERMS]
         since = parse_time(first.at).timestamp()
         found = []
         for part, source in zip(self._store.parts, self._sources, strict=True) if terms else ():
-            ids = source.later_with(terms, since, _RARE, _LATER_READ, self._filters)
+            ids = source.later_with(terms, since, _MAX_CHUNKS_OF_TERM, _MAX_LATER_NOTES, self._filters)
             read.update(part.get_many([one for one in ids if one not in read], track=False))
             for chunk in map(read.get, ids):
                 if chunk is not None and len(chunk.content) <= LONGEST_NOTE:
                     speaker = next((one.author for one in split_segments(chunk.content)), None)
-                    place = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speaker, {})
-                    found.append(_hit(chunk, place, self._asked, self._analyser, explain))
+                    result = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speaker, {})
+                    whole = snippet(chunk.content, 0, len(chunk.content), self._asked, self._analyser)
+                    found.append(_hit(chunk, result, whole, explain))
         return found
 
 
-def _knows(source: CandidateSource, question: Query) -> bool:
-    """Whether the store has any word of the question that is more telling than an everyday word."""
-    telling = [
+def _has_distinctive_term(source: CandidateSource, question: Query) -> bool:
+    """Whether the store contains any word of the question that is not an everyday word."""
+    distinctive = [
         term for term, weight in zip(question.terms, question.weights, strict=True) if weight > EVERYDAY
     ]
-    return any(source.term_counts(telling).values())
+    return any(source.term_counts(distinctive).values())
 
 
-def _then(store: ChunkStore, filters: Filters) -> Filters:
-    """The filters with the present time as `shown_at`; for a view of a past time, also that time as `valid_at`."""
+def _with_times(store: ChunkStore, filters: Filters) -> Filters:
+    """Return the filters with the present time as `shown_at`, and that of a view of the past as `valid_at`."""
     now = format_time(store.clock())
     if store.as_of is None:
         return structs.replace(filters, shown_at=now)
     return structs.replace(filters, shown_at=now, valid_at=store.as_of.timestamp())
 
 
-def _present(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
-    """The chunks as they are now, whatever the time of the view."""
+def _current_versions(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
+    """Return the chunks as they are now, whatever the time of the view."""
     found: dict[str, Chunk] = {}
     for part in store.parts:
         found |= part.backend.chunks(part.namespace, chunk_ids)
     return found
 
 
-def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, explain: bool) -> Hit:
-
+def _hit(chunk: Chunk, result: Ranked, text: str, explain: bool = False) -> Hit:
     return Hit(
         chunk_id=chunk.id,
         score=result.score,
-        snippet=snippet(chunk.content, result.start, result.end, question, analyser),
+        snippet=text,
         start=result.start,
         end=result.end,
         segment_no=result.segment_no,
@@ -519,17 +524,17 @@ def _with_neighbours(
 ) -> list[Hit]:
     if not count or not hits:
         return hits
-    stretches = []
+    ranges = []
     for hit in hits:
         chunk = read[hit.chunk_id]
         start, end = (hit.start, hit.end) if by == "segment" else (0, len(chunk.content))
-        stretches.append((chunk, start, end))
-    beside = neighbours_of(store, stretches, count)
+        ranges.append((chunk, start, end))
+    beside = neighbours_of(store, ranges, count)
     return [structs.replace(hit, neighbours=found) for hit, found in zip(hits, beside, strict=True)]
 
 
 def _newest(store: ChunkStore, filters: Filters, limit: int, read: dict[str, Chunk]) -> list[Hit]:
-    """The newest chunks that pass, each with its first segment; they are added to ``read``."""
+    """Return the newest chunks that pass, each with its first segment, and add them to ``read``."""
     found = [_newest_of(part, filters, limit, read) for part in store.parts]
     return list(islice(merge(*found, key=lambda hit: hit.at, reverse=True), limit))
 
@@ -546,25 +551,8 @@ def _newest_of(store: ChunkReader, filters: Filters, limit: int, read: dict[str,
             continue
         first, last = int(decoded.chunk_start[number]), int(decoded.chunk_start[number + 1])
         start, end = (int(decoded.start[first]), int(decoded.end[first])) if last > first else (0, 0)
-        hits.append(
-            Hit(
-                chunk_id=chunk.id,
-                score=0.0,
-                snippet=chunk.content[start:end],
-                start=start,
-                end=end,
-                segment_no=0,
-                conversation_id=chunk.metadata.conversation_id,
-                at=chunk.metadata.occurred_at or chunk.metadata.created_at,
-                type=chunk.type,
-                tags=tuple(chunk.tags),
-                author=None,
-                superseded_by=chunk.metadata.superseded_by,
-                replaces=tuple(chunk.replaces),
-                origin=chunk.metadata.origin,
-                trust=chunk.metadata.trust,
-            )
-        )
+        result = Ranked(chunk.id, 0.0, 0, start, end, None, {})
+        hits.append(_hit(chunk, result, chunk.content[start:end]))
     return hits
 
 
@@ -611,7 +599,7 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
             raise InvalidQuery(f"there is no filter {name!r}: use one of {', '.join(sorted(known))}")
         values[name] = _filter_value(name, value)
     checked = Filters(**values)
-    time_range(checked.start, checked.end)  # raises for one that is not a time
+    time_range(checked.start, checked.end)  # raises if one is not a time
     return checked
 
 

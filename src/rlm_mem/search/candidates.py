@@ -1,7 +1,7 @@
 """The first stage of search: a bounded number of candidate segments from the backend's index, ready to be ranked.
 
 Candidates are the best chunks by tuned BM25 over whole chunks, their neighbours in conversation order (without them
-ranking misses a fifth of the answers) and chunks of a period that the question names. Everything that ranking needs is
+ranking misses a fifth of the answers) and chunks of a period that the question names. All that ranking needs is
 returned as arrays, so the ranker does no I/O.
 """
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 #: score depends on three to either side.
 NEAR_SEGMENTS = 3
 READ_SEGMENTS = 6
-#: Beyond the first few, chunks that score less than this share of the best score are left out: in measurements none
-#: of them came to the top.
+#: Beyond the first few, chunks that score less than this share of the best score are dropped: in measurements none
+#: of them reached the top.
 FIRST_FEW = 30
 MIN_SHARE = 0.2
 #: Most chunks that each period named in the question adds by their words; a fifth as many are added whatever their
@@ -38,7 +38,7 @@ PERIOD_CHUNKS = 50
 #: Where chunks are single turns, that covers all candidates; long chunks contain their own context.
 NEIGHBOURED_SEGMENTS = 300
 NEIGHBOURED_CHUNKS = 30
-#: What happened on a day is often mentioned some days later.
+#: Events are often mentioned some days later.
 MENTIONED_WITHIN = timedelta(days=7)
 
 
@@ -51,7 +51,7 @@ class CandidateSet(Struct, frozen=True):
 
     Per chunk:
         chunk_ids: their ids.
-        doc: number in the index; only for ties and further queries of the index.
+        doc: number in the index, for ties and further queries of the index only.
         chunk_conv: index into the conversation arrays. A chunk without a conversation is a conversation of its own.
         chunk_at: epoch seconds of occurred_at, else of created_at.
         chunk_type, confidence, valid_from, valid_to, superseded_by: as in the chunk (times as strings or None); the
@@ -72,7 +72,7 @@ class CandidateSet(Struct, frozen=True):
         flags: bits of rlm_mem.text.analysis.
         length: number of terms.
         tf: frequency of each query term.
-        eligible: may be a result by itself: its chunk may, and the speaker whom the filters name said it.
+        eligible: may be a result by itself: its chunk may, and its speaker passes the filters.
     Words of the segments, as numbers with one meaning in all segments:
         word_start: the words of segment s are ``word_start[s]`` up to ``word_start[s + 1]``.
         words: their numbers, repeated as often as they occur.
@@ -144,9 +144,9 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     worthwhile = (scores >= MIN_SHARE * scores[:1]) | (np.arange(len(scores)) < FIRST_FEW)
     docs, scores = docs[worthwhile], scores[worthwhile]
     figures = source.statistics(terms)
-    first = _with_neighbours(figures)
-    together = distinct(np.concatenate([docs[:first], *_of_period(source, query, terms, weights, filters)]))
-    # A superseded chunk ranks below its successor, so the successor is a candidate, too, unless all rank alike.
+    first = _neighboured_chunks(figures)
+    together = distinct(np.concatenate([docs[:first], *_in_periods(source, query, terms, weights, filters)]))
+    # A superseded chunk ranks below its successor, which therefore becomes a candidate, too, unless all rank alike.
     alike = filters.include_superseded or filters.valid_at is not None
     if not alike:
         together = union(together, source.successors(union(together, docs)))
@@ -168,10 +168,10 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     at = np.array(rows.at, np.float64)
     authors = distinct(decoded.author)
     names = source.author_names(authors[authors >= 0])
-    may_be = eligible[chunk_index]
+    allowed = eligible[chunk_index]
     if filters.speaker is not None:
         wanted = filters.speaker.strip().casefold()
-        may_be &= np.isin(decoded.author, [one for one, name in names.items() if name.casefold() == wanted])
+        allowed &= np.isin(decoded.author, [one for one, name in names.items() if name.casefold() == wanted])
     return CandidateSet(
         chunk_ids=list(rows.chunk_id),
         doc=there,
@@ -196,7 +196,7 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         flags=decoded.flags,
         length=decoded.length,
         tf=tf,
-        eligible=may_be,
+        eligible=allowed,
         word_start=decoded.term_start,
         words=decoded.terms,
         asked=terms,
@@ -215,27 +215,27 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     )
 
 
-def _with_neighbours(figures: CorpusStatistics) -> int:
-    """How many of the best chunks get their neighbours."""
+def _neighboured_chunks(figures: CorpusStatistics) -> int:
+    """Return how many of the best chunks get their neighbours."""
     usual_size = max(1.0, figures.segments / max(figures.chunks, 1))
     return max(NEIGHBOURED_CHUNKS, round(NEIGHBOURED_SEGMENTS / usual_size))
 
 
-def _of_period(
+def _in_periods(
     source: CandidateSource,
     query: Query,
     terms: npt.NDArray[np.int64],
     weights: npt.NDArray[np.float64],
     filters: Filters,
 ) -> list[npt.NDArray[np.int64]]:
-    """Chunks of the periods that the question names: of each, the best by its words and the first few."""
+    """Return chunks of the periods that the question names: of each, the best by its words and the first few."""
     chosen = []
     for mention in query.dates:
         first, last = _midnight(mention.first), _midnight(mention.last) + timedelta(days=1)
-        within = _narrowed(filters, first, last + MENTIONED_WITHIN)
-        if within is None:
+        narrowed = _within_period(filters, first, last + MENTIONED_WITHIN)
+        if narrowed is None:
             continue
-        chosen.append(source.best(terms, weights, PERIOD_CHUNKS, within)[0])
+        chosen.append(source.best(terms, weights, PERIOD_CHUNKS, narrowed)[0])
         few = PERIOD_CHUNKS // 5
         chosen.append(source.in_period(first.timestamp(), last.timestamp(), few, filters))
     return chosen
@@ -245,8 +245,8 @@ def _midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | None:
-    """`filters` restricted to a period as well; None when nothing can pass both."""
+def _within_period(filters: Filters, first: datetime, end: datetime) -> Filters | None:
+    """Return `filters` restricted to a period as well, or None if nothing can pass both."""
     low, high = time_range(filters.start, filters.end)
     low, high = max(low, first.timestamp()), min(high, end.timestamp())
     if low >= high:
@@ -260,7 +260,7 @@ def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | Non
 def _scores_of(
     docs: npt.NDArray[np.int64], best: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """The first-stage score of each document, or 0."""
+    """Return the first-stage score of each document, or 0."""
     found = np.zeros(len(docs))
     if len(best):
         order = np.argsort(best)
@@ -271,7 +271,7 @@ def _scores_of(
 
 
 def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-    """How often each segment contains each term."""
+    """Return how often each segment contains each term."""
     segments, count = len(decoded.start), len(terms)
     known = np.flatnonzero(terms >= 0)
     if not len(known) or not segments:
@@ -282,7 +282,8 @@ def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.
     hit = np.flatnonzero(wanted[place] == decoded.terms)
     segment = np.searchsorted(decoded.term_start, hit, side="right") - 1
     cells = np.bincount(segment * count + order[place[hit]], minlength=segments * count)
-    spoken = decoded.author[:, None] == terms[None, :]  # a term that is an author: the speaker of the segment
+    # A term for an author counts once in each of their segments.
+    spoken = decoded.author[:, None] == terms[None, :]
     frequencies: npt.NDArray[np.float32] = (cells.reshape(segments, count) + (spoken & (terms >= 0))).astype(
         np.float32
     )
@@ -290,7 +291,7 @@ def _frequencies(decoded: DecodedSegments, terms: npt.NDArray[np.int64]) -> npt.
 
 
 def _conversations(given: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Index of each chunk's conversation, and the conversation numbers, -1 for each chunk that stands alone."""
+    """Return the index of each chunk's conversation, and the conversation numbers, -1 for chunks without one."""
     named = distinct(given[given >= 0])
     index = np.searchsorted(named, given)
     alone = np.flatnonzero(given < 0)
@@ -307,7 +308,7 @@ def _conversation_figures(
     conversation: npt.NDArray[np.int64],
     numbers: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Term frequencies and lengths of the conversations, in the order of `numbers`."""
+    """Return term frequencies and lengths of the conversations, in the order of `numbers`."""
     conv_tf = np.zeros((len(numbers), len(terms)), np.int64)
     conv_length = np.zeros(len(numbers), np.int64)
     named = int(np.count_nonzero(numbers >= 0))

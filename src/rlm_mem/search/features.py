@@ -1,7 +1,7 @@
-"""The signals of ranking: each a small function from a question and its candidates to one number per segment.
+"""The signals of ranking: functions from a question and its candidates to one number per segment.
 
-Weights are in `ranking`; the source of a text plays no part. A window never crosses the end of a run (an unbroken
-stretch of one conversation). Pure numpy, no I/O; cost grows with segments times terms.
+Their weights are in `ranking`; the source of a text has no influence. A window never crosses the end of a run (an
+unbroken part of one conversation). Pure numpy, no I/O; cost grows with segments times terms.
 """
 
 from __future__ import annotations
@@ -36,28 +36,29 @@ SESSION_K1, SESSION_B = 1.2, 0.75
 _DAY = 86_400.0
 #: Days before or after an event in which the signal `by_event` falls to 1/e.
 _EVENT_DAYS = 30.0
-#: (distance, weight) of the neighbours that can supply a word missing here: one before, one after, two before.
+#: (distance, weight) of the neighbours that can supply a missing word: one before, one after, two before.
 _GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
 
-#: Feedback: number of chunks that words are taken from, and of words taken; ties with the last one are taken, too.
+#: Feedback: number of chunks whose words are used, and of words used; ties with the last one are included.
 BEST, SHARED_WORDS = 10, 64
 #: The further a chunk's score is below the best, the less its words count: a factor of 1/e per this much.
 _DROP = 1.0
 #: Values that differ only by rounding count as equal, since sums depend on the order of candidates.
-_SLACK = 1 - 1e-9
+_ROUNDING = 1 - 1e-9
 _DIGITS = 9
 
 
-def weighed(values: Floats, weights: Floats) -> Floats:
-    """`values @ weights`, rounded alike whatever the position of a row.
+def weighted_sum(values: Floats, weights: Floats) -> Floats:
+    """Return `values @ weights`, rounded alike whatever the position of a row.
 
-    A matrix product may round a row differently at another position, and the order of rows differs between backends.
+    A matrix product may round a row differently at another position, and the order of rows differs between
+    backends.
     """
     return np.asarray((values * weights).sum(axis=1), np.float64)
 
 
 class Scene(FrozenRecord, frozen=True, dict=True):
-    """A question and its candidates, with the values that several signals share, each computed once."""
+    """A question and its candidates, with values that several signals share, each computed once."""
 
     query: Query
     candidates: CandidateSet
@@ -74,7 +75,7 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
     @cached_property
     def related(self) -> npt.NDArray[np.int64]:
-        """Columns of class members, those that occur in the store."""
+        """Columns of class members that occur in the store."""
         found = [
             i for i, role in enumerate(self.query.roles) if role == RELATED and self.candidates.df[i] > 0
         ]
@@ -111,22 +112,22 @@ class Scene(FrozenRecord, frozen=True, dict=True):
     @cached_property
     def own(self) -> Floats:
         """Tuned BM25 of each segment."""
-        return weighed(self.tf * (K1 + 1) / (self.tf + self.norm[:, None]), self.mass)
+        return weighted_sum(self.tf * (K1 + 1) / (self.tf + self.norm[:, None]), self.mass)
 
     @cached_property
     def talk(self) -> float:
-        """How evenly the speakers share the candidates, 0 to 1.
+        """How evenly the speakers share the text of the candidates, 0 to 1.
 
         0 for texts without speakers; 1 where nobody has more than half of the segments that have a speaker; near 0
         where one speaker has nearly all, as an assistant does.
         """
         author = self.candidates.author
-        said = np.bincount(author + 1, self.candidates.length, minlength=2)
-        total = float(said.sum())
-        if total <= 0 or not said[1:].any():
+        lengths = np.bincount(author + 1, self.candidates.length, minlength=2)
+        total = float(lengths.sum())
+        if total <= 0 or not lengths[1:].any():
             return 0.0
-        spoken = float(said[1:].sum())
-        return spoken / total * min(1.0, 2 * (1 - float(said[1:].max()) / spoken))
+        spoken = float(lengths[1:].sum())
+        return spoken / total * min(1.0, 2 * (1 - float(lengths[1:].max()) / spoken))
 
     @cached_property
     def whole_tf(self) -> Floats:
@@ -139,10 +140,10 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         c = self.candidates
         df = c.chunk_df[self.words]
         weights = np.array(self.query.weights, np.float64)[self.words]
-        worth = np.log1p((c.n_chunks - df + 0.5) / (df + 0.5)) * weights * (df > 0)
+        word_weights = np.log1p((c.n_chunks - df + 0.5) / (df + 0.5)) * weights * (df > 0)
         norm = WHOLE_K1 * (1 - WHOLE_B + WHOLE_B * self.chunk_lengths / max(c.avg_chunk_length, 1e-9))
         tf = self.whole_tf
-        return weighed(tf * (WHOLE_K1 + 1) / (tf + norm[:, None]), worth)
+        return weighted_sum(tf * (WHOLE_K1 + 1) / (tf + norm[:, None]), word_weights)
 
     @cached_property
     def chunk_lengths(self) -> Floats:
@@ -167,7 +168,7 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
     @cached_property
     def nearby(self) -> Floats:
-        """How much of each word the neighbours supply, 0 to 1 (segments × words)."""
+        """The largest share of each word that a neighbour supplies, 0 to 1 (segments × words)."""
         supplied = np.zeros_like(self.has)
         for distance, weight in _GAP:
             np.maximum(supplied, self.shifted(self.has, distance) * weight, out=supplied)
@@ -182,8 +183,8 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         tf = self.candidates.tf[:, self.related].astype(np.float64)
         # A rare member is no better evidence than the class itself, so the class's idf is the upper bound.
         weights = np.array(self.query.weights, np.float64)[heads]
-        worth = np.minimum(self.idf[self.related], self.idf[heads]) * weights
-        values = tf * (K1 + 1) / (tf + self.norm[:, None]) * worth
+        member_weights = np.minimum(self.idf[self.related], self.idf[heads]) * weights
+        values = tf * (K1 + 1) / (tf + self.norm[:, None]) * member_weights
         total = np.zeros(self.size)
         for head in distinct(heads):
             best = values[:, heads == head].max(axis=1)
@@ -192,7 +193,7 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
     @cached_property
     def named(self) -> Bools:
-        """The author of the segment is named in the question."""
+        """Whether the author of each segment is named in the question."""
         return self._by_authors(self.query.authors)
 
     @cached_property
@@ -228,7 +229,7 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         return moved
 
     def years_apart(self, mention: DateMention) -> range | tuple[int, ...]:
-        """Years to add to a date that names none, so that it falls among the candidates."""
+        """Return the years to add to a date without a year, so that it falls among the candidates."""
         at = self.candidates.at
         if not len(at):
             return (0,)
@@ -258,12 +259,12 @@ def window(scene: Scene) -> Floats:
         tf += scene.shifted(scene.tf, distance)
         around += scene.shifted(length, distance)
     norm = K1 * (1 - B + B * around / max(7 * scene.candidates.avg_length, 1e-9))
-    return weighed(tf * (K1 + 1) / (tf + norm[:, None]), scene.mass)
+    return weighted_sum(tf * (K1 + 1) / (tf + norm[:, None]), scene.mass)
 
 
 def gap(scene: Scene) -> Floats:
     """Weight of the words that are missing here but present in a neighbour."""
-    return weighed(scene.nearby * (1 - scene.has), scene.mass)
+    return weighted_sum(scene.nearby * (1 - scene.has), scene.mass)
 
 
 def session(scene: Scene) -> Floats:
@@ -272,14 +273,14 @@ def session(scene: Scene) -> Floats:
     tf = c.conv_tf[:, scene.words].astype(np.float64)
     df = c.conv_df[scene.words]
     weights = np.array(scene.query.weights, np.float64)[scene.words]
-    worth = np.log1p((c.n_conversations - df + 0.5) / (df + 0.5)) * weights
+    word_weights = np.log1p((c.n_conversations - df + 0.5) / (df + 0.5)) * weights
     norm = SESSION_K1 * (1 - SESSION_B + SESSION_B * c.conv_length / max(c.avg_conversation_length, 1e-9))
-    return weighed(tf * (SESSION_K1 + 1) / (tf + norm[:, None]), worth)[c.conv]
+    return weighted_sum(tf * (SESSION_K1 + 1) / (tf + norm[:, None]), word_weights)[c.conv]
 
 
 def coverage(scene: Scene) -> Floats:
     """Share of the question's weight that is in the segment, 0 to 1."""
-    return weighed(scene.has, scene.mass) / max(float(scene.mass.sum()), 1e-9)
+    return weighted_sum(scene.has, scene.mass) / max(float(scene.mass.sum()), 1e-9)
 
 
 def coverage_nearby(scene: Scene) -> Floats:
@@ -287,7 +288,7 @@ def coverage_nearby(scene: Scene) -> Floats:
     best = scene.has.copy()
     for distance, _ in _GAP:
         np.maximum(best, scene.shifted(scene.has, distance), out=best)
-    return weighed(best, scene.mass) / max(float(scene.mass.sum()), 1e-9)
+    return weighted_sum(best, scene.mass) / max(float(scene.mass.sum()), 1e-9)
 
 
 def whole(scene: Scene) -> Floats:
@@ -296,9 +297,9 @@ def whole(scene: Scene) -> Floats:
 
 
 def first_person(scene: Scene) -> Floats:
-    """The segment and the question both say "I" or "we": the idf of that word among the candidates.
+    """The segment and the question both use "I" or "we": the idf of these words among the candidates.
 
-    The index has no pronouns, but in a question in the first person they identify who is meant.
+    The index has no pronouns, but in a question in the first person they identify the person meant.
     """
     if not scene.query.first_person:
         return np.zeros(scene.size)
@@ -308,9 +309,9 @@ def first_person(scene: Scene) -> Floats:
 
 
 def whole_rare(scene: Scene) -> Floats:
-    """Share of the squared weight of the question's words that is in the chunk: the rarest words nearly decide."""
+    """Share of the squared weight of the question's words in the chunk, so that the rarest words nearly decide."""
     rare = scene.mass**2
-    found = weighed((scene.whole_tf > 0).astype(np.float64), rare)
+    found = weighted_sum((scene.whole_tf > 0).astype(np.float64), rare)
     return np.asarray((found / max(float(rare.sum()), 1e-9))[scene.candidates.chunk_index], np.float64)
 
 
@@ -321,10 +322,10 @@ def related_words(scene: Scene) -> Floats:
 
 def related_nearby(scene: Scene) -> Floats:
     """`related_words` of a close neighbour, where the segment has none."""
-    best = np.zeros(scene.size)
+    nearby = np.zeros(scene.size)
     for distance, weight in _GAP:
-        np.maximum(best, scene.shifted(scene.members, distance) * weight, out=best)
-    return np.where(scene.members > 0, 0.0, best)
+        np.maximum(nearby, scene.shifted(scene.members, distance) * weight, out=nearby)
+    return np.where(scene.members > 0, 0.0, nearby)
 
 
 # -- people ------------------------------------------------------------------------------------------------------------
@@ -379,17 +380,17 @@ def asks_within_as_usual(scene: Scene) -> Floats:
 
 
 def asks_within(scene: Scene) -> Floats:
-    """The segment asks something, but does not end with it."""
+    """The segment contains a question, but does not end with one."""
     return scene.flag(analysis.HAS_QUESTION) * (1 - scene.flag(analysis.IS_QUESTION))
 
 
 def answers(scene: Scene) -> Floats:
-    """BM25 of the segment before, if that ends with a question."""
+    """BM25 of the segment before, if it ends with a question."""
     return scene.shifted(scene.flag(analysis.IS_QUESTION) * scene.own, -1)
 
 
 def answers_within(scene: Scene) -> Floats:
-    """BM25 of the segment before, if that asks anything."""
+    """BM25 of the segment before, if it contains a question."""
     return scene.shifted(scene.flag(analysis.HAS_QUESTION) * scene.own, -1)
 
 
@@ -399,10 +400,10 @@ def after_question(scene: Scene) -> Floats:
 
 
 def says_less(scene: Scene) -> Floats:
-    """How far its author's share of the words spoken in the candidates is below half, 1 to -1; 0 for no author."""
+    """How far its author's share of the words in the candidates is below half, 1 to -1; 0 without an author."""
     author = scene.candidates.author + 1
-    said = np.bincount(author, scene.candidates.length, minlength=1)
-    share = said / max(float(said[1:].sum()), 1.0)
+    lengths = np.bincount(author, scene.candidates.length, minlength=1)
+    share = lengths / max(float(lengths[1:].sum()), 1.0)
     return (1 - 2 * share[author]) * scene.spoken
 
 
@@ -423,7 +424,7 @@ def chunk_length(scene: Scene) -> Floats:
 
 
 def time_told(scene: Scene) -> Floats:
-    """It has a speaker and contains a time expression."""
+    """The segment has a speaker and contains a time expression."""
     return np.minimum(scene.time_words, 1) * scene.spoken
 
 
@@ -431,10 +432,10 @@ def time_told(scene: Scene) -> Floats:
 
 
 def _spans(scene: Scene, *precisions: str) -> list[tuple[float, float]]:
-    """Start and end (epoch seconds) of the dates named with one of these precisions.
+    """Start and end (epoch seconds) of the dates of these precisions in the question.
 
-    "In May" without a year means the nearest May to the question; where the candidates are all of other times, it
-    means the May of each year in which they lie.
+    "In May" without a year means the May nearest to the question; if no candidate is of that time, it means the May
+    of each year with candidates.
     """
     spans = []
     for mention in scene.query.dates:
@@ -451,7 +452,7 @@ def _midnight(day: date, years: int) -> float:
     return datetime(year, day.month, min(day.day, last), tzinfo=UTC).timestamp()
 
 
-def _within(scene: Scene, spans: list[tuple[float, float]]) -> Floats:
+def _is_within(scene: Scene, spans: list[tuple[float, float]]) -> Floats:
     inside = np.zeros(scene.size)
     for first, end in spans:
         np.maximum(inside, (scene.candidates.at >= first) & (scene.candidates.at < end), out=inside)
@@ -460,28 +461,28 @@ def _within(scene: Scene, spans: list[tuple[float, float]]) -> Floats:
 
 def in_month(scene: Scene) -> Floats:
     """Its date lies in a month or season that the question names."""
-    return _within(scene, _spans(scene, "month", "season"))
+    return _is_within(scene, _spans(scene, "month", "season"))
 
 
 def exact_day(scene: Scene) -> Floats:
     """Its date lies in a day, week or span that the question names."""
-    return _within(scene, _spans(scene, "day", "week", "span"))
+    return _is_within(scene, _spans(scene, "day", "week", "span"))
 
 
 def in_year(scene: Scene) -> Floats:
     """Its date lies in a year that the question names."""
-    return _within(scene, _spans(scene, "year"))
+    return _is_within(scene, _spans(scene, "year"))
 
 
 def just_after(scene: Scene) -> Floats:
-    """Its date lies shortly after one the question names: events are mentioned within days."""
-    days = _within(scene, [(end, end + 10 * _DAY) for _, end in _spans(scene, "day", "week", "span")])
-    months = _within(scene, [(end, end + 15 * _DAY) for _, end in _spans(scene, "month", "season")])
+    """Its date lies shortly after one in the question: events are often mentioned within days."""
+    days = _is_within(scene, [(end, end + 10 * _DAY) for _, end in _spans(scene, "day", "week", "span")])
+    months = _is_within(scene, [(end, end + 15 * _DAY) for _, end in _spans(scene, "month", "season")])
     return np.maximum(days, 0.5 * months)
 
 
 def near_date(scene: Scene) -> Floats:
-    """How near its date is to a day the question names: 1 falling to 1/e in 15 days."""
+    """Closeness of its date to a day in the question: 1, falling to 1/e in 15 days."""
     near = np.zeros(scene.size)
     for _, end in _spans(scene, "day", "week", "span"):
         np.maximum(near, np.exp(-np.abs(scene.candidates.at - end) / (15 * _DAY)), out=near)
@@ -489,9 +490,9 @@ def near_date(scene: Scene) -> Floats:
 
 
 def by_event(scene: Scene) -> Floats:
-    """How near its date is to an event that the question uses as a date; 0 on the wrong side of it.
+    """Closeness of its date to an event that the question uses as a date; 0 on the wrong side of it.
 
-    "Before the move": the event is dated by the segment that matches its words best.
+    "Before the move": the event gets the date of the segment that matches its words best.
     """
     anchor = scene.query.anchor
     if anchor is None or not scene.size:
@@ -499,11 +500,11 @@ def by_event(scene: Scene) -> Floats:
     terms = [scene.query.terms[column] for column in scene.words]
     columns = [place for place, term in enumerate(terms) if term in anchor.terms]
     tf = scene.tf[:, columns]
-    told = weighed(tf * (K1 + 1) / (tf + scene.norm[:, None]), scene.mass[columns])
-    most = float(told.max())
+    match = weighted_sum(tf * (K1 + 1) / (tf + scene.norm[:, None]), scene.mass[columns])
+    most = float(match.max())
     if most <= 0:
         return np.zeros(scene.size)
-    event = scene.candidates.at[told == most].min()
+    event = scene.candidates.at[match == most].min()
     days = (scene.candidates.at - event) / _DAY
     side = days <= 0 if anchor.before else days >= 0
     return np.asarray(side * np.exp(-np.abs(days) / _EVENT_DAYS))
@@ -515,16 +516,16 @@ def by_event(scene: Scene) -> Floats:
 def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
     """How much each segment's chunk has of the words that distinguish the best chunks from the other candidates.
 
-    A question rarely has all the words of its subject; the best results have more of them. Nothing but the candidates
-    is read.
+    A question rarely contains all words of its subject; the best results contain more of them. Only the candidates
+    are read.
 
     Args:
         candidates: the chunks with their words.
         scores: of each chunk, -inf for one that is not a result.
 
     Returns:
-        0 for a chunk that has none of these words, about 1 for one that has many; the words of the question itself
-        do not count.
+        0 for a chunk without any of these words, about 1 for one with many; words of the question itself do not
+            count.
     """
     c = candidates
     if not len(c.words) or scores.max() == -np.inf:
@@ -534,26 +535,26 @@ def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
     last = np.partition(scores, -BEST)[-BEST] if len(scores) > BEST else -np.inf
     share = np.where(scores >= last, np.exp((scores - scores.max()) / _DROP), 0.0)
     share /= share.sum() * lengths
-    said = np.flatnonzero((share > 0)[owner])
-    words = distinct(c.words[said])
+    in_best = np.flatnonzero((share > 0)[owner])
+    words = distinct(c.words[in_best])
     # A table by number: a binary search for each of ten thousand words takes a millisecond. 0: not in `words`.
     table = np.zeros(int(c.words.max()) + 1, np.int32)
     table[words] = np.arange(1, len(words) + 1)
     place = table[c.words]
     count = np.bincount(place, minlength=len(words) + 1)[1:]
-    # Counted in the candidates, not in all chunks, so no more of the index is read; + 1 keeps it low in a tiny store.
+    # Counted in the candidates, so that no more of the index is read; + 1 keeps it low in a tiny store.
     rarity = np.maximum(0.0, np.log(c.n_chunks / (count + 1)))
-    worth = np.bincount(place[said], share[owner[said]], len(words) + 1)[1:] * rarity
-    worth[contained(words, c.asked)] = 0.0
-    if len(worth) > SHARED_WORDS:
-        worth[worth < np.partition(worth, -SHARED_WORDS)[-SHARED_WORDS] * _SLACK] = 0.0
-    total = float(worth.sum())
+    value = np.bincount(place[in_best], share[owner[in_best]], len(words) + 1)[1:] * rarity
+    value[contained(words, c.asked)] = 0.0
+    if len(value) > SHARED_WORDS:
+        value[value < np.partition(value, -SHARED_WORDS)[-SHARED_WORDS] * _ROUNDING] = 0.0
+    total = float(value.sum())
     if total <= 0:
         return np.zeros(len(c.chunk_index))
-    adds = np.append(0.0, worth / total * rarity)[place]
+    added = np.append(0.0, value / total * rarity)[place]
     begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
     found = np.zeros(len(scores))
-    found[owner[begins]] = np.add.reduceat(adds, begins)
+    found[owner[begins]] = np.add.reduceat(added, begins)
     found /= np.sqrt(lengths / max(c.avg_chunk_length, 1e-9))
     return np.asarray(np.round(found, _DIGITS)[c.chunk_index], np.float64)
 
@@ -586,7 +587,7 @@ CUES: dict[str, int] = {
     "attachment": analysis.ATTACHMENT, "opinion": analysis.OPINION, "negation": analysis.NEGATION,
 }  # fmt: skip
 
-#: Cues that count more when the question asks for their kind of thing: kind of question → cues.
+#: Cues that count more for a kind of question: kind → cues.
 ASKED: dict[str, tuple[str, ...]] = {
     "when": ("time", "plan", "duration"),
     "where": ("place", "capitals"),
@@ -601,7 +602,7 @@ ASKED: dict[str, tuple[str, ...]] = {
 }
 
 
-#: Signals with a weight of their own where the speakers share the talk evenly (`Scene.talk`).
+#: Signals with a weight of their own where the speakers share the text evenly (`Scene.talk`).
 IN_TALK = (
     "own", "coverage", "coverage_nearby", "whole_rare", "window", "gap", "session", "related_words",
     "related_nearby", "chunk_length", "length", "author_named", "author_first", "named_speaks_of_self",
@@ -613,7 +614,7 @@ IN_TALK = (
 
 
 def values(scene: Scene, wanted: frozenset[str] | None = None) -> dict[str, Floats]:
-    """Every feature by name (only the `wanted` ones, if given); features that are 0 throughout may be left out."""
+    """Return every feature by name, or only the `wanted` ones; features that are 0 throughout may be left out."""
     found: dict[str, Floats] = {}
     for signal in SIGNALS:
         if wanted is None or signal.__name__ in wanted:

@@ -1,4 +1,4 @@
-"""Gathers candidates from two namespaces and merges them with common statistics, so that they rank as those of one."""
+"""Gather candidates from two namespaces and merge them with common statistics, so that they rank as one set."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
 
 def gather_both(source: JoinedSource, query: Query, filters: Filters, limit: int) -> CandidateSet:
-    """The candidates of both namespaces as one set; the arguments are those of ``gather``."""
+    """Gather the candidates of both namespaces as one set; the arguments are those of ``gather``."""
     own, other = source.sources
-    mine, theirs = gather(own, query, filters, limit), gather(other, query, filters, limit)
-    return _joined(mine, _renumbered_words(theirs, other, own, mine))
+    own_set, other_set = gather(own, query, filters, limit), gather(other, query, filters, limit)
+    return _merged(own_set, _renumbered_words(other_set, other, own, own_set))
 
 
 def _renumbered_words(
     b: CandidateSet, other: CandidateSource, own: CandidateSource, a: CandidateSet
 ) -> CandidateSet:
-    """`b` with its words numbered as in the index of `a`; words missing there get numbers above all others."""
+    """Return `b` with its words numbered as in the index of `a`; words missing there get numbers above all others."""
     words = distinct(np.concatenate([b.words.astype(np.int64), b.asked[b.asked >= 0]]))
     numbers = other.renumbered(words, own)
-    lacking = numbers < 0
+    missing = numbers < 0
     beyond = max(int(one.max(initial=0)) for one in (a.words, a.asked, numbers)) + 1
-    numbers = np.where(lacking, beyond + np.cumsum(lacking), numbers)
+    numbers = np.where(missing, beyond + np.cumsum(missing), numbers)
     asked = b.asked.copy()
     asked[asked >= 0] = numbers[np.searchsorted(words, asked[asked >= 0])]
     return structs.replace(b, words=numbers[np.searchsorted(words, b.words)].astype(np.uint32), asked=asked)
 
 
-def _joined(a: CandidateSet, b: CandidateSet) -> CandidateSet:
+def _merged(a: CandidateSet, b: CandidateSet) -> CandidateSet:
     """Merge two sets; the figures are those of both namespaces together, so that scores are comparable."""
     chunks, conversations = len(a.chunk_ids), len(a.conv_length)
     names = list(dict.fromkeys((*a.authors, *b.authors)))
     return CandidateSet(
         chunk_ids=[*a.chunk_ids, *b.chunk_ids],
-        doc=_after(a.doc, b.doc),
+        doc=_concatenated(a.doc, b.doc),
         chunk_conv=np.concatenate([a.chunk_conv, b.chunk_conv + conversations]),
         chunk_at=np.concatenate([a.chunk_at, b.chunk_at]),
         chunk_type=[*a.chunk_type, *b.chunk_type],
@@ -58,10 +58,10 @@ def _joined(a: CandidateSet, b: CandidateSet) -> CandidateSet:
         seg_no=np.concatenate([a.seg_no, b.seg_no]),
         start=np.concatenate([a.start, b.start]),
         end=np.concatenate([a.end, b.end]),
-        run=_after(a.run, b.run),
+        run=_concatenated(a.run, b.run),
         conv=np.concatenate([a.conv, b.conv + conversations]),
         conv_pos=np.concatenate([a.conv_pos, b.conv_pos]),
-        author=np.concatenate([_renumbered(a, names), _renumbered(b, names)]),
+        author=np.concatenate([_author_indexes(a, names), _author_indexes(b, names)]),
         at=np.concatenate([a.at, b.at]),
         flags=np.concatenate([a.flags, b.flags]),
         length=np.concatenate([a.length, b.length]),
@@ -87,14 +87,14 @@ def _joined(a: CandidateSet, b: CandidateSet) -> CandidateSet:
     )
 
 
-def _after(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Concatenate both, the second's numbers moved beyond all of the first, so that none has two meanings."""
+def _concatenated(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Concatenate both arrays, shifting the second's numbers beyond the first's so that they stay distinct."""
     beyond = int(first.max()) + 1 if len(first) else 0
     return np.concatenate([first, second + beyond])
 
 
-def _renumbered(one: CandidateSet, names: list[str]) -> npt.NDArray[np.int64]:
-    """The author of each segment as an index into `names`; -1 for none."""
+def _author_indexes(one: CandidateSet, names: list[str]) -> npt.NDArray[np.int64]:
+    """Return the author of each segment as an index into `names`; -1 for none."""
     places = np.array([*(names.index(name) for name in one.authors), -1], np.int64)
     return places[one.author]
 

@@ -18,9 +18,9 @@ class AdjacentSegment(FrozenRecord, frozen=True):
     """A turn or sentence before or after a hit.
 
     Attributes:
-        offset: how far from the hit: -1 is the one before it, 1 the one after it.
+        offset: distance from the hit: -1 is the one before it, 1 the one after it.
         chunk_id: its chunk, which may be the hit's own.
-        text: its words, as in the chunk.
+        text: its text, as in the chunk.
         start, end: its place in that chunk's content, in characters.
         author: its speaker, None where the text names none.
         at: `occurred_at`, else `created_at` (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
@@ -38,12 +38,15 @@ class AdjacentSegment(FrozenRecord, frozen=True):
 def neighbours_of(
     store: ChunkStore, hits: Sequence[tuple[Chunk, int, int]], count: int
 ) -> list[tuple[AdjacentSegment, ...]]:
-    """For each hit, given as a chunk and a stretch of it, up to `count` neighbours on each side, in reading order.
+    """Return up to `count` neighbours on each side of each hit, in reading order.
 
-    All neighbouring chunks are found together and read in one query.
+    All are found together and read in one query.
+
+    Args:
+        hits: the chunk of each hit, and the start and end of its segment.
     """
-    in_line = dict.fromkeys(chunk.id for chunk, _, _ in hits if chunk.metadata.conversation_id is not None)
-    beside = store.neighbours_of_each(list(in_line), before=count, after=count)
+    ids = dict.fromkeys(chunk.id for chunk, _, _ in hits if chunk.metadata.conversation_id is not None)
+    beside = store.neighbours_of_each(list(ids), before=count, after=count)
     wanted = dict.fromkeys(one for pair in beside.values() for side in pair for one in side)
     read = store.get_many(list(wanted), track=False) if wanted else {}
     found = []
@@ -63,7 +66,7 @@ def _first(of: Iterator[tuple[Chunk, Segment]], count: int) -> list[tuple[Chunk,
 
 
 def _backwards(chunk: Chunk, start: int, earlier: Sequence[Chunk]) -> Iterator[tuple[Chunk, Segment]]:
-    """Segments that end at or before `start`, nearest first, then those of the preceding chunks."""
+    """Yield segments that end at or before `start`, nearest first, then those of the preceding chunks."""
     for segment in reversed(split_segments(chunk.content)):
         if segment.end <= start:
             yield chunk, segment
@@ -77,7 +80,7 @@ def _backwards(chunk: Chunk, start: int, earlier: Sequence[Chunk]) -> Iterator[t
 
 
 def _forwards(chunk: Chunk, end: int, later: Sequence[Chunk]) -> Iterator[tuple[Chunk, Segment]]:
-    """Segments that begin at or after `end`, nearest first, then those of the following chunks."""
+    """Yield segments that begin at or after `end`, nearest first, then those of the following chunks."""
     for segment in split_segments(chunk.content):
         if segment.start >= end:
             yield chunk, segment

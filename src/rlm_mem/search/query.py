@@ -1,16 +1,16 @@
-"""Questions: their terms, the people and dates they name, and the kind of answer they ask for.
+"""Analyse questions: their terms, the people and dates they name, and the kind of answer they ask for.
 
 The store is reached only through `known_authors` and `term_counts`. A question of any length, in any script, is
-accepted: only its first `MAX_CHARACTERS` are read and only its `MAX_TERMS` most telling terms are kept.
+accepted: only its first `MAX_CHARACTERS` are read, and of its terms only the `MAX_TERMS` rarest are kept.
 
-A question often names the class where the memory names the member ("instrument" is answered by "violin"); the
-statistics of a small store cannot relate them. The table of classes is general knowledge of English words, written
-by hand; it only *adds* alternatives to a question, at a lower weight, never to the index.
+A question often names a class where the memory names a member ("instrument" is answered by "violin"), which the
+statistics of a small store cannot relate. The table of classes is general knowledge of English words, written by
+hand; it only *adds* alternatives to a question, at a lower weight, never to the index.
 
-A word that is not in the store is read as a stored word one edit away. Candidates are generated from the word itself by
-deleting, replacing or inserting one letter or swapping two adjacent ones, so no extra index is kept and the
-vocabulary is always current. Only words that occur nowhere are repaired, and never short ones, numbers
-or identifiers: one typo costs five points of recall, and repair gives four of them back (docs/benchmarks/retrieval.md).
+A word that is not in the store is replaced by stored words one edit away. These are found by deleting, replacing or
+inserting one letter of the word or swapping two adjacent ones, so no extra index is needed and the vocabulary is
+always current. Only words that occur nowhere are repaired, and never short ones, numbers or identifiers: one typo
+costs five points of recall, of which repair restores four (docs/benchmarks/retrieval.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -31,9 +30,6 @@ from rlm_mem.text.analysis import Analyser, fold, get_analyser, is_han, says_i, 
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.irregular import irregular_forms
 from rlm_mem.text.patterns import late
-
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import Analyser
 
 _CLASSES = """
 instrument: guitar piano violin clarinet drum flute cello saxophone trumpet ukulele keyboard harp bass banjo
@@ -159,7 +155,7 @@ test: pytest unit suite coverage ci assertion
 password credential secret: token key login vault
 """
 
-# Groups of words often used for each other: each is an alternative to all others of its group.
+# Groups of words with similar meanings: each is an alternative to all others of its group.
 _SYNONYMS = """
 begin start launch kick-off open; finish complete end done conclude; buy purchase order; get receive obtain;
 visit travel trip go; depart leave; return back; host organize hold held throw arrange; win won victory;
@@ -204,7 +200,7 @@ _PREFIX = 3
 
 @lru_cache(maxsize=1)
 def _members() -> dict[str, list[str]]:
-    """By head, the members of its classes and the words of its groups, itself and repetitions among them."""
+    """Return, by head, the members of its classes and the words of its groups, possibly with itself and repetitions."""
     table: dict[str, list[str]] = defaultdict(list)
     for line in _CLASSES.strip().replace("\n    ", " ").splitlines():
         heads, _, members = line.partition(":")
@@ -219,7 +215,7 @@ def _members() -> dict[str, list[str]]:
 
 @lru_cache(maxsize=1)
 def _heads() -> dict[str, tuple[str, ...]]:
-    """Class heads by the first letters of the form to be stemmed, so that one question needs few of them stemmed."""
+    """Return class heads by the first letters of the form to be stemmed, so that few need to be stemmed."""
     heads: dict[str, list[str]] = {}
     forms = irregular_forms()
     for head in _members():
@@ -229,9 +225,9 @@ def _heads() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=2048)
 def related_terms(term: str, analyser: Analyser) -> tuple[str, ...]:
-    """Terms of the members of the classes that `term` names, as `analyser` writes them; only for English.
+    """Return the terms of the members of the classes that `term` names, as `analyser` forms them; only for English.
 
-    Only the classes asked for are analysed: stemming the whole table would cost a tenth of a second.
+    Only the classes needed are analysed: stemming the whole table would take a tenth of a second.
     """
     if analyser.language != "english":
         return ()
@@ -248,8 +244,8 @@ def related_terms(term: str, analyser: Analyser) -> tuple[str, ...]:
 #: into the search box; the terms that are rarest in the store are kept (see `rarest`).
 MAX_CHARACTERS = 4_000
 MAX_TERMS = 48
-#: Distinct terms that `rarest` chooses from.
-MOST_READ = 1_000
+#: Most distinct terms that `rarest` chooses from.
+MAX_READ_TERMS = 1_000
 
 #: At most this many alternatives (near-spellings, members of classes) are added to the words.
 MAX_ALTERNATIVES = 96
@@ -258,7 +254,7 @@ WORD, REPAIR, RELATED = 0, 1, 2
 #: Weight of a class member in the first stage, relative to the word it stands for.
 RELATED_WEIGHT = 0.4
 
-# Words that phrase a question and are not its content: searched at a lower weight (general English, not from a corpus).
+# Words of a question's phrasing, not of its content: searched at a lower weight (general English, not from a corpus).
 _WEAK_WORDS = """
 type kind sort mention mentioned describe described discuss discussed say said tell told talk talked speak
 share shared conversation conversations recent recently time times thing things plan planning planned
@@ -270,12 +266,12 @@ attend attended express expressed receive received current
 #: Weight of such a word; other words have 1.
 WEAK = 0.6
 #: Weights of an everyday word ("like", "will") that is not written as a name, and of a single Han character beside
-#: the pairs that contain it. In a question that has no other words they count in full.
+#: the pairs that contain it. In a question without other words they count in full.
 EVERYDAY = 0.25
 SINGLE = 0.3
 
-# The first kind with a form that matches at the first question word of the text is given, specific ones before general
-# ones. A form begins with its question words, so that only those for the word of a question are compiled.
+# Kinds with their forms, specific before general: the first form that matches at the first question word of the text
+# decides. A form begins with its question words, so that only those with the word found are compiled.
 _ASKS = late(r"\b(?:what|which|when|where|who|whom|whose|why|how)\b", re.IGNORECASE)
 _KINDS = (
     ("how_long", (r"how (?:long|old)\b", r"what (?:age|duration)\b", r"how many (?:years|months|weeks|days|hours)\b")),
@@ -323,7 +319,7 @@ _PLURAL_WANTED = late(
     re.IGNORECASE,
     signs="what |which |how many|all |list of|types of|kinds of|where ha|how ha|both",
 )
-# "before the move", "after her operation": an event that stands for its date.
+# "before the move", "after her operation": an event used as a date.
 _ANCHOR = late(
     r"\b(?P<way>before|after|since|until|following|prior to)\s+"
     r"(?P<event>(?:the|a|an|my|our|his|her|their|its|\w+ing|\w+'s)\b(?:\s+[\w'-]+){0,5})",
@@ -386,21 +382,21 @@ def analyse_query(
         text: the question, any language, any length.
         analyser: the analyser that the store was written with.
         now: reference for "last week" and the like; None leaves relative dates out.
-        known_authors: what stands before a colon in the store: names of speakers, and labels.
-        term_counts: the number of chunks with each term, which tells labels from speakers; None takes all as speakers.
+        known_authors: texts before a colon in the store: names of speakers, and labels.
+        term_counts: the number of chunks with each term, which distinguishes labels from speakers; None: all speak.
 
-    Never raises on odd text; a question without any searchable word has no terms.
+    Never raises for unusual text; a question without any searchable word has no terms.
     """
     question = text[:MAX_CHARACTERS]
     named = _named_authors(question, known_authors)
     if named and term_counts is not None:
-        named = _speakers(named, analyser, term_counts)
-    used = set().union(*named.values())
+        named = _actual_speakers(named, analyser, term_counts)
+    name_offsets = set().union(*named.values())
     dates = tuple(find_dates(question, now))
     weights: dict[str, float] = {}
     weak = {analyser.stem(word) for word in _WEAK_WORDS.split()} if analyser.language == "english" else set()
     for term, start, end in analyser.located_terms(question, indexed=True):
-        if start in used:
+        if start in name_offsets:
             continue
         weight = WEAK if term in weak else 1.0
         if end - start > 1 == len(term) and is_han(term):
@@ -408,12 +404,12 @@ def analyse_query(
         elif analyser.is_stop(fold(question[start:end])) and not (start and question[start].isupper()):
             weight = EVERYDAY
         weights[term] = max(weights.get(term, 0.0), weight)
-    if not weights and used:  # only names: then the names are searched for as words
+    if not weights and name_offsets:  # only names: then the names are searched for as words
         for term in analyser.terms(question):
             weights[term] = 1.0
     most = max(weights.values(), default=1.0)
     weights = {term: weight / most for term, weight in weights.items()}
-    kept = list(weights)[:MOST_READ]
+    kept = list(weights)[:MAX_READ_TERMS]
     return Query(
         text=question,
         terms=tuple(kept),
@@ -431,7 +427,7 @@ def analyse_query(
 
 
 def question_kind(text: str) -> str:
-    """What a question asks for: "when", "where", "why", "who", …; "words" for bare keywords."""
+    """Return what a question asks for: "when", "where", "why", "who", …; "words" for bare keywords."""
     stripped = text.strip()
     if _WOULD.search(stripped):
         return "would"
@@ -449,12 +445,12 @@ def question_kind(text: str) -> str:
 
 @cache
 def _compiled(form: str) -> re.Pattern[str]:
-    """Compile a form when it is first tried: few questions try all kinds, and compiling all takes 4 ms."""
+    """Compile a form when it is first needed: few questions try all kinds, and compiling all takes 4 ms."""
     return re.compile(form, re.IGNORECASE)
 
 
 def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float, int]]) -> Query:
-    """Add alternatives: each (word, alternative, weight, role) joins the concept of its word if that is a term."""
+    """Add alternatives, each (word, alternative, weight, role), to the concepts of those words that are terms."""
     terms, weights = list(query.terms), list(query.weights)
     concepts, roles = list(query.concepts), list(query.roles)
     seen = set(terms)
@@ -475,10 +471,10 @@ def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float
 
 
 def rarest(query: Query, term_counts: Callable[[list[str]], Mapping[str, int]]) -> Query:
-    """`query` with at most `MAX_TERMS` terms: of a longer one, those found in the fewest chunks of the store.
+    """Return `query` with at most `MAX_TERMS` terms: of a longer one, those found in the fewest chunks of the store.
 
-    Terms that are not in the store fill the places left, since they may be misspelt. `term_counts` returns the number
-    of chunks for each given term that is in the store.
+    Terms that are not in the store fill the remaining places, since they may be misspelt. `term_counts` returns the
+    number of chunks for each given term that is in the store.
     """
     if len(query.terms) <= MAX_TERMS:
         return query
@@ -515,21 +511,21 @@ def with_related(query: Query, analyser: Analyser) -> Query:
     return with_alternatives(query, found)
 
 
-def _speakers(
+def _actual_speakers(
     named: Mapping[str, set[int]], analyser: Analyser, term_counts: Callable[[list[str]], Mapping[str, int]]
 ) -> dict[str, set[int]]:
-    """The named authors without those whom more chunks mention than are said by them.
+    """Return the named authors except those mentioned in more chunks than they speak in.
 
-    What stands before a colon is taken for a speaker, but "Osprey: …" does not make one of it where others tell of it.
+    A text before a colon is taken for a speaker, but "Osprey: …" does not make one of it if others are about it.
     """
-    terms = {one: analyser.terms(one) for one in named}
+    terms = {name: analyser.terms(name) for name in named}
     counts = term_counts([*map(AUTHOR_PREFIX.__add__, terms), *chain(*terms.values())])
-    told = {one: max((counts.get(term, 0) for term in own), default=0) for one, own in terms.items()}
-    return {one: at for one, at in named.items() if counts.get(AUTHOR_PREFIX + one, 0) >= told[one]}
+    mentions = {name: max((counts.get(term, 0) for term in own), default=0) for name, own in terms.items()}
+    return {name: at for name, at in named.items() if counts.get(AUTHOR_PREFIX + name, 0) >= mentions[name]}
 
 
 def with_labels(query: Query, authors: Collection[str], analyser: Analyser) -> Query:
-    """Add what stands before a colon and has a word of the question: the index keeps it apart from the words said."""
+    """Add labels (texts before a colon) with a word of the question: the index keeps them apart from spoken words."""
     labels = _authors_by_term(frozenset(authors), analyser.language)
     found = [
         (term, AUTHOR_PREFIX + name, 1 / len(name.split()), WORD)
@@ -547,7 +543,7 @@ def _terms_of(name: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _authors_by_term(authors: frozenset[str], language: str) -> dict[str, list[str]]:
-    """Authors by each term of their name, cached as by its parts."""
+    """Return authors by each term of their name."""
     by_term: dict[str, list[str]] = {}
     for author in sorted(authors):
         for term in _terms_of(author, language):
@@ -555,10 +551,10 @@ def _authors_by_term(authors: frozenset[str], language: str) -> dict[str, list[s
     return by_term
 
 
-def by_names(query: Query, analyser: Analyser) -> Query:
-    """`query` reduced to the people and agents that it names, as words and as speakers."""
-    words_of = dict.fromkeys(term for name in query.authors for term in analyser.indexed_terms(name))
-    terms = (*words_of, *(AUTHOR_PREFIX + name for name in query.authors))
+def names_only(query: Query, analyser: Analyser) -> Query:
+    """Return `query` reduced to the people and agents that it names, as words and as speakers."""
+    name_terms = dict.fromkeys(term for name in query.authors for term in analyser.indexed_terms(name))
+    terms = (*name_terms, *(AUTHOR_PREFIX + name for name in query.authors))
     return structs.replace(
         query,
         terms=terms,
@@ -571,7 +567,7 @@ def by_names(query: Query, analyser: Analyser) -> Query:
 
 @lru_cache(maxsize=16)
 def _authors_by_part(authors: frozenset[str]) -> dict[str, list[str]]:
-    """Authors by each part of their name; cached, since a large store has thousands and they seldom change."""
+    """Return authors by each part of their name; cached, since a large store has thousands and they seldom change."""
     by_part: dict[str, list[str]] = {}
     for author in sorted(authors):
         for part in fold(author).split():
@@ -583,7 +579,7 @@ def _authors_by_part(authors: frozenset[str]) -> dict[str, list[str]]:
 def _anchor(
     question: str, analyser: Analyser, terms: Collection[str], dates: Iterable[DateMention]
 ) -> Anchor | None:
-    """The event that stands for a date, unless a date itself follows ("after 3 May")."""
+    """Return the event that is used as a date, unless a date itself follows ("after 3 May")."""
     match = _ANCHOR.search(question)
     if match is None or any(match.start() <= mention.start < match.end() for mention in dates):
         return None
@@ -594,7 +590,7 @@ def _anchor(
 
 
 def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, set[int]]:
-    """Known authors named in the question, each with the offsets of the words that name it and nothing else.
+    """Return known authors named in the question, each with the offsets of words that only name them.
 
     A full name, its first or last part, or a nickname of three or more letters that begins it ("Mel" for "Melanie")
     counts; the words must be capitalised unless they are the whole name.
@@ -603,44 +599,44 @@ def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, s
     named: dict[str, set[int]] = {}
     if not by_part:
         return named
-    said = [(word, start, fold(word).removesuffix("'s").rstrip("'")) for word, start, _ in words(question)]
-    plains = [plain for _, _, plain in said]
-    for place, (word, start, plain) in enumerate(said):
+    spelled = [(word, start, fold(word).removesuffix("'s").rstrip("'")) for word, start, _ in words(question)]
+    folded = [plain for _, _, plain in spelled]
+    for place, (word, start, plain) in enumerate(spelled):
         found = by_part.get(plain)
         if found is not None and not word[:1].isupper():
-            # In lower case a name is whole or none: not "local" where a note has the label "Local TLS:".
-            found = [one for one in found if plains[place : place + len(own := fold(one).split())] == own]
+            # In lower case only a whole name counts: not "local" for the label "Local TLS:" of a note.
+            found = [one for one in found if folded[place : place + len(own := fold(one).split())] == own]
         if found is None and len(plain) >= 3 and word[:1].isupper() and start > 0:
             found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
             found = found if len(set(found)) == 1 else None
         for author in found or ():
-            # In lower case it is also a word: a note's label.
+            # In lower case it also counts as a word, since it may be the label of a note.
             named.setdefault(author, set()).update([start] if word[:1].isupper() else ())
     return named
 
 
-#: Shortest word that is repaired, in letters, and most repairs offered for one word.
-SHORTEST, MOST = 4, 3
+#: Fewest letters of a word that is repaired, and most repairs for one word.
+MIN_REPAIRED_LENGTH, MAX_REPAIRS = 4, 3
 #: Weight of a repair relative to the word that was meant.
 REPAIR_WEIGHT = 0.8
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 #: Most unknown words of one question that are repaired; a question of unknown words only is in another language.
-_WORDS = 6
+_MAX_REPAIRED = 6
 
 
-def repaired(
+def with_repairs(
     query: Query, analyser: Analyser, term_counts: Callable[[list[str]], Mapping[str, int]]
 ) -> Query:
-    """`query` with near-spellings beside each word that is not in the store.
+    """Return `query` with near-spellings beside each word that is not in the store.
 
     `term_counts` returns the number of chunks for each given term that is in the store.
     """
-    own = [term for term, role in zip(query.terms, query.roles, strict=True) if role == WORD]
-    if not own:
+    asked = [term for term, role in zip(query.terms, query.roles, strict=True) if role == WORD]
+    if not asked:
         return query
-    known = term_counts(own)
-    telling = {term for term, weight in zip(query.terms, query.weights, strict=True) if weight > EVERYDAY}
-    unknown = [t for t in own if not known.get(t) and t in telling and _repairable(t)][:_WORDS]
+    known = term_counts(asked)
+    distinctive = {term for term, weight in zip(query.terms, query.weights, strict=True) if weight > EVERYDAY}
+    unknown = [t for t in asked if not known.get(t) and t in distinctive and _repairable(t)][:_MAX_REPAIRED]
     if not unknown:
         return query
     spelled = _spellings(query.text, analyser, unknown)
@@ -648,15 +644,15 @@ def repaired(
     counts = term_counts(sorted({c for options in candidates.values() for c in options}))
     found: list[tuple[str, str, float, int]] = []
     for term, options in candidates.items():
-        there = [option for option in options if counts.get(option)]
-        # Lowest rank first (see _candidates), then the commonest, then by spelling: the same order every time.
-        there.sort(key=lambda option: (options[option], -counts[option], option))
-        found.extend((term, option, REPAIR_WEIGHT, REPAIR) for option in there[:MOST])
+        known_options = [option for option in options if counts.get(option)]
+        # Lowest rank first (see _candidates), then the most frequent, then by spelling, for a stable order.
+        known_options.sort(key=lambda option: (options[option], -counts[option], option))
+        found.extend((term, option, REPAIR_WEIGHT, REPAIR) for option in known_options[:MAX_REPAIRS])
     return with_alternatives(query, found)
 
 
 def one_edit(word: str) -> set[str]:
-    """Everything one deletion, exchange of neighbours, replacement or insertion of a letter away from `word`."""
+    """Return every text one deletion, swap of neighbours, replacement or insertion of a letter away from `word`."""
     letters = sorted({*_LETTERS, *word}) if word.isascii() else sorted(set(word))
     splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
     found = {left + right[1:] for left, right in splits if right}
@@ -668,11 +664,11 @@ def one_edit(word: str) -> set[str]:
 
 
 def _repairable(term: str) -> bool:
-    return SHORTEST <= len(term) <= 24 and term.isalpha()
+    return MIN_REPAIRED_LENGTH <= len(term) <= 24 and term.isalpha()
 
 
 def _spellings(text: str, analyser: Analyser, wanted: Iterable[str]) -> dict[str, list[str]]:
-    """For each wanted term, the words of the question (folded, not stemmed) that it comes from."""
+    """Return, for each wanted term, the words of the question (folded, not stemmed) that it comes from."""
     missing = set(wanted)
     spelled: dict[str, list[str]] = {}
     for word, _, _ in words(text):
@@ -684,7 +680,7 @@ def _spellings(text: str, analyser: Analyser, wanted: Iterable[str]) -> dict[str
 
 
 def _candidates(term: str, spelled: Iterable[str], analyser: Analyser) -> dict[str, int]:
-    """Terms that may have been meant, each with a rank: 0 for a swap or deletion in the whole word, else 1."""
+    """Return terms that may have been meant, each with a rank: 0 for a swap or deletion in the whole word, else 1."""
     found = {option: 1 for option in one_edit(term) if len(option) >= 3}
     for word in spelled:
         # A typo in an ending hides it from the stemmer, so the cheap edits are also tried before stemming.

@@ -1,9 +1,9 @@
-"""Ranking: candidates to scores to an ordered list of results, one implementation for every backend.
+"""Ranking: from candidates to scores and ordered results, one implementation for every backend.
 
-A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-mean-exp of its segments,
-so that one strong segment counts most and the others still count. Every part of a score keeps its name (`explain`).
-Superseded chunks rank below what replaced them, however well their words match; of the best hits, one that
-holds at present ranks first, as far as their texts show it. No I/O, deterministic.
+A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-mean-exp of its
+segments, so that one strong segment counts most and the others still count. Every part of a score keeps its name
+(`explain`). Superseded chunks rank below their successors, however well their words match; of the best hits, one
+that is currently valid ranks first, as far as their texts show it. No I/O, deterministic.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-#: Number of best hits whose texts are compared to find what holds at present.
+#: Number of best hits whose texts are compared to find what is currently valid.
 COMPARED = 5
-#: Most characters of a note that is compared as a whole; of longer ones the snippet is compared.
+#: Most characters of a note that is compared whole; of longer ones the snippet is compared.
 LONGEST_NOTE = 600
 #: Most successive changes that are followed.
-_FOLLOWED = 4
+_MAX_FOLLOWED = 4
 #: Score difference by which a superseded chunk is put below its successor, and an outdated hit below a current one.
 _STEP = 0.01
 #: Passes in which chains of replacements are put in order: enough for four links.
@@ -49,13 +49,13 @@ _PASSES = 4
 
 
 def in_succession(candidates: CandidateSet, scores: Scores, eligible: npt.NDArray[np.bool_]) -> Scores:
-    """`scores` with every superseded chunk below the chunk that replaced it, where both are candidates.
+    """Return `scores` with every superseded chunk below the chunk that replaced it, where both are candidates.
 
     The successor takes over the score of the chunk it replaced if that is higher: it is the current answer to the
-    same question, even in quite different words. The difference is in the parts "supersedes" and "succeeded".
+    same question, even in quite different words. The differences are the parts "supersedes" and "succeeded".
 
     Args:
-        eligible: the segments that may be or make a result.
+        eligible: the segments that may be results or count for one.
     """
     pairs = _pairs(candidates)
     if not pairs:
@@ -76,7 +76,7 @@ def in_succession(candidates: CandidateSet, scores: Scores, eligible: npt.NDArra
 
 
 def _pairs(candidates: CandidateSet) -> list[tuple[int, int]]:
-    """Indexes of each superseded chunk and its successor, where both are eligible."""
+    """Return the indexes of each superseded chunk and its successor, where both are eligible."""
     if not any(candidates.superseded_by):
         return []
     place = {chunk_id: index for index, chunk_id in enumerate(candidates.chunk_ids)}
@@ -97,7 +97,7 @@ def _put_in_order(
     lowered: npt.NDArray[np.float64],
     relevant: npt.NDArray[np.bool_],
 ) -> bool:
-    """Order one pair; False if it was in order already, or the older chunk is not a result."""
+    """Order one pair; return False if it was in order already, or the older chunk is not a result."""
     old, new = (np.flatnonzero((candidates.chunk_index == index) & eligible) for index in pair)
     old = old[relevant[old]]
     if not len(old) or not len(new):
@@ -132,22 +132,22 @@ class Ranked(Struct, frozen=True):
 
 
 def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool = False) -> Iterator[Ranked]:
-    """Results, best first; equal scores by time, the newest first, then by chunk id.
+    """Yield results, best first; equal scores by time, newest first, then by chunk id.
 
     Args:
         by: "chunk", "segment" or "conversation".
-        with_word: only chunks that contain a term of the query themselves, not their neighbours.
+        with_word: only chunks that themselves contain a term of the query.
     """
     if not len(candidates.chunk_index):
         return
-    may_be = candidates.eligible if by == "segment" else candidates.chunk_eligible[candidates.chunk_index]
-    scores = in_succession(candidates, score_segments(query, candidates, feedback=by != "segment"), may_be)
-    counted = may_be & scores.relevant
+    allowed = candidates.eligible if by == "segment" else candidates.chunk_eligible[candidates.chunk_index]
+    scores = in_succession(candidates, score_segments(query, candidates, feedback=by != "segment"), allowed)
+    relevant = allowed & scores.relevant
     if with_word:
-        holds = np.zeros(len(candidates.chunk_ids), np.bool_)
-        holds[candidates.chunk_index[candidates.tf.any(axis=1)]] = True
-        counted &= holds[candidates.chunk_index]
-    eligible = np.flatnonzero(counted)
+        with_term = np.zeros(len(candidates.chunk_ids), np.bool_)
+        with_term[candidates.chunk_index[candidates.tf.any(axis=1)]] = True
+        relevant &= with_term[candidates.chunk_index]
+    eligible = np.flatnonzero(relevant)
     if not len(eligible):
         return
     ids = np.array(candidates.chunk_ids)[candidates.chunk_index]
@@ -156,17 +156,17 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
     else:
         owner = candidates.chunk_index if by == "chunk" else candidates.conv
         best = _best_of(owner, scores.total, eligible)
-        totals = score_chunks(scores, owner, counted, summed=by == "conversation")[owner[best]]
+        totals = score_chunks(scores, owner, relevant, summed=by == "conversation")[owner[best]]
     # Chunks ordered by succession keep that order.
     ordered = "supersedes" in scores.parts or "succeeded" in scores.parts
-    lost = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
-    totals = totals + lost
+    penalty = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
+    totals = totals + penalty
     for place in np.lexsort((candidates.seg_no[best], ids[best], -candidates.at[best], -totals)).tolist():
-        yield _result(candidates, int(best[place]), float(totals[place]), scores.parts, float(lost[place]))
+        yield _result(candidates, int(best[place]), float(totals[place]), scores.parts, float(penalty[place]))
 
 
 def _best_of(owner: Ints, scores: Floats, eligible: Ints) -> Ints:
-    """The best eligible segment of each owner that has one."""
+    """Return the best eligible segment of each owner that has one."""
     order = eligible[np.lexsort((-scores[eligible], owner[eligible]))]
     first = np.ones(len(order), np.bool_)
     first[1:] = owner[order][1:] != owner[order][:-1]
@@ -174,7 +174,7 @@ def _best_of(owner: Ints, scores: Floats, eligible: Ints) -> Ints:
 
 
 def _result(
-    candidates: CandidateSet, segment: int, score: float, parts: dict[str, Floats], lost: float
+    candidates: CandidateSet, segment: int, score: float, parts: dict[str, Floats], penalty: float
 ) -> Ranked:
     author = int(candidates.author[segment])
     return Ranked(
@@ -185,7 +185,7 @@ def _result(
         end=int(candidates.end[segment]),
         author=None if author < 0 else candidates.authors[author],
         parts={name: float(values[segment]) for name, values in parts.items()}
-        | ({"repetition": lost} if lost else {}),
+        | ({"repetition": penalty} if penalty else {}),
     )
 
 
@@ -209,7 +209,7 @@ WEIGHTS: dict[str, float] = {
     "by_event": 0.521,
 }
 
-#: Added where the speakers share the talk evenly (times `Scene.talk`).
+#: Added where the speakers share the text evenly (times `Scene.talk`).
 TALK: dict[str, float] = {
     "own": -0.119,
     "coverage": 1.512,
@@ -332,39 +332,39 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
 
     Args:
         feedback: raise chunks that have the words of the best ones. All segments of a chunk rise alike, so it does
-            not show which of them answers.
+            not help to choose between them.
     """
     scene = Scene(query, candidates)
     spoken = bool(scene.spoken.any())
     tables = (WEIGHTS, TALK, ONE_SIDED) if spoken else (WEIGHTS,)
     found = values(scene, frozenset(_EVIDENCE).union(*tables))
     # A word of the question in the segment or at most three away.
-    here = (scene.own > 0).astype(np.float64)
-    relevant = here > 0
+    direct = (scene.own > 0).astype(np.float64)
+    relevant = direct > 0
     for distance in (1, 2, 3, -1, -2, -3):
-        relevant |= scene.shifted(here, distance) > 0
+        relevant |= scene.shifted(direct, distance) > 0
     for name in _EVIDENCE:
         if name in found:
             relevant |= found[name] > 0
     one_sided = (1 - scene.talk) * scene.spoken
     parts = {}
     for name, column in found.items():
-        worth = WEIGHTS.get(name, 0.0) + scene.talk * TALK.get(name, 0.0)
-        part = column * (worth + one_sided * ONE_SIDED[name] if name in ONE_SIDED else worth)
+        weight = WEIGHTS.get(name, 0.0) + scene.talk * TALK.get(name, 0.0)
+        part = column * (weight + one_sided * ONE_SIDED[name] if name in ONE_SIDED else weight)
         if part.any():
             parts[name] = part
-    parts.update(_of_chunks(query, candidates))
+    parts.update(_chunk_parts(query, candidates))
     total = np.zeros(scene.size)
     for column in parts.values():
         total += column
-    # In talk, feedback counts less the more one speaker says, and nothing from three quarters on: an assistant says the
-    # same at length in many places.
-    worth = FEEDBACK * WEIGHTS["whole"] * (max(0.0, 2 * scene.talk - 1) if spoken else 1.0)
-    if feedback and worth and scene.size:
+    # Among speakers, feedback counts less the more one of them says, and nothing from three quarters on: an
+    # assistant repeats itself at length.
+    weight = FEEDBACK * WEIGHTS["whole"] * (max(0.0, 2 * scene.talk - 1) if spoken else 1.0)
+    if feedback and weight and scene.size:
         scores = Scores(total, parts, relevant)
         eligible = candidates.chunk_eligible[candidates.chunk_index]
         by_chunk = score_chunks(scores, candidates.chunk_index, eligible & relevant)
-        column = worth * shared_words(candidates, by_chunk)
+        column = weight * shared_words(candidates, by_chunk)
         if column.any():
             parts["feedback"] = column
             total = total + column
@@ -374,7 +374,7 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
 def score_chunks(
     scores: Scores, owner: npt.NDArray[np.int64], counted: npt.NDArray[np.bool_], *, summed: bool = False
 ) -> Floats:
-    """Log-mean-exp of the `counted` segments of each owner (chunk or conversation), -inf for an owner without one.
+    """Return log-mean-exp of the `counted` segments of each owner (chunk or conversation), -inf without any.
 
     A chunk gets the mean: words of the whole chunk count in each of its segments, and length alone must not raise its
     score. A conversation gets the sum (`summed`): its chunks are separate results.
@@ -387,17 +387,17 @@ def score_chunks(
     top = np.full(size, -np.inf)
     np.maximum.at(top, numbers, chosen)
     sums = np.bincount(numbers, np.exp(chosen - top[numbers]), size)
-    there = sums > 0
-    count = np.bincount(numbers, minlength=size)[there]
-    result[there] = (np.log(sums[there] / (1 if summed else count)) + top[there]) * TEMPERATURE
+    present = sums > 0
+    count = np.bincount(numbers, minlength=size)[present]
+    result[present] = (np.log(sums[present] / (1 if summed else count)) + top[present]) * TEMPERATURE
     return result
 
 
 def repetition(query: Query, owner: npt.NDArray[np.int64], scores: Floats) -> Floats:
-    """The penalty for results from a conversation that has better results already, where a list is asked for.
+    """Return the penalty for further results from one conversation, where a list is asked for.
 
-    "What hobbies …" is answered in many places: from the third on, each result of one conversation loses
-    `REPEATED` more; nothing for other questions. Gains a point or two where the answer lies in several memories.
+    "What hobbies …" is answered in many places: from the third on, each result of one conversation loses `REPEATED`
+    more; 0 for other questions. Gains a point or two where the answer is in several memories.
     """
     if not query.wants_list or len(scores) < 3:
         return np.zeros(len(scores))
@@ -405,17 +405,17 @@ def repetition(query: Query, owner: npt.NDArray[np.int64], scores: Floats) -> Fl
     numbers = np.arange(len(order))
     begins = np.r_[True, owner[order][1:] != owner[order][:-1]]
     place = numbers - np.maximum.accumulate(np.where(begins, numbers, 0))
-    lost = np.zeros(len(scores))
-    lost[order] = REPEATED * np.maximum(0, place - 1)
-    return lost
+    penalty = np.zeros(len(scores))
+    penalty[order] = REPEATED * np.maximum(0, place - 1)
+    return penalty
 
 
-def _of_chunks(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
+def _chunk_parts(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
     """Parts of a segment's score that come from its chunk: validity and confidence."""
     now = query.now.timestamp() if query.now is not None else None
     ended = np.array(
         [
-            by is not None if until is None else now is not None and _epoch(until) <= now
+            by is not None if until is None else now is not None and parse_time(until).timestamp() <= now
             for by, until in zip(candidates.superseded_by, candidates.valid_to, strict=True)
         ],
         np.float64,
@@ -424,12 +424,8 @@ def _of_chunks(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
     return {name: part[candidates.chunk_index] for name, part in parts.items() if part.any()}
 
 
-def _epoch(time: str) -> float:
-    return parse_time(time).timestamp()
-
-
 class OtherNote(FrozenRecord, frozen=True):
-    """Another note on the subject of a hit: its chunk, its time, and of a later one the sentence that tells most."""
+    """Another note on the subject of a hit: its chunk, its time, and for a later one its most relevant sentence."""
 
     chunk_id: str
     at: str
@@ -454,10 +450,10 @@ class Hit(FrozenRecord, frozen=True):
             the segment where hits are segments, else beside the chunk.
         superseded_by: the chunk that replaced this one, or None.
         replaces: the chunks that this one replaced.
-        origin: how the chunk came: person, agent, tool, import, web.
+        origin: where the chunk came from: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
         later_note, earlier_note: another hit, or one below the limit, that may answer the same question about the
-            present; which of the two holds is not said. See :meth:`marks`.
+            present, without stating which of the two is valid. See :meth:`marks`.
     """
 
     chunk_id: str
@@ -481,7 +477,7 @@ class Hit(FrozenRecord, frozen=True):
     earlier_note: OtherNote | None = None
 
     def marks(self) -> list[str]:
-        """The other notes on the subject in plain words, as they are shown with the hit wherever it is shown."""
+        """Return the other notes on the subject as phrases, as shown with the hit in every interface."""
         found = []
         if (later := self.later_note) is not None:
             found.append(f"a later note on the same subject: {later.chunk_id}, {later.at[:10]}: {later.text}")
@@ -497,14 +493,14 @@ class Hit(FrozenRecord, frozen=True):
         return f"{line}  [out of date: {self.superseded_by}]" if self.superseded_by else line
 
 
-def with_what_holds_first(
+def with_current_first(
     hits: list[Hit],
     read: Mapping[str, Chunk],
     query: str,
     analyser: Analyser,
     later: Callable[[Hit], list[Hit]] | None = None,
 ) -> list[Hit]:
-    """The hits, reordered so that none of the other best hits says that the first is out of date, or retells it.
+    """Reorder hits so that none of the other best hits states that the first is out of date, or retells it.
 
     The order already follows links of succession. This function compares the texts themselves: by the rules of
     ``rlm_mem.text.differences``, for imported chunks, chunks with open proposals and chunks that are partly out of
@@ -513,38 +509,39 @@ def with_what_holds_first(
 
     Args:
         read: the chunks of the hits; those of ``later`` are in it after the call.
-        later: finds notes made after the first hit that need no word of the question, that which shares most with it
-            first. One that probably changes what it says comes before it, one that possibly does comes second.
+        later: returns notes made after the first hit, which need no word of the question, the one that shares most
+            with the hit first. A note that probably changes the hit is put before it, one that possibly does,
+            second.
     """
     if not hits or (len(hits) < 2 and later is None):
         return hits
     asked = PresentQuestion.of(query, analyser)
-    if asked is not None and (place := _lasting_first(hits[:COMPARED], read, asked, analyser)):
+    if asked is not None and (place := _lasting_place(hits[:COMPARED], read, asked, analyser)):
         hits = _with_first(hits, place, "lasts")
     was_first = hits[0].chunk_id
     hits = _latest_first(hits, COMPARED, read, asked, analyser)
-    if later is None or asked is None or not asked.asks or not read_as_note(hits[0], read, asked):
+    if later is None or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
         return hits
-    found = later(hits[0])
-    if not found:
+    candidates = later(hits[0])
+    if not candidates:
         return hits
-    known = {hit.chunk_id for hit in hits}
-    best = [*hits[:COMPARED], *(one for one in found if one.chunk_id not in known)]
-    # A later note that came first by its own words gives way to none that lacks them.
+    hit_ids = {hit.chunk_id for hit in hits}
+    best = [*hits[:COMPARED], *(one for one in candidates if one.chunk_id not in hit_ids)]
+    # A later note that came first by its own words stays first.
     first = (
         hits[0] if hits[0].chunk_id != was_first else _latest_first(best, len(best), read, asked, analyser)[0]
     )
-    # Sharing one plain word by chance does not make a note the nearest.
+    # Sharing one common word by chance does not make a note the nearest.
     text = read[first.chunk_id].content
-    tied = (one.chunk_id for one in found if are_tied(text, read[one.chunk_id].content, analyser))
+    tied = (one.chunk_id for one in candidates if are_tied(text, read[one.chunk_id].content, analyser))
     nearest = next(tied, "") if first.chunk_id == hits[0].chunk_id else ""
-    left = [one for one in found if one.chunk_id != first.chunk_id]
-    place = _retelling_first([first, *left], read, asked, analyser, nearest=nearest)
-    beside = [structs.replace(left[place - 1], score=hits[0].score)] if place else []
+    others = [one for one in candidates if one.chunk_id != first.chunk_id]
+    place = _retelling_place([first, *others], read, asked, analyser, nearest=nearest)
+    beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
     if beside and beside[0].chunk_id == nearest:
         first = structs.replace(first, later_note=OtherNote(nearest, beside[0].at, beside[0].snippet))
-    put = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
-    return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in put)]
+    moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
+    return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
 
 
 def _latest_first(
@@ -554,12 +551,12 @@ def _latest_first(
     asked: PresentQuestion | None,
     analyser: Analyser,
 ) -> list[Hit]:
-    """The hits, with a later one first of those compared that ends or retells what the first says, and so on."""
-    for _ in range(_FOLLOWED):
+    """Repeatedly move a later one of the compared hits to the front if it ends or retells the first one."""
+    for _ in range(_MAX_FOLLOWED):
         best, part = hits[:compared], "says so"
-        place = _ending_first(best, analyser)
+        place = _ending_place(best, analyser)
         if not place:
-            place, part = _retelling_first(best, read, asked, analyser), "tells again"
+            place, part = _retelling_place(best, read, asked, analyser), "tells again"
         if not place:
             break
         hits = _with_first(hits, place, part)
@@ -567,54 +564,54 @@ def _latest_first(
 
 
 def _with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
-    """The hits with the one at ``place`` moved to the front."""
+    """Return the hits with the one at ``place`` moved to the front."""
     first, chosen = hits[0].score + _STEP, hits[place]
     parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
     return [structs.replace(chosen, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
 
 
-def _lasting_first(
+def _lasting_place(
     hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
 ) -> int:
-    """The place of the best lasting hit with all question words of the first, if the first is a guess or temporary.
+    """Return the place of the best lasting hit with all question words of the first, if that is a guess or temporary.
 
     0 for none.
     """
     first = hits[0]
     words = asked.stems & stems_in(first.snippet, analyser)
-    if not words or not read_as_note(first, read, asked):
+    if not words or not is_note_hit(first, read, asked):
         return 0
-    passes = None
+    first_is_passing = None
     for place, hit in enumerate(hits[1:], 1):
-        if not words <= stems_in(hit.snippet, analyser) or not read_as_note(hit, read, asked):
+        if not words <= stems_in(hit.snippet, analyser) or not is_note_hit(hit, read, asked):
             continue
-        if passes is None:
-            passes = is_passing(asked, first.snippet, analyser, year=int(first.at[:4]))
-        if not passes:
+        if first_is_passing is None:
+            first_is_passing = is_passing(asked, first.snippet, analyser, year=int(first.at[:4]))
+        if not first_is_passing:
             break
         if not is_passing(asked, hit.snippet, analyser, year=int(hit.at[:4])):
             return place
     return 0
 
 
-def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
-    """The place of the best hit that says that the first one does not hold; 0 for none."""
+def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
+    """Return the place of the best hit that states that the first one is no longer valid; 0 for none."""
     later = []
-    for place in _later(hits):
+    for place in _later_places(hits):
         if may_end(hits[place].snippet) and not is_taken_back(hits[place].snippet):
             later.append(place)
     if not later:
         return 0
-    held = language.statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
-    for place in later if held else ():
-        said = language.statements_in(hits[place].snippet, analyser, speaker=hits[place].author)
-        found = language.surest(said, held)
+    first_statements = language.statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
+    for place in later if first_statements else ():
+        statements = language.statements_in(hits[place].snippet, analyser, speaker=hits[place].author)
+        found = language.surest(statements, first_statements)
         if found is not None and found[0].said:
             return place
     return 0
 
 
-def _retelling_first(
+def _retelling_place(
     hits: list[Hit],
     read: Mapping[str, Chunk],
     asked: PresentQuestion | None,
@@ -622,25 +619,25 @@ def _retelling_first(
     *,
     nearest: str | None = None,
 ) -> int:
-    """The place of the hit that most probably retells what the first one answers; 0 for none likely enough.
+    """Return the place of the hit that most probably retells the first one's answer; 0 for none likely enough.
 
     Args:
-        nearest: the chunk that shares most with the first, if a possible retelling is wanted, beside and not before it.
+        nearest: the chunk that shares most with the first hit; if given, a possible retelling suffices.
     """
     if asked is None:
         return 0
-    later = _later(hits)
-    if not later or not read_as_note(hits[0], read, asked):
+    later = _later_places(hits)
+    if not later or not is_note_hit(hits[0], read, asked):
         return 0
-    told, texts = compared_texts(hits, read, analyser)
+    texts, stems = compared_texts(hits, read, analyser)
     year = int(hits[0].at[:4])
     best, found = LIKELY if nearest is None else POSSIBLE, 0
     for place in later:
         hit = hits[place]
-        if hit.at > hits[0].at and read_as_note(hit, read, asked):
+        if hit.at > hits[0].at and is_note_hit(hit, read, asked):
             near = hit.chunk_id == nearest
             odds = retelling(
-                asked, told[0], told[place], texts, analyser, year=year, least=best, nearest=near
+                asked, texts[0], texts[place], stems, analyser, year=year, least=best, nearest=near
             )
             if odds > best:
                 best, found = odds, place
@@ -650,20 +647,20 @@ def _retelling_first(
 def compared_texts(
     hits: list[Hit], read: Mapping[str, Chunk], analyser: Analyser
 ) -> tuple[list[str], dict[str, frozenset[str]]]:
-    """The texts by which hits are compared, and the stems of each.
+    """Return the texts by which hits are compared, and the stems of each.
 
-    A short note is compared whole, since one sentence of it rarely names what the others are about.
+    A short note is compared whole, since one sentence of it rarely names the subject of the others.
     """
-    told: list[str] = []
-    texts: dict[str, frozenset[str]] = {}
+    compared: list[str] = []
+    stems: dict[str, frozenset[str]] = {}
     for hit in hits:
         content = read[hit.chunk_id].content
-        told.append(content if len(content) <= LONGEST_NOTE else hit.snippet)
-        texts[told[-1]] = stems_in(told[-1], analyser)
-    return told, texts
+        compared.append(content if len(content) <= LONGEST_NOTE else hit.snippet)
+        stems[compared[-1]] = stems_in(compared[-1], analyser)
+    return compared, stems
 
 
-def read_as_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
+def is_note_hit(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
     """Whether a hit is a note: not a turn of a speaker, nor a part or section of a document.
 
     A single labelled text that belongs to no conversation is a note, too: "Vet: the cat is well".
@@ -676,8 +673,8 @@ def read_as_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) ->
     return alone or is_note(hit.author, asked)
 
 
-def _later(hits: list[Hit]) -> list[int]:
-    """The places of the hits that are not superseded, not older than the first and trusted at least as far."""
+def _later_places(hits: list[Hit]) -> list[int]:
+    """Return the places of hits that are not superseded, not older than the first and trusted at least as far."""
     first, found = hits[0], []
     for place, hit in enumerate(hits):
         if (
