@@ -234,6 +234,13 @@ def test_the_end_of_several_ids_names_none_of_them_and_the_error_lists_them(stor
             session.finish("x", ["0000abcd"])
 
 
+def test_ids_of_an_answer_that_are_no_list_are_refused_and_none_is_no_id(store: ChunkStore) -> None:
+    with recall_session(store, "Which heron?") as session:
+        with pytest.raises(InputError, match="chunk_ids must be a list of chunk ids, not 7"):
+            session.finish("x", 7)  # type: ignore[arg-type]
+        assert session.finish(None, None).chunk_ids == []
+
+
 def test_that_all_is_untrusted_is_said_once(store: ChunkStore) -> None:
     with store.batch():
         for number in range(3):

@@ -260,7 +260,7 @@ class RecallSession:
     def finish(
         self,
         answer: Any = None,
-        chunk_ids: Iterable[str] | str = (),
+        chunk_ids: Iterable[str] | str | None = None,
         confidence: float | None = None,
         suggestion: str | None = None,
     ) -> RecallResult:
@@ -282,8 +282,9 @@ class RecallSession:
             if self.result is not None:
                 return self.result
             assert self._session is not None
-            cited = chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids)
-            final = self._session.accepted(check_final(answer, cited, confidence, suggestion))
+            if isinstance(chunk_ids, Iterable) and not isinstance(chunk_ids, str | dict):
+                chunk_ids = list(chunk_ids)
+            final = self._session.accepted(check_final(answer, chunk_ids, confidence, suggestion))
             return self._end(final)
 
     def ask(self, question: str) -> None:
