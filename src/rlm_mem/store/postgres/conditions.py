@@ -62,6 +62,15 @@ def admitted(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
     return sql + shown, values + at
 
 
+#: From when on a chunk is hidden: from the beginning in quarantine, NULL if never.
+HIDDEN_FROM = "CASE WHEN c.trust = 'quarantined' THEN '' ELSE c.expires_at END"
+
+
+def is_shown(hidden_from: str | None, filters: Filters) -> bool:
+    """Whether `only_shown` holds, given `HIDDEN_FROM`: results without the time can be cached."""
+    return hidden_from is None or filters.shown_at is None or hidden_from > filters.shown_at
+
+
 def only_shown(filters: Filters) -> tuple[str, tuple[object, ...]]:
     """The condition that leaves out what is in quarantine or has expired, and its values."""
     if filters.shown_at is None:
