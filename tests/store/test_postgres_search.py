@@ -658,7 +658,7 @@ def noted_connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return opened
 
 
-def test_a_remember_takes_at_most_six_round_trips(
+def test_a_remember_takes_at_most_five_round_trips(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = noted_connections(monkeypatch)
@@ -669,11 +669,14 @@ def test_a_remember_takes_at_most_six_round_trips(
             text = f"Note {number}: the supplier moved the delivery of the brackets to week {number}."
             remember(store, text, **options)
 
-        note()  # makes the namespace
+        with store.batch():
+            for _ in range(40):  # a tag of many chunks needs one more answer
+                number += 1
+                note(tags=["parts"])
         for case, most, options in (
             ("in a conversation", 4, {"conversation_id": "here", "tags": ["parts"]}),
-            ("alone", 6, {"tags": ["parts", "supply"]}),  # what came before it is read, too
-            ("with a time", 6, {"occurred_at": "2026-01-05", "chunk_type": "fact"}),
+            ("alone", 5, {"tags": ["parts", "supply"]}),  # what came before it is read, too
+            ("with a time", 5, {"occurred_at": "2026-01-05", "chunk_type": "fact"}),
         ):
             for _ in range(3):
                 number += 1
@@ -710,7 +713,7 @@ def test_long_lists_are_read_once_until_something_is_written(
         assert len(hits) == 40
         assert read
         assert found() == (hits, False)
-        assert len(asked) <= 2, "what the same search asked before is known, too"
+        assert len(asked) <= 3, "what the same search asked before is known, too"
         new = other.create_chunk("Bob: One more walnut of the garden.").id
         more, read = found()
         assert read
@@ -759,4 +762,4 @@ def test_a_search_takes_few_statements(dsn: str, monkeypatch: pytest.MonkeyPatch
 
         monkeypatch.setattr(psycopg.Cursor, "execute", counted)
         assert search(store, "What did Ann say about the walnut in the garden?")
-        assert 0 < len(asked) <= 10
+        assert 0 < len(asked) <= 11  # one of them may look up again where the namespace is, as once a second
