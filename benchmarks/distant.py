@@ -106,6 +106,7 @@ def operations(memory: Memory) -> dict[str, Callable[[int], object]]:
         "get": lambda n: memory.get(ids[at["get"] + n]),
         "list a tag": lambda n: memory.list_chunks(tags=["parts"], limit=20 + n),
         "search": lambda n: memory.search(f"To which week was the delivery of bracket{n} moved?"),
+        "search, about the present": lambda n: memory.search(f"In which week is bracket{500 + n} delivered?"),
         "recall, offline": lambda n: memory.recall(f"When does the delivery of bracket{n} come?"),
         "update": lambda n: store.update_chunk(ids[at["update"] + n], tags=["moved"]),
         "link": lambda n: memory.link(ids[at["link"] + n], ids[900 + n], "supports"),

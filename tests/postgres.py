@@ -364,17 +364,19 @@ class GivenServer:
         self.sql(f"ALTER DATABASE {name} SET citus.shard_count = 4")
         for host, port, coordinates in self._nodes:
             add = "citus_set_coordinator_host" if coordinates else "citus_add_node"
-            until(partial(self._added, add, host, port, name), f"the server at port {port}", every=0.2)
+            added = partial(self._done, f"SELECT {add}(%s, %s)", host, port, database=name)
+            until(added, f"the server at port {port}", every=0.2)
         # A superuser has to make the role known in each database, before it makes tables there.
         self.sql(f"CREATE TABLE known(n int); ALTER TABLE known OWNER TO {USER}", database=name)
-        self.sql("SELECT create_reference_table('known')", database=name)
+        known = partial(self._done, "SELECT create_reference_table('known')", database=name)
+        until(known, "a table on every server", every=0.2)
         self.sql("DROP TABLE known", database=name)
 
-    def _added(self, add: str, host: object, port: object, database: str) -> bool:
+    def _done(self, statement: str, *values: object, database: str) -> bool:
         import psycopg
 
         try:
-            self.sql(f"SELECT {add}(%s, %s)", host, port, database=database)
+            self.sql(statement, *values, database=database)
         except (
             psycopg.errors.InternalError_
         ):  # another worker of the run does the same, and both write to the roles

@@ -371,7 +371,7 @@ def test_two_updates_of_one_revision_cannot_both_win(store: ChunkStore, dsn: str
     outcomes: list[str] = []
 
     def change(number: int) -> None:
-        with ChunkStore(dsn, config=QUICK) as mine:
+        with ChunkStore(dsn, config=PATIENT) as mine:
             try:
                 mine.update_chunk(chunk.id, tags=[f"t{number}"], expected_revision=1)
                 outcomes.append("won")

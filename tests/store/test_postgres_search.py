@@ -18,6 +18,7 @@ import pytest
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 from rlm_mem import Memory  # noqa: E402 - below what may skip the module
+from rlm_mem.chunk import format_time  # noqa: E402
 from rlm_mem.errors import InvalidLink  # noqa: E402
 from rlm_mem.ingest.remember import remember  # noqa: E402
 from rlm_mem.search import search  # noqa: E402
@@ -94,6 +95,10 @@ class Both:
             values["valid_from"] = day.isoformat()
         if rng.random() < 0.2:
             values["valid_to"] = (day + timedelta(days=rng.randrange(1, 30))).isoformat()
+        if rng.random() < 0.2:
+            values |= rng.choice(
+                [{"trust": "quarantined"}, {"expires": self.now + timedelta(hours=rng.randrange(1, 90))}]
+            )
         content = self.text() + f" {self._made}"
         for store in self.stores:
             store.create_chunk(content, **values)
@@ -187,7 +192,7 @@ class Named:
     def __init__(self, store: ChunkStore) -> None:
         self.source: CandidateSource = store.candidate_source()
         docs = self.source.newest(100_000, Filters())
-        rows, _ = self.source.rows(docs)
+        rows, _ = self.source.rows(docs, Filters())
         self.ids = dict(zip(rows.doc, rows.chunk_id, strict=True))
         self.docs = {chunk_id: doc for doc, chunk_id in self.ids.items()}
         self.conversation = dict(zip(rows.chunk_id, rows.conversation, strict=True))
@@ -225,7 +230,7 @@ class Named:
         return sorted(map(tuple, runs.values())), each
 
     def rows(self, ids: list[str], words: list[str]) -> Any:
-        rows, decoded = self.source.rows(self.docs_of(ids))
+        rows, decoded = self.source.rows(self.docs_of(ids), Filters())
         spelled = dict(zip(self.terms(words).tolist(), words, strict=True))
         names = self.source.author_names(np.unique(decoded.author[decoded.author >= 0]))
         columns = (
@@ -293,6 +298,9 @@ def some_filters(both: Both) -> list[Filters]:
         Filters(valid_at=both.now.timestamp(), tags_any=("red",), speaker="Bob", start="2025-12-01"),
         Filters(valid_at=-1e15),
         Filters(valid_at=1e15),
+        Filters(shown_at=format_time(both.now)),
+        Filters(shown_at=format_time(both.now), conversation_id="c1", speaker="Ann"),
+        Filters(shown_at=format_time(both.now), tags_any=("red", "blue")),
     ]
 
 
@@ -319,8 +327,10 @@ def compare(both: Both) -> None:
                 far.source.in_period(day, day + 10 * 86400, limit, filters)
             )
         ids = rng.sample(both.active, min(20, len(both.active)))
-        accepted = [side.source.accepts(side.docs_of(ids), filters).tolist() for side in (local, far)]
-        assert accepted[0] == accepted[1]
+        rows = [side.source.rows(side.docs_of(ids), filters)[0] for side in (local, far)]
+        assert list(zip(rows[0].chunk_id, rows[0].accepted, strict=True)) == list(
+            zip(rows[1].chunk_id, rows[1].accepted, strict=True)
+        )
     for near, reach in ((3, 6), (0, 1), (2, 30)):
         ids = rng.sample(both.active, min(rng.randrange(6), len(both.active)))
         alone = rng.sample(both.active, min(rng.randrange(6), len(both.active)))
@@ -648,7 +658,7 @@ def noted_connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return opened
 
 
-def test_a_remember_takes_at_most_six_round_trips(
+def test_a_remember_takes_at_most_five_round_trips(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = noted_connections(monkeypatch)
@@ -659,11 +669,14 @@ def test_a_remember_takes_at_most_six_round_trips(
             text = f"Note {number}: the supplier moved the delivery of the brackets to week {number}."
             remember(store, text, **options)
 
-        note()  # makes the namespace
+        with store.batch():
+            for _ in range(40):  # a tag of many chunks needs one more answer
+                number += 1
+                note(tags=["parts"])
         for case, most, options in (
             ("in a conversation", 4, {"conversation_id": "here", "tags": ["parts"]}),
-            ("alone", 6, {"tags": ["parts", "supply"]}),  # what came before it is read, too
-            ("with a time", 6, {"occurred_at": "2026-01-05", "chunk_type": "fact"}),
+            ("alone", 5, {"tags": ["parts", "supply"]}),  # what came before it is read, too
+            ("with a time", 5, {"occurred_at": "2026-01-05", "chunk_type": "fact"}),
         ):
             for _ in range(3):
                 number += 1
@@ -700,7 +713,7 @@ def test_long_lists_are_read_once_until_something_is_written(
         assert len(hits) == 40
         assert read
         assert found() == (hits, False)
-        assert len(asked) <= 4, "what the same search asked before is known, too"
+        assert len(asked) <= 3, "what the same search asked before is known, too"
         new = other.create_chunk("Bob: One more walnut of the garden.").id
         more, read = found()
         assert read
@@ -749,4 +762,4 @@ def test_a_search_takes_few_statements(dsn: str, monkeypatch: pytest.MonkeyPatch
 
         monkeypatch.setattr(psycopg.Cursor, "execute", counted)
         assert search(store, "What did Ann say about the walnut in the garden?")
-        assert 0 < len(asked) <= 12
+        assert 0 < len(asked) <= 11  # one of them may look up again where the namespace is, as once a second

@@ -103,6 +103,10 @@ class AutoLinker:
         limit = max(self._config.max_similar, self._config.max_links_per_type)
         return self.index.find_normalised(content, limit + 1)
 
+    def newest(self) -> list[Summary]:
+        """The newest chunks, which show whether most chunks have a tag."""
+        return self.index.latest(_TAGGED)
+
     def links_for(
         self, chunk: Chunk, made_at: str | None = None, alike: Sequence[str] | None = None
     ) -> list[ChunkLinks]:
@@ -237,7 +241,7 @@ class AutoLinker:
         for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
             found = self.index.latest(max(limit + 1, _TAGGED), tag=tag)
             if len(found) >= _TAGGED:
-                newest = self.index.latest(_TAGGED) if newest is None else newest
+                newest = self.newest() if newest is None else newest
                 if 2 * sum([tag in one.tags for one in newest]) > len(newest):
                     continue  # a tag of most chunks does not relate any two of them
             tagged.append(found)

@@ -238,6 +238,8 @@ def _read_ahead(
     def reading() -> None:
         store.find_same(piece.content, fields.get("conversation_id"))
         linker.links_for(draft)
+        if draft.tags:
+            linker.newest()  # asked where a tag is on many chunks, which empty answers do not show
         if finder is not None:
             finder.ask(draft)
 

@@ -541,7 +541,7 @@ def _newest(store: ChunkStore, filters: Filters, limit: int, read: dict[str, Chu
 
 def _newest_of(store: ChunkReader, filters: Filters, limit: int, read: dict[str, Chunk]) -> list[Hit]:
     source = store.candidate_source()
-    rows, decoded = source.rows(source.newest(limit, filters))
+    rows, decoded = source.rows(source.newest(limit, filters), filters)
     chunks = store.get_many(list(rows.chunk_id), track=False)
     read.update(chunks)
     hits = []

@@ -151,11 +151,11 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     if not alike:
         together = union(together, source.successors(union(together, docs)))
     hood = source.around(together, docs[first:], NEAR_SEGMENTS, READ_SEGMENTS)
-    rows, decoded = source.rows(hood.doc)
+    rows, decoded = source.rows(hood.doc, filters)
     there = np.array(rows.doc, np.int64)
     # A chunk may have been removed since the postings were read: it is left out.
     kept = contained(hood.doc, there)
-    eligible = hood.near[kept] & source.accepts(there, filters)
+    eligible = hood.near[kept] & np.array(rows.accepted, np.bool_)
     first_stage = _scores_of(there, docs, scores)
     per_chunk = np.diff(decoded.chunk_start)
     chunk_index = np.repeat(np.arange(len(there)), per_chunk)

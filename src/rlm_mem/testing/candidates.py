@@ -6,6 +6,7 @@ import math
 import random
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import pytest
@@ -107,7 +108,7 @@ class CandidateSourceContract(StoreFixtures):
         }
         speakers = {segment.author for one in plain for segment in one.segments if segment.author}
         assert set(source.authors()) == speakers
-        rows, _ = source.rows(source.newest(1000, Filters(include_superseded=True)))
+        rows, _ = source.rows(source.newest(1000, Filters()), Filters())
         numbers = dict(zip(rows.chunk_id, rows.conversation, strict=True))
         for name in ("c1", "c2"):
             members = [one for one in plain if one.chunk.metadata.conversation_id == name]
@@ -135,7 +136,7 @@ class CandidateSourceContract(StoreFixtures):
                     assert expected[ids[doc]] == pytest.approx(score, rel=1e-5)
 
     def test_filters_and_times_decide_alike(self, searched: ChunkStore) -> None:
-        """``accepts``, ``newest`` and ``in_period`` agree with the chunks, in order of time."""
+        """``rows``, ``newest`` and ``in_period`` agree with the chunks, in order of time."""
         source, plain = searched.candidate_source(), _recounted(searched)
         ids = _ids(source)
         at = {one.chunk.id: one.at for one in plain}
@@ -143,9 +144,8 @@ class CandidateSourceContract(StoreFixtures):
         low, high = np.quantile(list(at.values()), [0.3, 0.7]).tolist()
         for filters in _filters():
             passing = {one.chunk.id for one in plain if _passes(one, filters)}
-            accepted = source.accepts(docs, filters)
-            found = {ids[int(doc)] for doc, fits in zip(docs, accepted, strict=True) if fits}
-            assert found == passing, filters
+            rows, _ = source.rows(docs, filters)
+            assert set(compress(rows.chunk_id, rows.accepted)) == passing, filters
             newest = [ids[int(doc)] for doc in source.newest(1000, filters)]
             assert set(newest) == passing
             assert [at[one] for one in newest] == sorted((at[one] for one in passing), reverse=True)
@@ -159,7 +159,7 @@ class CandidateSourceContract(StoreFixtures):
         source = searched.candidate_source()
         plain = {one.chunk.id: one for one in _recounted(searched)}
         docs = source.newest(1000, Filters(include_superseded=True))
-        rows, decoded = source.rows(docs)
+        rows, decoded = source.rows(docs, Filters())
         assert sorted(rows.chunk_id) == sorted(plain)
         names = source.author_names(np.unique(decoded.author[decoded.author >= 0]))
         for place, chunk_id in enumerate(rows.chunk_id):
@@ -341,7 +341,7 @@ def _terms() -> list[str]:
 
 
 def _ids(source: CandidateSource) -> dict[int, str]:
-    rows, _ = source.rows(source.newest(1000, Filters(include_superseded=True)))
+    rows, _ = source.rows(source.newest(1000, Filters()), Filters())
     return dict(zip(rows.doc, rows.chunk_id, strict=True))
 
 

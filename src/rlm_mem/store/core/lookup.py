@@ -105,7 +105,8 @@ FAR = 1_000_000
 class ChunkRows(Struct, frozen=True):
     """Columns of some chunks for ranking, from the index alone: one list per column.
 
-    `conversation` is -1 for none; `at` is in epoch seconds; the others are as in the chunk.
+    `conversation` is -1 for none; `at` is in epoch seconds; `accepted` says whether the chunk passes the filters; the
+    others are as in the chunk.
     """
 
     doc: Sequence[int]
@@ -117,6 +118,7 @@ class ChunkRows(Struct, frozen=True):
     valid_from: Sequence[str | None]
     valid_to: Sequence[str | None]
     superseded_by: Sequence[str | None]
+    accepted: Sequence[bool]
 
 
 class Held(Struct, frozen=True):
@@ -209,10 +211,6 @@ class CandidateSource(Protocol):
         """Return the chunks that replaced any of `docs`, and their replacements in turn (a few steps)."""
         ...
 
-    def accepts(self, docs: Ints, filters: Filters) -> Bools:
-        """Return whether each document passes `filters`."""
-        ...
-
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         """Return documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach).
 
@@ -220,8 +218,11 @@ class CandidateSource(Protocol):
         """
         ...
 
-    def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
-        """Return rows and decoded segments of the documents that exist, in the order of `docs`."""
+    def rows(self, docs: Ints, filters: Filters) -> tuple[ChunkRows, DecodedSegments]:
+        """Return rows and decoded segments of the documents that exist, in the order of `docs`.
+
+        Those that do not pass `filters` are returned, too: see `ChunkRows.accepted`.
+        """
         ...
 
     def author_names(self, ids: Ints) -> dict[int, str]:

@@ -334,14 +334,6 @@ class LocalSource:
         ).fetchall()
         return _ints(row[0] for row in rows)
 
-    def accepts(self, docs: Ints, filters: Filters) -> Bools:
-        """See `CandidateSource.accepts`."""
-        mask = self._mask(filters)
-        if mask is None:
-            return np.ones(len(docs), np.bool_)
-        slots = self._slots(docs)
-        return (slots >= 0) & mask[slots]
-
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         """See `CandidateSource.around`."""
         slots, lone = self._slots(docs), self._slots(alone)
@@ -350,7 +342,7 @@ class LocalSource:
         found, _ = walked(line, np.flatnonzero(contained(line.asked, slots)), near, reach)
         return Neighbourhood(self._docs(found.doc), found.run, found.near, found.segments_before)
 
-    def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
+    def rows(self, docs: Ints, filters: Filters) -> tuple[ChunkRows, DecodedSegments]:
         """See `CandidateSource.rows`."""
         # CROSS JOIN keeps SQLite from reordering: rows are returned in the order of the docs.
         found = self._connection.execute(
@@ -360,9 +352,13 @@ class LocalSource:
             (NO_CONVERSATION, _NO_SEGMENTS, select_docs(docs), self._ns),
         ).fetchall()
         if not found:
-            return ChunkRows((), (), (), (), (), (), (), (), ()), decode_many([])
+            return ChunkRows((), (), (), (), (), (), (), (), (), ()), decode_many([])
         *columns, blobs = zip(*found, strict=True)
-        return ChunkRows(*columns), decode_many(blobs)
+        accepted = np.ones(len(found), np.bool_)
+        if (mask := self._mask(filters)) is not None:
+            slots = self._slots(np.array(columns[0], np.int64))
+            accepted = (slots >= 0) & mask[slots]
+        return ChunkRows(*columns, *[accepted.tolist()]), decode_many(blobs)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -157,7 +157,7 @@ class PostgresBackend:
         """Run one writing statement, at most once: in the open transaction of this thread, or in a separate one.
 
         Args:
-            apart: always use a separate transaction, so that the write survives the rollback of an open batch.
+            separately: always use a separate transaction, so that the write survives the rollback of an open batch.
         """
         self._check_writable()
         transaction = self._local.transaction
@@ -447,15 +447,12 @@ class PostgresBackend:
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Yield events of the audit log, oldest first, read a page at a time; with ``limit``, only the newest."""
-        ask = self._reader_of(namespace)
+        ask = functools.partial(self.rows, namespace)
         return audit.read(ask, namespace, since=since, op=op, chunk_id=chunk_id, limit=limit)
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         """Return the newest event of these operations in the audit log."""
-        return audit.latest(self._reader_of(namespace), namespace, operations)
-
-    def _reader_of(self, namespace: str) -> Callable[[str, Sequence[object]], list[tuple[Any, ...]]]:
-        return lambda statement, values: self.rows(namespace, statement, values)
+        return audit.latest(functools.partial(self.rows, namespace), namespace, operations)
 
     # --- maintenance ------------------------------------------------------------------------------------
 

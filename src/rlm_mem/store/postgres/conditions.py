@@ -8,6 +8,14 @@ from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import time_range
 from rlm_mem.store.postgres.values import is_storable
 
+#: Neither in quarantine nor expired; the value is the time.
+SHOWN = "c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s)"
+#: The time from which `SHOWN` is false: before all times in quarantine, NULL for never.
+HIDDEN_FROM = "CASE WHEN c.trust = 'quarantined' THEN '' ELSE c.expires_at END"
+#: Valid at a time; the values are the time as stored, in epoch seconds, and as stored. A chunk without `valid_from` is
+#: valid from when it happened.
+HELD = "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s)) AND (c.valid_to > %s OR c.valid_to IS NULL)"
+
 
 def conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
     """`AND …` for everything but the speaker, and its values; empty when nothing restricts.
@@ -23,12 +31,8 @@ def conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
         values.extend(given)
 
     if filters.valid_at is not None:
-        # A chunk without `valid_from` is valid from when it happened.
-        text = _time_text(filters.valid_at)
-        also(
-            "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s)) AND (c.valid_to > %s OR c.valid_to IS NULL)",
-            text, filters.valid_at, text,
-        )  # fmt: skip
+        text = format_time(from_epoch(filters.valid_at))
+        also(HELD, text, filters.valid_at, text)
     first, last = time_range(filters.start, filters.end)
     if first != float("-inf"):
         also("c.at >= %s", float(first))
@@ -56,24 +60,15 @@ def conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
 
 
 def admitted(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """The conditions of `conditions` and `only_shown`, and their values."""
+    """The conditions of `conditions` and `SHOWN`, and their values."""
     sql, values = conditions(ns, filters)
-    shown, at = only_shown(filters)
-    return sql + shown, values + at
+    return (sql, values) if filters.shown_at is None else (f"{sql} AND {SHOWN}", (*values, filters.shown_at))
 
 
-def only_shown(filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """The condition that leaves out what is in quarantine or has expired, and its values."""
-    if filters.shown_at is None:
-        return "", ()
-    condition = " AND c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s)"
-    return condition, (filters.shown_at,)
+def is_shown(hidden_from: str | None, filters: Filters) -> bool:
+    """Whether `SHOWN` holds, given `HIDDEN_FROM`: rows that do not depend on the time can be cached."""
+    return hidden_from is None or filters.shown_at is None or hidden_from > filters.shown_at
 
 
 def _storable(texts: tuple[str, ...]) -> list[str]:
     return [text for text in texts if is_storable(text)]
-
-
-def _time_text(seconds: float) -> str:
-    """Epoch seconds in the stored form of times; a time outside the calendar is before or after everything."""
-    return format_time(from_epoch(seconds))

@@ -265,8 +265,11 @@ def _totals(rows: Rows, ns: int) -> Iterator[Finding]:
         yield Finding("index-counts", "the next number of the namespace is one that is in use already")
 
 
+_OWNED = ("bodies", "tags", "links", "reads")
+
+
 def _orphaned_rows(rows: Rows, ns: int) -> Iterator[Finding]:
-    for table in ("bodies", "tags", "links", "reads"):
+    for table in _OWNED:
         found = rows(
             f"SELECT count(*) FROM rlm_mem.{table} x WHERE x.ns = %s AND NOT EXISTS"
             " (SELECT 1 FROM rlm_mem.chunks c WHERE c.ns = %s AND c.doc = x.doc)",
@@ -297,8 +300,6 @@ def _versions(rows: Rows, ns: int) -> Iterator[Finding]:
 
 
 # --- repairs ----------------------------------------------------------------------------------------------
-
-_OWNED = ("bodies", "tags", "links", "reads")
 
 
 def mend_rows(store: ChunkStore, transaction: PostgresTransaction, finding: Finding) -> bool:

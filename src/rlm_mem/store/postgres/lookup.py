@@ -1,6 +1,6 @@
 """Candidate source of the PostgreSQL backend: term lists for scoring, rows for the displayed parts of a chunk.
 
-One `PostgresSource` serves one search, in about ten independent statements, without a transaction or session state. A
+One `PostgresSource` serves one search, in about eight independent statements, without a transaction or session state. A
 write between two statements is visible to the later one only; chunks deleted or added meanwhile are left out.
 """
 
@@ -24,7 +24,7 @@ from rlm_mem.store.core.lookup import (
 )
 from rlm_mem.store.core.records import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
-from rlm_mem.store.postgres.conditions import admitted, conditions, only_shown
+from rlm_mem.store.postgres.conditions import HIDDEN_FROM, admitted, conditions, is_shown
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import PostgresTermPostings, ReadCache, Rows, TermLists
@@ -70,10 +70,16 @@ WITH RECURSIVE chain(id, step) AS (
 SELECT DISTINCT c.doc FROM chain JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = chain.id WHERE c.status = 0
 """
 
-_ROWS = """
-SELECT c.doc, c.id, c.conversation, c.at, c.type, c.confidence, c.valid_from, c.valid_to, c.superseded_by, b.segments
+_ROWS = f"""
+SELECT c.doc, c.id, c.conversation, c.at, c.type, c.confidence, c.valid_from, c.valid_to, c.superseded_by,
+    {HIDDEN_FROM}, b.segments
+"""
+_OF_DOCS = """
 FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc
 WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])
+"""
+_PASSING = f"""
+SELECT c.doc, c.at, c.superseded_by IS NOT NULL, {HIDDEN_FROM} FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0
 """
 
 # For each question, chunks that contain all terms of a group: the newest chunks of its rarest term, filtered by the
@@ -118,8 +124,8 @@ SELECT 2, NULL, NULL, b.segments, b.doc, 0, 0
 #: How many parts of the list of a group's rarest term are read, and how many chunks the best are chosen from.
 _PARTS, _CHOSEN_OF = 4, 64
 
-_LATER = """
-SELECT c.id FROM (
+_LATER = f"""
+SELECT c.id, {HIDDEN_FROM} FROM (
     SELECT l.doc, count(*) AS times FROM (
         SELECT get_byte(p.entries, i - 1) + (get_byte(p.entries, i) << 8)
             + (get_byte(p.entries, i + 1) << 16) + (get_byte(p.entries, i + 2) << 24) AS doc
@@ -310,36 +316,36 @@ class PostgresSource:
         if not order or limit < 1:
             return _NONE, np.zeros(0)
         self._lists.expect([scorer.postings for scorer in order])
-        mask = self._small_mask(filters)
-        if mask is None and filters.speaker is None:
-            found = self._best_filtered(collection, order, limit, filters)
-            if found is not None:
-                return found
-            mask = self._mask(filters)
-        docs, scores = best(collection, order, limit, admitted=mask)
-        keep = top(scores, limit)
-        return self._ordered(docs[keep], scores[keep], limit, *only_shown(filters))
+        found = self._best_passing(collection, order, limit, filters, self._small_mask(filters))
+        if found is None:
+            found = self._best_passing(collection, order, limit, filters, self._mask(filters))
+        return found or (_NONE, np.zeros(0))
 
-    def _best_filtered(
+    def _best_passing(
         self,
         collection: CorpusLengths,
         order: list[Scorer[PostgresTermPostings]],
         limit: int,
         filters: Filters,
+        mask: Bools | None,
     ) -> tuple[Ints, Floats] | None:
-        """Return the best chunks that pass, among more candidates than needed; None if too few pass to be sure."""
-        sql, values = conditions(self._ns, filters)
+        """Return the best chunks that pass, among more candidates than needed; None if too few pass to be sure.
+
+        Args:
+            mask: of the documents that pass or are hidden; None: look up which candidates pass.
+        """
+        sql, values = conditions(self._ns, filters) if mask is None else ("", ())
         wanted = limit * _CANDIDATES_FACTOR if sql else limit
-        shown = only_shown(filters)
-        while wanted <= _MAX_TRIED:
-            docs, scores = best(collection, order, wanted)
+        while mask is not None or wanted <= _MAX_TRIED:
+            docs, scores = best(collection, order, wanted, admitted=mask)
             keep = top(scores, wanted)
-            found = self._ordered(docs[keep], scores[keep], limit, sql + shown[0], values + shown[1])
+            found = self._ordered(docs[keep], scores[keep], limit, filters, sql, values)
             passing = len(found[0])
             if passing == limit or len(keep) < wanted:
                 return found
             # 1.5 times the number that should suffice if lower-ranked chunks pass at the same rate.
-            wanted = max(2 * wanted, len(keep) * limit * 3 // (2 * passing)) if passing else _MAX_TRIED + 1
+            enough = len(keep) * limit * 3 // (2 * passing) if passing else _MAX_TRIED + 1
+            wanted = max(2 * wanted, enough)
         return None
 
     def _ordered(
@@ -347,6 +353,7 @@ class PostgresSource:
         docs: npt.NDArray[np.int32],
         scores: npt.NDArray[np.float32],
         limit: int,
+        filters: Filters,
         sql: str = "",
         values: tuple[object, ...] = (),
     ) -> tuple[Ints, Floats]:
@@ -355,14 +362,14 @@ class PostgresSource:
         found = None
         alike = int(np.count_nonzero(least))
         if alike and alike * alike > _READ_COST * limit * self._head.chunks:
-            found = self._newest_passing(docs[least], limit, sql, values)
+            found = self._newest_passing(docs[least], limit, filters, sql, values)
             if found is not None:
                 newest = np.fromiter((row[0] for row in found), docs.dtype, len(found))
                 chosen = ~least | contained(docs, newest)
                 docs, scores, least = docs[chosen], scores[chosen], least[chosen]
-                found += self._rows_of(docs[~least], sql, values)
+                found += self._rows_of(docs[~least], filters, sql, values)
         if found is None:
-            found = self._rows_of(docs, sql, values)
+            found = self._rows_of(docs, filters, sql, values)
         at: dict[int, float] = {doc: when for doc, when, _ in found}
         self._not_superseded.update(doc for doc, _, superseded in found if not superseded)
         exists = np.fromiter((doc in at for doc in docs.tolist()), np.bool_, len(docs))
@@ -372,26 +379,23 @@ class PostgresSource:
         return existing[order], scores[order].astype(np.float64)
 
     def _rows_of(
-        self, docs: npt.NDArray[np.int32], sql: str, values: tuple[object, ...]
+        self, docs: npt.NDArray[np.int32], filters: Filters, sql: str, values: tuple[object, ...]
     ) -> list[tuple[int, float, bool]]:
         """Return the documents that exist and pass, each with its time and whether it is superseded."""
-        return self._rows(
-            "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
-            f" WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[]){sql}",
-            (self._ns, docs.tolist(), *values),
-        )
+        found = self._rows(f"{_PASSING} AND c.doc = ANY(%s::int4[]){sql}", (self._ns, docs.tolist(), *values))
+        return [tuple(row) for *row, hidden_from in found if is_shown(hidden_from, filters)]
 
     def _newest_passing(
-        self, docs: npt.NDArray[np.int32], limit: int, sql: str, values: tuple[object, ...]
+        self, docs: npt.NDArray[np.int32], limit: int, filters: Filters, sql: str, values: tuple[object, ...]
     ) -> list[tuple[int, float, bool]] | None:
         """Return the newest of many documents that pass; None if too few of them are among the newest chunks."""
         rows = self._rows(
-            "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
-            f" WHERE c.ns = %s AND c.status = 0{sql} ORDER BY c.at DESC, c.doc DESC LIMIT %s",
+            f"{_PASSING}{sql} ORDER BY c.at DESC, c.doc DESC LIMIT %s",
             (self._ns, *values, 2 * limit * max(self._head.chunks, len(docs)) // len(docs)),
         )
         among = contained(np.fromiter((row[0] for row in rows), docs.dtype, len(rows)), docs)
-        found = [row for row, wanted in zip(rows, among.tolist(), strict=True) if wanted][:limit]
+        found = [tuple(row) for (*row, hidden_from), wanted in zip(rows, among.tolist(), strict=True)
+                 if wanted and is_shown(hidden_from, filters)][:limit]  # fmt: skip
         return found if len(found) == limit else None
 
     def holding(
@@ -446,10 +450,14 @@ class PostgresSource:
     ) -> list[str]:
         """See `CandidateSource.later_with`."""
         known = [stored(term) for term in terms if not has_surrogate(term)]
-        more, given = admitted(self._ns, filters)
-        sql = f"{_LATER}{more} ORDER BY d.times DESC, c.at DESC, c.doc DESC LIMIT %s"
-        values = (self._ns, _PARTS, self._ns, known, most, self._ns, since, *given, limit)
-        return [row[0] for row in self._rows(sql, values)] if known else []
+        if not known:
+            return []
+        more, given = conditions(self._ns, filters)
+        found = self._rows(  # at most `most` for each term
+            f"{_LATER}{more} ORDER BY d.times DESC, c.at DESC, c.doc DESC",
+            (self._ns, _PARTS, self._ns, known, most, self._ns, since, *given),
+        )
+        return [chunk_id for chunk_id, hidden_from in found if is_shown(hidden_from, filters)][:limit]
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
@@ -467,34 +475,27 @@ class PostgresSource:
         ns = self._ns
         return _ints(row[0] for row in self._rows(_SUCCESSORS, (ns, open_, ns, _MAX_REPLACEMENTS, ns)))
 
-    def accepts(self, docs: Ints, filters: Filters) -> Bools:
-        """See `CandidateSource.accepts`."""
-        sql, values = admitted(self._ns, filters)
-        accepted = np.ones(len(docs), np.bool_)
-        if not len(docs) or not (sql or filters.speaker is not None):
-            return accepted
-        found = self._rows(
-            f"SELECT c.doc FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[]){sql}",
-            (self._ns, docs.tolist(), *values),
-        )
-        passing = {row[0] for row in found}
-        if filters.speaker is not None:
-            passing &= set(self._docs_of_speaker(filters.speaker).tolist())
-        return np.fromiter((doc in passing for doc in docs.tolist()), np.bool_, len(docs))
-
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         """See `CandidateSource.around`."""
         head = self._head
         return around(self._rows, self._ns, docs, alone, near, reach, head.segments / max(head.chunks, 1))
 
-    def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
+    def rows(self, docs: Ints, filters: Filters) -> tuple[ChunkRows, DecodedSegments]:
         """See `CandidateSource.rows`."""
-        found = {row[0]: row for row in self._rows(_ROWS, (self._ns, self._ns, docs.tolist()))}
+        sql, values = conditions(self._ns, filters)
+        rows = self._rows(
+            f"{_ROWS}, (true{sql}) IS TRUE{_OF_DOCS}", (*values, self._ns, self._ns, docs.tolist())
+        )
+        found = {row[0]: row for row in rows}
         inorder = [found[doc] for doc in docs.tolist() if doc in found]
         if not inorder:
-            return ChunkRows((), (), (), (), (), (), (), (), ()), decode_many([])
-        doc, chunk_id, conversation, *columns, blobs = zip(*inorder, strict=True)
+            return ChunkRows((), (), (), (), (), (), (), (), (), ()), decode_many([])
+        doc, chunk_id, conversation, *columns, hidden_from, blobs, passes = zip(*inorder, strict=True)
         numbers = [_NO_CONVERSATION if number is None else number for number in conversation]
+        spoken = doc if filters.speaker is None else self._docs_of_speaker(filters.speaker).tolist()
+        accepted = contained(np.array(doc), np.array(spoken)) & np.array(passes)
+        accepted &= [is_shown(time, filters) for time in hidden_from]
+        columns.append(accepted.tolist())
         return (
             ChunkRows(doc, chunk_id, numbers, *columns),
             decode_many([blob or _NO_SEGMENTS for blob in blobs]),

@@ -16,6 +16,7 @@ from rlm_mem.store.core.records import (
     totals_of,
 )
 from rlm_mem.store.postgres.audit import plain
+from rlm_mem.store.postgres.conditions import HELD, SHOWN
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import shown, stored
 
@@ -42,7 +43,6 @@ _LINKS = {
     " WHERE l.ns = %s AND l.dst_id = %s",
 }
 _STRONGEST = " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
-_VISIBLE = "{0}.trust <> 'quarantined' AND ({0}.expires_at IS NULL OR {0}.expires_at > %s)"
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 
 
@@ -106,8 +106,8 @@ class PostgresQueries:
         origin, source, shown_at = wanted.alone
         return self._rows(
             namespace,
-            f"SELECT p.id, p.at, p.doc FROM (SELECT c.* {page}) p WHERE p.conversation IS NULL AND p.origin = %s"
-            f" AND p.source = %s AND {_VISIBLE.format('p')} ORDER BY p.at {direction}, p.doc {direction}",
+            f"SELECT c.id, c.at, c.doc FROM (SELECT c.* {page}) c WHERE c.conversation IS NULL AND c.origin = %s"
+            f" AND c.source = %s AND {SHOWN} ORDER BY c.at {direction}, c.doc {direction}",
             (*values, plain(origin), plain(source), shown_at),
         )
 
@@ -154,7 +154,7 @@ class PostgresQueries:
             (f"{at} >= %s", wanted.start),
             (f"{at} < %s", wanted.end),
             ("c.type = %s", kind),
-            (_VISIBLE.format("c"), wanted.shown_at),
+            (SHOWN, wanted.shown_at),
             ("c.expires_at <= %s", wanted.expired_at),
         ):
             if value is not None:
@@ -162,10 +162,7 @@ class PostgresQueries:
                 values.append(value)
         if wanted.held_at is not None:
             seconds, text = wanted.held_at
-            where.append(
-                "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s))"
-                " AND (c.valid_to > %s OR c.valid_to IS NULL)"
-            )
+            where.append(HELD)
             values += [text, seconds, text]
         for column, names in (("c.origin", wanted.origins), ("c.trust", wanted.trusts)):
             if names:
