@@ -18,7 +18,7 @@ from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
 from rlm_mem.mcp.service import OfferedTool, input_schema, object_schema
-from rlm_mem.operations.context import in_words
+from rlm_mem.operations.context import error_text
 from rlm_mem.sandbox.engine import Stop
 from rlm_mem.telemetry import with_current_context
 
@@ -78,8 +78,8 @@ class McpServer:
     def close(self) -> None:
         """Cancel running calls, then close the service."""
         self._closing.set()
-        for given_up in list(self._open):
-            given_up.set()
+        for cancelled in list(self._open):
+            cancelled.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.service.close()
 
@@ -104,20 +104,20 @@ class McpServer:
             known = ", ".join(self.service.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are: {known}")
         client = self._client(context)
-        given_up = _CallStop(self._closing)
-        self._open.add(given_up)
+        cancelled = _CallStop(self._closing)
+        self._open.add(cancelled)
         progress = self._progress(context, asyncio.get_running_loop())
         try:
             answer = await self._in_worker(
                 lambda: self.service.call(
-                    params.name, params.arguments, progress=progress, given_up=given_up, client=client
+                    params.name, params.arguments, progress=progress, cancelled=cancelled, client=client
                 )
             )
         except asyncio.CancelledError:
-            given_up.set()
+            cancelled.set()
             raise
         finally:
-            self._open.discard(given_up)
+            self._open.discard(cancelled)
         return types.CallToolResult(
             content=[types.TextContent(text=answer.text)],
             structured_content=answer.data,
@@ -198,7 +198,7 @@ class McpServer:
         try:
             return await self._in_worker(work)
         except RlmMemError as error:
-            raise MCPError(types.INVALID_PARAMS, in_words(error)) from None
+            raise MCPError(types.INVALID_PARAMS, error_text(error)) from None
 
     # --- prompts ---------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.context import OpenMemory, storable
 from rlm_mem.operations.decoding import from_agent
-from rlm_mem.operations.fitting import Reply, answered
+from rlm_mem.operations.fitting import Reply, run_fitted
 from rlm_mem.operations.operation import Context, Operation, Tool, no_progress, parts_of
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.operations.registry import OPERATIONS
@@ -183,7 +183,7 @@ class Service:
         arguments: Mapping[str, Any] | str | None,
         *,
         progress: Callable[[float, float | None, str], None] = no_progress,
-        given_up: threading.Event | None = None,
+        cancelled: threading.Event | None = None,
         client: Caller = _LOCAL,
     ) -> Answer:
         """Run a tool. Its errors are part of the answer, so that the calling model can react.
@@ -198,7 +198,7 @@ class Service:
         if tool is None:
             raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"there are: {', '.join(self.tools)}")
         with telemetry.operation("tool", tool=name) as current:
-            answer = self._answer(tool, arguments, progress, given_up or threading.Event(), client)
+            answer = self._answer(tool, arguments, progress, cancelled or threading.Event(), client)
             if answer.failed:
                 current.failed("refused")
             return answer
@@ -208,7 +208,7 @@ class Service:
         tool: OfferedTool,
         arguments: Mapping[str, Any] | str | None,
         progress: Callable[[float, float | None, str], None],
-        given_up: threading.Event,
+        cancelled: threading.Event,
         client: Caller,
     ) -> Answer:
         try:
@@ -220,10 +220,10 @@ class Service:
                 opened=opened,
                 path={part: getattr(request, name) for name, part in tool.path.items()},
                 progress=progress,
-                given_up=given_up,
+                cancelled=cancelled,
             )
-            with stopped_by(given_up) if isinstance(given_up, Stop) else nullcontext():
-                result = answered(lambda given: tool.run(context, given), request)
+            with stopped_by(cancelled) if isinstance(cancelled, Stop) else nullcontext():
+                result = run_fitted(lambda given: tool.run(context, given), request)
             data = plain(result.data if isinstance(result, Reply) else result)
         except Exception as error:  # noqa: BLE001 - an internal error must not end the server: log it and answer
             why = problem_of(error)
