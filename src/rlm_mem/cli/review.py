@@ -1,4 +1,4 @@
-"""`rlm-mem review`: the review queue: show a case, approve, defer or reject it."""
+"""`rlm-mem review`: list, show, approve, defer, reject and judge cases of the review queue."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def review_show(call: Call, case_id: CaseId) -> None:
 
 
 def _full(memory: rlm_mem.Memory, given: str) -> str:
-    """The full id of a case from its beginning."""
+    """Return the full id of a case from its beginning."""
     known = (case.id for case in memory.continuum.review.cases(None))
     return known_id(given, known, "review case", "rlm-mem review list --status all shows the ids.")
 
@@ -79,7 +79,9 @@ def _plain(case: Case) -> object:
 def _outcome(case_id: str, change: Change, kept: str) -> str:
     kind = case_id.partition("-")[0]
     if kind in ("replace", "contradict"):
-        return f"{change.entry} {f'{kind}s' if change.op == 'approved' else 'stays beside'} the older memory"
+        return (
+            f"{change.entry} {f'{kind}s' if change.op == 'approved' else 'is kept beside'} the older memory"
+        )
     return f"{change.entry} is {change.tier_to or kept}"
 
 
@@ -117,10 +119,10 @@ def review_judge(
     call: Call,
     llm: options.Llm = None,
     limit: Annotated[
-        int, option("--limit", "N", "Maximum of proposals, with one short call each.", min=1)
+        int, option("--limit", "N", "Maximum number of proposals, with one short call each.", min=1)
     ] = 10,
 ) -> None:
-    """Let a model decide, in its own name, those proposals that it is certain of; the rest stays open."""
+    """Let a model decide, in its own name, the proposals that it is certain of; the others stay open."""
     with call.open(llm=llm) as memory:
         decided = memory.continuum.review.judge(memory.llm, limit)
     if call.json:
