@@ -15,7 +15,7 @@ from rlm_mem.cli.logging import configure_logging
 from rlm_mem.cli.namespaces import hook_namespace
 from rlm_mem.config import locate
 from rlm_mem.mcp.hook_clients import SECONDS, hook_client_named
-from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, doubled_by_cursor, event_from, guarded
+from rlm_mem.mcp.hooks import MAX_EVENT_BYTES, guarded, handle_event, is_cursor_duplicate, parse_event
 
 CLIENT = "claude-code"
 """The client if a line does not name one."""
@@ -51,15 +51,15 @@ def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | No
     output = ""
     with guarded(f"{kind} of {client_name}", SECONDS[kind]):
         client = hook_client_named(client_name)
-        event = event_from(sys.stdin.buffer.read(MOST_EVENT) if sys.stdin is not None else b"")
-        if doubled_by_cursor(client.name, event):
+        event = parse_event(sys.stdin.buffer.read(MAX_EVENT_BYTES) if sys.stdin is not None else b"")
+        if is_cursor_duplicate(client.name, event):
             return
         place = locate(brain)
 
         def open_memory(namespace: str | None) -> rlm_mem.Memory:
             return rlm_mem.Memory.open(place, namespace=namespace, actor=f"hook:{client.name}")
 
-        context = carry_out(
+        context = handle_event(
             kind,
             client.name,
             event,

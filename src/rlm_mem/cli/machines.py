@@ -24,7 +24,7 @@ Name = Annotated[str, argument("NAMESPACE", "The namespace.")]
 def copy(
     call: Call,
     target: Target,
-    all_namespaces: Annotated[bool, flag("--all", "Copy all_namespaces namespace, not only one.")] = False,
+    all_namespaces: Annotated[bool, flag("--all", "Copy every namespace, not only one.")] = False,
     overwrite: Annotated[bool, flag("--overwrite", "Replace chunks that differ in the target.")] = False,
     mirror: Annotated[
         bool, flag("--mirror", "Also remove from the target what the source does not have.")
