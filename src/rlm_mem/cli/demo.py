@@ -146,9 +146,4 @@ def _close(
         )
         console.print(text(f"continue with: {command}", "dim"), soft_wrap=True)
     else:
-        console.print(
-            text(
-                "continue with: rlm-mem demo --brain FOLDER, which keeps this memory for your own questions",
-                "dim",
-            )
-        )
+        console.print(text("to ask your own questions: rlm-mem demo --brain FOLDER keeps this memory", "dim"))

@@ -179,9 +179,8 @@ def trajectories_export(
 def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> None:
     """Run the recorded programs again on the current memory, without a model, and compare the answers."""
     with call.open() as memory:
-        from rlm_mem.recall.replaying import (
-            replay,
-        )  # loads the sandbox, which takes 150 ms of CPU and which only this command needs
+        # This loads the sandbox, which takes 150 ms of CPU and which only this command needs.
+        from rlm_mem.recall.replaying import replay
 
         result = replay(memory.store, _full_id(memory, trajectory_id), functions=memory.continuum.functions)
     if call.json:

@@ -136,9 +136,7 @@ def remember(
             named["replaces"] = full_ids(memory, replaces)
         outcome = _Outcome()
         if jsonl is not None:
-            _remember_lines(
-                memory, jsonl, {"conversation_id": conversation, **named}, outcome, quiet=call.json
-            )
+            _read_lines(memory, jsonl, {"conversation_id": conversation, **named}, outcome, quiet=call.json)
         for source in texts:
             with progress("remembering", quiet=call.json) as update:
                 outcome.add(_remember(memory, source, named, conversation, update))
@@ -226,7 +224,7 @@ def _texts(
     return found
 
 
-def _remember_lines(
+def _read_lines(
     memory: rlm_mem.Memory, path: Path, named: dict[str, Any], outcome: _Outcome, *, quiet: bool
 ) -> None:
     """Remember the lines of a file, in large transactions; the lines before an invalid one are stored."""

@@ -184,11 +184,7 @@ def _has_plugin(home: Path, environ: Mapping[str, str]) -> bool:
     """Return whether the plugin of this package is enabled in Claude Code."""
     try:
         settings = read_commented(read_text(hook_client_named("claude-code").user(home, environ)))
-    except (
-        RlmMemError,
-        ValueError,
-        RecursionError,
-    ):  # missing or damaged settings, which enable nothing
+    except (RlmMemError, ValueError, RecursionError):  # missing or damaged settings
         return False
     plugins = settings.get("enabledPlugins") if isinstance(settings, dict) else None
     return isinstance(plugins, dict) and any(

@@ -113,9 +113,8 @@ def handle_event(
             else:
                 context = _context_for(kind, event, session, project, own, memory, brain)
             if kind == "user-prompt" and _transcript(event) is None:
-                _capture(
-                    event, session, memory(own), brain
-                )  # without a transcript, it cannot be captured later
+                # Without a transcript, the prompt cannot be captured later.
+                _capture(event, session, memory(own), brain)
             return context.text if context is not None else ""
         _capture(event, session, memory(own), brain)
     return ""

@@ -17,7 +17,7 @@ _MAX_RECENT = 20
 
 
 @dataclass(frozen=True)
-class ResourceRow:
+class Listing:
     """A resource, or a template of resources, in the lists of clients."""
 
     uri: str
@@ -25,24 +25,22 @@ class ResourceRow:
     description: str
 
 
-FIXED: tuple[ResourceRow, ...] = (
-    ResourceRow("memory://status", "status", "Figures of the memory: counts, types, time span."),
-    ResourceRow("memory://recent", "recent", f"The {_MAX_RECENT} newest memories."),
-    ResourceRow("memory://hud", "hud", "The figures of LIVEHUD: memories, last recall, costs, persona."),
-    ResourceRow("memory://trajectories", "trajectories", "Recorded recalls, newest first."),
+FIXED: tuple[Listing, ...] = (
+    Listing("memory://status", "status", "Figures of the memory: counts, types, time span."),
+    Listing("memory://recent", "recent", f"The {_MAX_RECENT} newest memories."),
+    Listing("memory://hud", "hud", "The figures of LIVEHUD: memories, last recall, costs, persona."),
+    Listing("memory://trajectories", "trajectories", "Recorded recalls, newest first."),
 )
-TEMPLATES: tuple[ResourceRow, ...] = (
-    ResourceRow("memory://chunks/{id}", "chunk", "One memory: content, metadata, links."),
-    ResourceRow(
-        "memory://trajectories/{id}", "trajectory", "One recorded recall: programs, output, outcome."
-    ),
+TEMPLATES: tuple[Listing, ...] = (
+    Listing("memory://chunks/{id}", "chunk", "One memory: content, metadata, links."),
+    Listing("memory://trajectories/{id}", "trajectory", "One recorded recall: programs, output, outcome."),
 )
 
 
-def recent(memory: Memory) -> list[ResourceRow]:
+def recent(memory: Memory) -> list[Listing]:
     """Return the newest memories, as resources."""
     return [
-        ResourceRow(
+        Listing(
             f"memory://chunks/{one.id}", one.id, f"{one.type}, {(one.occurred_at or one.created_at)[:10]}"
         )
         for one in memory.store.latest(_MAX_RECENT)

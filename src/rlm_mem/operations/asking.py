@@ -19,9 +19,9 @@ from rlm_mem.operations.shapes import (
     Conclusion,
     RecallAnswer,
     answer_of,
-    build_response,
     cited_answer,
     cited_conclusion,
+    fill,
 )
 from rlm_mem.operations.types import (
     CONVERSATION_NAMES,
@@ -60,10 +60,8 @@ SearchOutcome = Literal["found", "nothing relevant is remembered"]
 class SearchFilters(Request):
     """Which chunks a search may return."""
 
-    tags_all: Annotated[Tags, Meta(description="Only chunks with all of these tags.")] = field(
-        default_factory=list
-    )
-    tags_any: Annotated[Tags, Meta(description="Only chunks with at least one of these tags.")] = field(
+    tags_all: Annotated[Tags, Meta(description="Only with all of these tags.")] = field(default_factory=list)
+    tags_any: Annotated[Tags, Meta(description="Only with at least one of these tags.")] = field(
         default_factory=list
     )
     type: TypeFilter | None = None
@@ -302,7 +300,7 @@ def _outcome(found: Sequence[object]) -> SearchOutcome:
 
 
 def _hit(hit: Hit) -> HitOut:
-    return build_response(
+    return fill(
         HitOut,
         hit,
         score=float(hit.score),
@@ -322,7 +320,7 @@ def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
 def run_out(run: LiveRun) -> RunOut:
     """Return a run as a response."""
     answer = None if run.result is None else answer_of(run.result)
-    return build_response(
+    return fill(
         RunOut,
         run,
         turns=sum(one.kind == "step" for one in list(run.events)),
@@ -377,7 +375,7 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
     return SearchResponse(
         _outcome(found),
         [
-            build_response(
+            fill(
                 SearchHit,
                 hit,
                 id=hit.chunk_id,
@@ -393,7 +391,7 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
 
 def _newest(chunk: Chunk, own: str) -> SearchHit:
     about = chunk.metadata
-    return build_response(
+    return fill(
         SearchHit,
         about,
         chunk,

@@ -16,9 +16,9 @@ from rlm_mem.operations.shapes import (
     ChunkOut,
     ChunkSummary,
     ChunkView,
-    build_response,
     chunk_out,
     chunk_view,
+    fill,
     summary_of,
 )
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, not_modified
@@ -234,10 +234,8 @@ class ListQuery(Bounded, kw_only=True):
     conversation_id: Line | None = None
     start: Since | None = None
     end: Until | None = None
-    tag: Annotated[Tags, Meta(description="Only chunks with all of these tags.")] = field(
-        default_factory=list
-    )
-    any_tag: Annotated[Tags, Meta(description="Only chunks with at least one of these tags.")] = field(
+    tag: Annotated[Tags, Meta(description="Only with all of these tags.")] = field(default_factory=list)
+    any_tag: Annotated[Tags, Meta(description="Only with at least one of these tags.")] = field(
         default_factory=list
     )
     type: TypeFilter | None = None
@@ -329,7 +327,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         **to_remember(context, request),
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
     )
-    return build_response(
+    return fill(
         RememberResponse,
         made,
         chunks_created=made.created,
@@ -348,9 +346,7 @@ def to_remember(context: Context, request: RememberRequest | RememberArguments) 
         _check_expiry(context, request.expires, request.ttl)
     else:
         given["origin"] = request.origin or "agent"
-    context.check_not_shared(
-        [request.replaces] if isinstance(request.replaces, str) else request.replaces or ()
-    )
+    context.check_owned([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
     return {**given, "metadata": {"extra": extra} if extra else None}
 
 
@@ -523,7 +519,7 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
 
 def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     ids = list(dict.fromkeys(request.ids))
-    context.check_not_shared(ids)
+    context.check_owned(ids)
     with context.memory.batch():  # an invalid id must not leave some of them archived
         done = {chunk_id: context.memory.delete(chunk_id) for chunk_id in ids}
     return Forgotten([one for one in ids if done[one]], [one for one in ids if not done[one]])
@@ -541,7 +537,7 @@ def _agent_provenance(context: Context, chunk_id: str) -> dict[str, str] | None:
 def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
     if all(value is None for value in (request.content, request.tags, request.type, request.confidence)):
         raise InputError("nothing to change", hint="give content, tags, type or confidence")
-    context.check_not_shared([request.id])
+    context.check_owned([request.id])
     found: list[Screened] = []
     chunk = context.memory.store.update_chunk(
         request.id,

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, json
 from rlm_mem.errors import AccessDenied, InputError
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import build_response
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import DryRun, Line, Request
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _erase(context: Context, request: EraseRequest) -> Erased:
             dry_run=request.dry_run,
             progress=lambda done, total: context.progress(done, total, f"checked {done} of {total} chunks"),
         )
-    return build_response(Erased, made, report=json.encode(made).decode())
+    return fill(Erased, made, report=json.encode(made).decode())
 
 
 def _verify(context: Context, request: VerifyErasure) -> Left:

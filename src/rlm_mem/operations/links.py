@@ -12,7 +12,7 @@ from rlm_mem.operations.chunks import ChunkPage, Place, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import ChunkOut, Neighbour, build_response, chunk_out, iso
+from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, fill, iso
 from rlm_mem.operations.traits import decode_cursor, etag, matched, page_of
 from rlm_mem.operations.types import (
     ChunkId,
@@ -178,7 +178,7 @@ def _list(context: Context, request: LinkQuery) -> Links:
     chunk_id = context.path["chunk_id"]
     _require_chunk(context, chunk_id)
     found = context.memory.store.linked(chunk_id, request.type, request.direction, limit=request.limit)
-    return Links([build_response(Neighbour, link) for link in found])
+    return Links([fill(Neighbour, link) for link in found])
 
 
 def link(context: Context, request: LinkRequest) -> Reply:
@@ -186,7 +186,7 @@ def link(context: Context, request: LinkRequest) -> Reply:
     source, target, kind = context.path["chunk_id"], context.path["target_id"], context.path["link_type"]
     if source == target:
         raise Refused(problem(409, f"{source} cannot be linked to itself"))
-    context.check_not_shared([source, target])
+    context.check_owned([source, target])
     with matched(context, source):
         _require_chunk(context, source)
         _require_chunk(context, target)

@@ -72,7 +72,7 @@ class Context:
         assert self.kept_runs is not None, "runs are operations of the HTTP interface only"
         return self.kept_runs
 
-    def check_not_shared(self, chunk_ids: Iterable[str]) -> None:
+    def check_owned(self, chunk_ids: Iterable[str]) -> None:
         """Refuse to write chunks of the shared namespace, which the server of a project may only read.
 
         Raises:

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import build_response
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import LongText, Request
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _library(context: Context, _: object) -> PersonaLibraryResponse:
     return PersonaLibraryResponse(
         persona.library.modes(),
         [
-            build_response(SliderOut, one, value=values[name], behavior=one.behavior(values[name]))
+            fill(SliderOut, one, value=values[name], behavior=one.behavior(values[name]))
             for name, one in persona.library.sliders().items()
         ],
     )

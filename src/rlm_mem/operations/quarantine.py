@@ -51,7 +51,7 @@ class Quarantined(MayBeCut):
 
 
 def _put(context: Context, request: QuarantineRequest) -> ChunkOut:
-    context.check_not_shared([context.path["chunk_id"]])
+    context.check_owned([context.path["chunk_id"]])
     return chunk_out(context.memory.quarantine(context.path["chunk_id"], request.reason))
 
 

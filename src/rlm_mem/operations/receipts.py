@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import build_response
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import Request, TrajectoryId
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Verified(MayBeCut):
 def verified(found: Verification) -> Verified:
     """Return a verification as a response."""
     receipt = found.receipt
-    return build_response(
+    return fill(
         Verified,
         found,
         question=None if receipt is None else receipt.question.text,

@@ -13,7 +13,7 @@ from rlm_mem import recall
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
-from rlm_mem.operations.shapes import TokenUsage, build_response
+from rlm_mem.operations.shapes import TokenUsage, fill
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, utc
 from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
@@ -230,7 +230,7 @@ def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
     here = found[start : start + request.limit]
     more = start + request.limit < len(found)
     return TrajectoryPage(
-        [build_response(TrajectorySummary, one) for one in here],
+        [fill(TrajectorySummary, one) for one in here],
         encode_cursor("trajectories", here[-1].started_at, here[-1].id) if more else None,
     )
 
@@ -246,7 +246,7 @@ def _trajectory(context: Context, _: object) -> TrajectoryOut:
 def _costs(context: Context, request: PeriodQuery) -> Costs:
     lines = context.memory.costs(since=utc(request.since), until=utc(request.until))
     return Costs(
-        [build_response(CostOut, one) for one in lines],
+        [fill(CostOut, one) for one in lines],
         sum((one.cost for one in lines if one.cost is not None), Decimal(0)),
         sum(one.unpriced_calls for one in lines),
     )
@@ -282,21 +282,19 @@ def _changes(context: Context, request: ChangesQuery) -> ChangePage:
         (last,) = decode_cursor("undo", request.cursor, tuple[str])
         found = islice(dropwhile(lambda change: change.id != last, found), 1, None)
     here = list(islice(found, request.limit + 1))
-    items = [build_response(ChangeOut, one) for one in here[: request.limit]]
+    items = [fill(ChangeOut, one) for one in here[: request.limit]]
     return ChangePage(items, encode_cursor("undo", items[-1].id) if len(here) > len(items) else None)
 
 
 def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:
-    return ChangeList(
-        [build_response(ChangeOut, one) for one in context.memory.recorded_changes(request.limit)]
-    )
+    return ChangeList([fill(ChangeOut, one) for one in context.memory.recorded_changes(request.limit)])
 
 
 def _undo(context: Context, request: UndoChange) -> UndoneOut:
     undone = context.memory.undo(change=request.change)
     if undone is None:
         raise NotFoundError("there is nothing to undo", hint="see the list of changes")
-    return build_response(UndoneOut, undone)
+    return fill(UndoneOut, undone)
 
 
 def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
@@ -319,7 +317,7 @@ def _recent_runs(context: Context, request: RunsArguments) -> RunList:
     )
     return RunList(
         [
-            build_response(
+            fill(
                 RunSummary,
                 one,
                 query=one.query[:500],

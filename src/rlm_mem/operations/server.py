@@ -11,7 +11,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.links import TagCount
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import build_response
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import DryRun
 
 if TYPE_CHECKING:
@@ -139,12 +139,12 @@ class Checkpointed(Struct):
 
 
 def _check(context: Context, _: object) -> Checked:
-    return build_response(Checked, findings=context.memory.check())
+    return fill(Checked, findings=context.memory.check())
 
 
 def _repair(context: Context, request: DryRun) -> Repaired:
     repairs = context.memory.repair(dry_run=request.dry_run)
-    return build_response(Repaired, request, repairs=repairs)
+    return fill(Repaired, request, repairs=repairs)
 
 
 def _checkpoint(context: Context, _: object) -> Checkpointed:
@@ -152,11 +152,11 @@ def _checkpoint(context: Context, _: object) -> Checkpointed:
 
 
 def _sync(context: Context, _: object) -> Synced:
-    return build_response(Synced, context.memory.sync())
+    return fill(Synced, context.memory.sync())
 
 
 def _rebuild(context: Context, _: object) -> Synced:
-    return build_response(Synced, context.memory.rebuild_index())
+    return fill(Synced, context.memory.rebuild_index())
 
 
 OPERATIONS: tuple[Operation, ...] = (

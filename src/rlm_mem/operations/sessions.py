@@ -11,7 +11,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.operations.asking import Budgets, limits_of
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, build_response, cited_answer
+from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer, fill
 from rlm_mem.operations.types import (
     QUESTION_NAMES,
     Confidence,
@@ -176,12 +176,12 @@ def _run_program(context: Context, code: str) -> tuple[Execution, RecallResult |
 
 def _execute(context: Context, request: ProgramRequest) -> ExecutionResponse:
     step, result = _run_program(context, request.code)
-    return build_response(ExecutionResponse, step, result=None if result is None else _answer(result))
+    return fill(ExecutionResponse, step, result=None if result is None else _answer(result))
 
 
 def _execute_cited(context: Context, request: ExecArguments) -> ExecutedProgram:
     step, result = _run_program(context, request.code)
-    return build_response(
+    return fill(
         ExecutedProgram,
         step,
         chunks_read=step.chunks_read[:_FIRST_IDS],

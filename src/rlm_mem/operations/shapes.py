@@ -144,10 +144,10 @@ class Neighbour(Struct):
 _MISSING = object()
 
 
-def build_response(kind: type[_Shape], /, *sources: object, **given: Any) -> _Shape:
-    """Build a response: each field as given (UNSET: omitted), else from the first source with such an attribute.
+def fill(kind: type[_Shape], /, *sources: object, **given: Any) -> _Shape:
+    """Return a response: each field as given (UNSET: omitted), else from the first source with such an attribute.
 
-    Structs in fields and lists are built from attributes in the same way.
+    Structs in fields and lists are filled from attributes in the same way.
     """
     for name in kind.__struct_fields__:
         if name in given:
@@ -162,19 +162,19 @@ def build_response(kind: type[_Shape], /, *sources: object, **given: Any) -> _Sh
 
 def chunk_out(chunk: Chunk, *, archived: bool = False) -> ChunkOut:
     """Return a chunk as a response."""
-    return build_response(ChunkOut, chunk.metadata, chunk, archived=archived)
+    return fill(ChunkOut, chunk.metadata, chunk, archived=archived)
 
 
 def chunk_view(store: ChunkStore, chunk: Chunk) -> ChunkView:
     """Return a chunk as the response of a tool, with its strongest links in both directions."""
-    return build_response(
+    return fill(
         ChunkView,
         chunk.metadata,
         chunk,
         content=chunk.content[:_MAX_CONTENT],
         truncated=len(chunk.content) > _MAX_CONTENT,
         links=[
-            build_response(MemoryLink, link, id=link.chunk_id)
+            fill(MemoryLink, link, id=link.chunk_id)
             for link in store.linked(chunk.id, None, "both", limit=10)
         ],
         namespace=_foreign_namespace(store, chunk),
@@ -189,8 +189,8 @@ def _foreign_namespace(store: ChunkStore, chunk: Chunk) -> str | UnsetType:
 def summary_of(one: Summary | Chunk) -> ChunkSummary:
     """Return a summary of the index, or a chunk without its content, as a response."""
     if isinstance(one, Chunk):
-        return build_response(ChunkSummary, one.metadata, one)
-    return build_response(ChunkSummary, one, at=one.occurred_at or one.created_at)
+        return fill(ChunkSummary, one.metadata, one)
+    return fill(ChunkSummary, one, at=one.occurred_at or one.created_at)
 
 
 def iso(seconds: float) -> str:
@@ -287,8 +287,8 @@ class Conclusion(ReasonedConclusion):
 def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusion:
     """Return the result of a run as a response."""
     if not isinstance(result, recall.RecallResult):
-        return build_response(Conclusion, result, **_run_fields(result))
-    return build_response(
+        return fill(Conclusion, result, **_run_fields(result))
+    return fill(
         RecallAnswer,
         result,
         **_run_fields(result),
@@ -360,7 +360,7 @@ def sources(
     wanted = chunk_ids[:_MAX_SOURCES]
     chunks = store.get_many(wanted)
     return [
-        build_response(
+        fill(
             CitedMemory,
             chunk.metadata,
             chunk,
@@ -375,7 +375,7 @@ def sources(
 def cited_answer(store: ChunkStore, result: RecallResult) -> CitedAnswer:
     """Return the answer to a question with excerpts of its sources, for agents."""
     excerpts = {one.chunk_id: one.excerpt for one in (*result.sources, *result.closest)}
-    return build_response(
+    return fill(
         CitedAnswer,
         result,
         **_run_fields(result),
@@ -389,6 +389,4 @@ def cited_answer(store: ChunkStore, result: RecallResult) -> CitedAnswer:
 
 def cited_conclusion(store: ChunkStore, result: ReasoningResult) -> CitedConclusion:
     """Return a conclusion with the beginnings of its sources, for agents."""
-    return build_response(
-        CitedConclusion, result, **_run_fields(result), sources=sources(store, result.chunk_ids)
-    )
+    return fill(CitedConclusion, result, **_run_fields(result), sources=sources(store, result.chunk_ids))

@@ -11,7 +11,7 @@ from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import build_response
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import (
     Confidence,
@@ -346,11 +346,11 @@ def _consolidate(context: Context, request: DryRun | ConsolidateArguments) -> Co
         dry_run=request.dry_run,
         progress=lambda done, total: context.progress(done, total, f"considered {done} of {total} memories"),
     )
-    return build_response(ConsolidationResponse, report)
+    return fill(ConsolidationResponse, report)
 
 
 def _prune(context: Context, request: DryRun) -> Pruned:
-    return build_response(Pruned, context.memory.continuum.prune(dry_run=request.dry_run))
+    return fill(Pruned, context.memory.continuum.prune(dry_run=request.dry_run))
 
 
 def _health(context: Context, _: object) -> Health:
@@ -362,7 +362,7 @@ def _hints(context: Context, request: HintQuery) -> Hints:
 
 
 def _check(context: Context, _: object) -> Problems:
-    return build_response(Problems, items=context.memory.continuum.check())
+    return fill(Problems, items=context.memory.continuum.check())
 
 
 def _sync(context: Context, _: object) -> SyncedTiers:
@@ -410,7 +410,7 @@ class Skills(MayBeCut):
 
 
 def _skills(context: Context, request: SkillsQuery) -> Skills:
-    return build_response(Skills, items=context.memory.continuum.skills(mid=request.mid))
+    return fill(Skills, items=context.memory.continuum.skills(mid=request.mid))
 
 
 def _journal(context: Context, request: JournalQuery) -> JournalPage:
@@ -428,7 +428,7 @@ def _journal(context: Context, request: JournalQuery) -> JournalPage:
 
 def _undo(context: Context, request: UndoTransition) -> Undone:
     change = context.memory.continuum.undo(context.path["transition_id"], request.reason)
-    return build_response(Undone, change)
+    return fill(Undone, change)
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -10,7 +10,7 @@ from rlm_mem.access.grants import Permission, check_patterns, check_permissions
 from rlm_mem.access.tokens import TokenFile, TokenRecord
 from rlm_mem.errors import AccessDenied, NotFoundError
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.shapes import build_response
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import Request
 
 _GROUP = "tokens"
@@ -72,7 +72,7 @@ def _file(context: Context) -> TokenFile:
 
 
 def _out(file: TokenFile, one: TokenRecord) -> TokenOut:
-    return build_response(TokenOut, one, state=file.state_of(one))
+    return fill(TokenOut, one, state=file.state_of(one))
 
 
 def _list(context: Context, _: object) -> TokenList:
