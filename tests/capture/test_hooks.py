@@ -413,7 +413,7 @@ def test_a_hook_ends_in_time_when_stdin_stays_open(tmp_path: Path) -> None:
         assert started.wait(60) == 0  # stdin is open all the while
         assert started.stdout is not None
         assert started.stdout.read() == b""
-    assert "given up" in (tmp_path / "rlm-mem" / "hooks.log").read_text()
+    assert "ended after the limit of" in (tmp_path / "rlm-mem" / "hooks.log").read_text()
 
 
 def test_a_captured_correction_replaces_the_captured_choice_and_proposes_to_replace_others(
