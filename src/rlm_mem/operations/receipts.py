@@ -132,7 +132,7 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/receipts/verify", "verifyReceipt", "Verify what still holds of a receipt.", _GROUP,
+        "POST", "/receipts/verify", "verifyReceipt", "Verify which parts of a receipt still hold.", _GROUP,
         permission="read", run=_verify, request=VerifyRequest, response=Verified,
         description="Its programs run in the sandbox, on the bundle if given, else on this memory.",
         tool=Tool(

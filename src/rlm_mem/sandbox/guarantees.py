@@ -92,12 +92,12 @@ def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
 
 def _isolation_text(name: str, filtered: bool) -> str:
     if name == "monty":
-        return "an interpreter without files, network or system calls for programs, in a process of its own"
+        return "an interpreter without files, network or system calls for programs, in a separate process"
     if filtered:
-        return "CPython in a process of its own, under a system-call filter (seccomp) and resource limits"
+        return "CPython in a separate process, under a system-call filter (seccomp) and resource limits"
     if seccomp.supported():
-        return "CPython in a process of its own with resource limits"
-    return "CPython in a process of its own with resource limits and no system-call filter (the weaker isolation)"
+        return "CPython in a separate process with resource limits"
+    return "CPython in a separate process with resource limits and no system-call filter (the weaker isolation)"
 
 
 def _run(engine: Engine, code: str, seconds: float = 20.0) -> tuple[Any, RlmMemError | None]:

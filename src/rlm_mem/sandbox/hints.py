@@ -28,7 +28,7 @@ _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"support yield",
-            "use 'yield' only as a statement of its own in a plain def, or build and return a list",
+            "use 'yield' only as its own statement in a plain def, or build and return a list",
         ),
         (
             r"exceptions can only be called with",

@@ -116,7 +116,7 @@ _EXCEPTIONS = {
 def split_base_classes(node: ast.ClassDef) -> ast.stmt | None:
     """Return the statement that replaces a class with a base; None if the class is unchanged.
 
-    ``class A(object)`` loses its base; an exception class without a body of its own becomes an alias of its
+    ``class A(object)`` loses its base; an exception class without its own body becomes an alias of its
     base (``except`` then catches a little more); ``class P(NamedTuple)`` becomes a ``namedtuple`` call.
     """
     if len(node.bases) != 1 or node.keywords or not isinstance(node.bases[0], ast.Name):

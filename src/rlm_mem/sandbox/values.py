@@ -151,7 +151,7 @@ class _Copier:
         self._text -= characters
         if self._text < 0:
             raise TooLarge(
-                f"the value holds more than {self._bounds.text:,} characters of text; pass on a part of it"
+                f"the value contains more than {self._bounds.text:,} characters of text; pass on a part of it"
             )
 
     def _room(self, count: int) -> None:
@@ -370,7 +370,7 @@ class _Reader:
         self._room -= count
         if self._room < 0:
             raise TooLarge(
-                f"the value holds more than {self._bounds.text:,} characters of text; pass on a part of it"
+                f"the value contains more than {self._bounds.text:,} characters of text; pass on a part of it"
             )
         self.at += count
         return self.text[self.at - count : self.at]
