@@ -97,7 +97,9 @@ def _isolation_text(name: str, filtered: bool) -> str:
         return "CPython in a separate process, under a system-call filter (seccomp) and resource limits"
     if seccomp.supported():
         return "CPython in a separate process with resource limits"
-    return "CPython in a separate process with resource limits and no system-call filter (the weaker isolation)"
+    return (
+        "CPython in a separate process with resource limits and no system-call filter (the weaker isolation)"
+    )
 
 
 def _run(engine: Engine, code: str, seconds: float = 20.0) -> tuple[Any, RlmMemError | None]:

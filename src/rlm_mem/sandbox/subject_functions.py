@@ -167,7 +167,7 @@ class SubjectFunctions:
         outlined = list(self._outline_rows(rows))
         if len(outlined) < len(best):
             matching = " that share a word with its query" if wanted else ""
-            self._cut.say(
+            self._cut.add_remark(
                 f"outline returned {len(outlined)} of {len(best):,} turns{matching}; "
                 "more chars, or start and end, give others"
             )

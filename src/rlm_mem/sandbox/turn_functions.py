@@ -77,7 +77,7 @@ class TruncatedLists:
 
     def __init__(self) -> None:
         self._cut: list[tuple[str, int, int, int]] = []
-        self._said: list[str] = []
+        self._remarks: list[str] = []
 
     def part(self, name: str, found: Iterator[_T], limit: Any, offset: Any) -> list[_T]:
         """Return the requested part of a list, and count the omitted rows unless the limit is small."""
@@ -99,20 +99,20 @@ class TruncatedLists:
         if rest:
             self._cut.append((name, first, number, rest))
 
-    def say(self, what: str) -> None:
+    def add_remark(self, remark: str) -> None:
         """Add a remark about a list of a function without offset."""
-        self._said.append(what)
+        self._remarks.append(remark)
 
     def remark(self) -> str:
         """Return a remark on what the programs since the last remark did not list; empty if nothing."""
         cut, self._cut = self._cut, []
-        said, self._said = self._said, []
+        remarks, self._remarks = self._remarks, []
         counted = [
             f"{name} returned {number} of {'more than ' if rest == MAX_COUNTED else ''}{first + number + rest:,} rows, "
             f"offset={first + number} continues"
             for name, first, number, rest in dict.fromkeys(cut[-_MAX_REMARKS:])
         ]
-        return "; ".join([*counted, *dict.fromkeys(said[-_MAX_REMARKS:])])
+        return "; ".join([*counted, *dict.fromkeys(remarks[-_MAX_REMARKS:])])
 
 
 class TurnFunctions:
@@ -157,7 +157,7 @@ class TurnFunctions:
                 for line in lines
                 if (who is None or is_speaker(line.speaker, who))
                 and _contains_any(line.text, texts)
-                and (code or _contains_any(_said(line), texts))
+                and (code or _contains_any(_prose(line), texts))
             )
 
         wanted = found(code=bool(code))
@@ -346,11 +346,11 @@ class TurnFunctions:
             left_out = left_out or prose != said
             cut = cut or [turn, reply] != prose
         if cut and most is None:
-            self._cut.say(
+            self._cut.add_remark(
                 f"turns and replies after {each:,} characters each; chars={MAX_WHOLE_CHARS} gives more"
             )
         if left_out:
-            self._cut.say("blocks of code; code=True gives them")
+            self._cut.add_remark("blocks of code; code=True gives them")
         return [line for line, _, _ in wholes], rows
 
 
@@ -498,7 +498,7 @@ def _without_code(text: str) -> str:
     return "".join([*parts, text[place:]])
 
 
-def _said(line: Line) -> str:
+def _prose(line: Line) -> str:
     """Return the text of a line; for a turn, without code, whose fence may be within a line ("My code: ```")."""
     return line.text if line.speaker is None else "\n".join(line.text.split("```")[::2])
 
