@@ -18,7 +18,7 @@ from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
 from rlm_mem.mcp.service import OfferedTool, input_schema, object_schema
-from rlm_mem.operations.context import error_text
+from rlm_mem.operations.problems import problem_of
 from rlm_mem.sandbox.engine import Stop
 from rlm_mem.telemetry import with_current_context
 
@@ -198,7 +198,7 @@ class McpServer:
         try:
             return await self._in_worker(work)
         except RlmMemError as error:
-            raise MCPError(types.INVALID_PARAMS, error_text(error)) from None
+            raise MCPError(types.INVALID_PARAMS, problem_of(error).sentence) from None
 
     # --- prompts ---------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.access.grants import OWNER, Access, Caller, Permission
 from rlm_mem.access.tokens import TokenFile
-from rlm_mem.errors import AccessDenied, NotFoundError, RlmMemError, ServerAway
+from rlm_mem.errors import AccessDenied, NotFoundError, ServerAway
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -308,11 +308,6 @@ class OpenMemory:
             if self._memory is not None:
                 self._memory.close()
                 self._memory = None
-
-
-def error_text(error: RlmMemError) -> str:
-    """Return the message and remedy of an error as one text; characters that UTF-8 cannot encode are replaced."""
-    return error.sentence.encode("utf-8", "replace").decode()
 
 
 def storable(data: dict[str, Any]) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
         words = _accepted_values(kind, path)
         hint = f"use one of {', '.join(words)}" if words else ""
     elif field := _FIELD.fullmatch(what):
-        names = _field_names(_type_at(kind, path))
+        names = [one.encode_name for one in _fields(_type_at(kind, path))]
         path = [*path, field[2]]
         what = "missing" if field[1] == "missing required" else "there is no such field"
         hint = f"there are: {', '.join(names)}" if names else ""
@@ -225,10 +225,6 @@ def _accepted_values(kind: Any, path: list[str]) -> list[str]:
         if isinstance(one, type) and issubclass(one, msgspec.Struct)
     ]
     return [str(one.__struct_config__.tag) for one in above if one.__struct_config__.tag is not None]
-
-
-def _field_names(kind: Any) -> list[str]:
-    return [field.encode_name for field in _fields(kind)]
 
 
 def _fields(kind: Any) -> list[msgspec.structs.FieldInfo]:
