@@ -169,7 +169,7 @@ def edit(call: Call, chunk_id: options.ChunkId) -> None:
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
     path = folder / "chunk.md"
     try:
-        changed = _in_editor(path, chunk.content)
+        changed = _edit_in_editor(path, chunk.content)
         if changed == chunk.content:
             note("nothing changed")
         else:
@@ -206,7 +206,7 @@ def _update(
             screen().print(text(str(found[0].report()), "yellow"))
 
 
-def _in_editor(path: Path, content: str) -> str:
+def _edit_in_editor(path: Path, content: str) -> str:
     """Open the content in the editor, as this new file, and return the result."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:

@@ -306,7 +306,7 @@ def conversations(
     """List the conversations."""
     with call.open() as memory:
         found = memory.store.conversations(limit)
-    rows = [(one.id, one.count, _iso(one.first_at), _iso(one.last_at)) for one in found]
+    rows = [(one.id, one.count, _iso_time(one.first_at), _iso_time(one.last_at)) for one in found]
     if call.json:
         print_json([dict(zip(("id", "chunks", "first_at", "last_at"), row, strict=True)) for row in rows])
         return
@@ -389,7 +389,7 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
         made.add_row(
             f"{'* ' if version.current else ''}{version.revision}",
             moment(version.modified_at),
-            text(_changes(before, version.chunk)),
+            text(_changed_fields(before, version.chunk)),
             text(one_line(version.chunk.content)),
         )
         before = version.chunk
@@ -398,7 +398,7 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
         note(f"{missing.message}; {missing.hint}. These are its former versions.")
 
 
-def _changes(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
+def _changed_fields(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
     """Return the names of the fields that differ between two versions."""
     if before is None:
         return "–"
@@ -438,6 +438,6 @@ def _figure(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _iso(seconds: float) -> str:
+def _iso_time(seconds: float) -> str:
     """Return epoch seconds as an ISO time in UTC."""
     return from_epoch(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -45,7 +45,7 @@ def review_list(
 def review_show(call: Call, case_id: CaseId) -> None:
     """Show a case: question, figures, evidence for and against, history, decisions."""
     with call.open() as memory:
-        case = memory.continuum.review.case(_full(memory, case_id))
+        case = memory.continuum.review.case(_full_case_id(memory, case_id))
     if call.json:
         print_json(_plain(case))
         return
@@ -66,7 +66,7 @@ def review_show(call: Call, case_id: CaseId) -> None:
                 console.print(indented(line, 4))
 
 
-def _full(memory: rlm_mem.Memory, given: str) -> str:
+def _full_case_id(memory: rlm_mem.Memory, given: str) -> str:
     """Return the full id of a case from its beginning."""
     known = (case.id for case in memory.continuum.review.cases(None))
     return known_id(given, known, "review case", "rlm-mem review list --status all shows the ids.")
@@ -88,7 +88,7 @@ def _outcome(case_id: str, change: Change, kept: str) -> str:
 def review_approve(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
     """Approve a case: promote, keep, release from quarantine, or link the newer memory to the older one."""
     with call.open() as memory:
-        case_id = _full(memory, case_id)
+        case_id = _full_case_id(memory, case_id)
         change = memory.continuum.review.approve(case_id, reviewer=reviewer, reason=reason)
     call.report({"approved": case_id}, f"approved; {_outcome(case_id, change, 'kept')}")
 
@@ -102,7 +102,7 @@ def review_defer(
 ) -> None:
     """Postpone the decision on a case."""
     with call.open() as memory:
-        case_id = _full(memory, case_id)
+        case_id = _full_case_id(memory, case_id)
         memory.continuum.review.defer(case_id, reviewer=reviewer, reason=reason, days=days)
     call.report({"deferred": case_id, "days": days}, f"deferred for {amount(days, 'day')}")
 
@@ -110,7 +110,7 @@ def review_defer(
 def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
     """Reject a case: nothing is promoted or linked; captured and quarantined memories are archived."""
     with call.open() as memory:
-        case_id = _full(memory, case_id)
+        case_id = _full_case_id(memory, case_id)
         change = memory.continuum.review.reject(case_id, reviewer=reviewer, reason=reason)
     call.report({"rejected": case_id}, f"rejected; {_outcome(case_id, change, 'where it was')}")
 

@@ -67,13 +67,13 @@ def without_empty(text: str, *path: str) -> str:
         ValueError: there is no such member.
     """
     plain = _without_comments(text)
-    within = _container(plain, _after_space(plain, 0))
+    within = _parse_container(plain, _after_space(plain, 0))
     for key in path[:-1]:
-        within = _container(plain, within.by_key()[key].value)
+        within = _parse_container(plain, within.by_key()[key].value)
     member = within.by_key()[path[-1]]
     if text[member.value + 1 : member.end - 1].strip():
         return text
-    return _removed(text, plain, within, member)
+    return _remove_member(text, plain, within, member)
 
 
 def _with_one_change(text: str, wanted: Any) -> str | None:
@@ -81,18 +81,18 @@ def _with_one_change(text: str, wanted: Any) -> str | None:
     plain = _without_comments(text)
     position, unit = _after_space(plain, 0), "  "
     if plain[position : position + 1] == "{":
-        unit = _indent_of(plain, _container(plain, position)) or unit
+        unit = _indent_of(plain, _parse_container(plain, position)) or unit
     bare = _without_trailing_commas(plain)
     while True:
-        value, end = _decoded(bare, position)
+        value, end = _parse_value(bare, position)
         if value == wanted:
             return None
         if isinstance(value, dict) and isinstance(wanted, dict):
-            within = _container(plain, position)
+            within = _parse_container(plain, position)
             present = within.by_key()
             for member in within.members:
                 if member.key not in wanted:
-                    return _removed(text, plain, within, member)
+                    return _remove_member(text, plain, within, member)
             for key in reversed(wanted):
                 if key not in present:
                     return _inserted(text, plain, within, wanted[key], unit, 0, key)
@@ -100,7 +100,7 @@ def _with_one_change(text: str, wanted: Any) -> str | None:
                 (present[key].value, wanted[key]) for key in wanted if value[key] != wanted[key]
             )
         elif isinstance(value, list) and isinstance(wanted, list):
-            within = _container(plain, position)
+            within = _parse_container(plain, position)
             shorter = min(len(value), len(wanted))
             same = next((at for at in range(shorter) if value[at] != wanted[at]), shorter)
             rest = shorter - same
@@ -108,7 +108,7 @@ def _with_one_change(text: str, wanted: Any) -> str | None:
             if len(value) > same + tail and len(wanted) > same + tail:
                 position, wanted = within.members[same].value, wanted[same]
             elif len(value) > len(wanted):
-                return _removed(text, plain, within, within.members[same])
+                return _remove_member(text, plain, within, within.members[same])
             else:
                 return _inserted(text, plain, within, wanted[same], unit, same)
         else:
@@ -171,7 +171,7 @@ def _without_trailing_commas(plain: str) -> str:
     return _STRING_OR_COMMA.sub(lambda found: " " if found[0] == "," else found[0], plain)
 
 
-def _container(plain: str, start: int) -> _Container:
+def _parse_container(plain: str, start: int) -> _Container:
     """Parse the object or list at this position of a text without comments."""
     closing = {"{": "}", "[": "]"}.get(plain[start : start + 1])
     if closing is None:
@@ -195,12 +195,12 @@ def _container(plain: str, start: int) -> _Container:
             if plain[colon : colon + 1] != ":":
                 raise ValueError("a colon was expected")
             value = _after_space(plain, colon + 1)
-        _, end = _decoded(plain, value)
+        _, end = _parse_value(plain, value)
         members.append(_Member(key, position, value, end))
         position = end
 
 
-def _decoded(plain: str, position: int) -> tuple[Any, int]:
+def _parse_value(plain: str, position: int) -> tuple[Any, int]:
     """Return the value at this position, and its end."""
     try:
         return _DECODER.raw_decode(plain, position)
@@ -267,7 +267,7 @@ def _inserted(
     return f"{before}\n{indent}{written}{comma}{closing}{text[after:]}"
 
 
-def _removed(text: str, plain: str, within: _Container, member: _Member) -> str:
+def _remove_member(text: str, plain: str, within: _Container, member: _Member) -> str:
     """Remove a member with its comma, and its lines if nothing else is on them."""
     end = _after_space(plain, member.end)
     has_comma = plain[end : end + 1] == ","

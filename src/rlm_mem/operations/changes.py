@@ -122,7 +122,7 @@ class ChangeFeed:
                 listener.ready.clear()
                 waiting, listener.waiting = listener.waiting, []
                 if waiting and not self._closed:
-                    yield _merged(waiting)
+                    yield _merge(waiting)
         finally:
             self._listeners.discard(listener)
 
@@ -231,7 +231,7 @@ def _persona(memory: Memory) -> object:
     return [stored.signatures(folder, recursive=True) for folder in _PERSONA]
 
 
-def _merged(changes: list[ChangeNotice]) -> ChangeNotice:
+def _merge(changes: list[ChangeNotice]) -> ChangeNotice:
     """Merge several notices into one with the number and time of the last."""
     if len(changes) == 1:
         return changes[0]

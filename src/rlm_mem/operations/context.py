@@ -207,7 +207,7 @@ class OpenMemory:
                 needed=needed,
             )
         own = self.memory.store.namespace
-        namespace = client.namespace_of(own, self._served)
+        namespace = client.namespace_of(own, self._namespace_patterns)
         if access.owner and namespace == own:
             return self
         with self._guard:
@@ -222,7 +222,7 @@ class OpenMemory:
         return view
 
     @property
-    def _served(self) -> tuple[str, ...]:
+    def _namespace_patterns(self) -> tuple[str, ...]:
         """Patterns of the namespaces that the server offers."""
         return ("*",) if self.settings.namespace is None else (self.memory.store.namespace,)
 
@@ -238,7 +238,7 @@ class OpenMemory:
         except ServerAway as error:
             counts = dict(error.namespaces)
         named = [one for one in client.access.namespaces if "*" not in one]
-        offered = Access("", self._served)
+        offered = Access("", self._namespace_patterns)
         return {
             one: counts.get(one, 0)
             for one in sorted({store.namespace, *named, *counts})

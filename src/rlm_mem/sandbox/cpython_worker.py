@@ -76,7 +76,7 @@ class Worker:
         self.wire = wire
         self.functions: set[str] = set()
         self.deadline = 0.0
-        self.classes = _classes()
+        self.classes = _copy_classes()
         self.output_limit = output_limit
         self.request = 0
         self.host = os.getppid()
@@ -156,7 +156,7 @@ class Worker:
         if level or (name not in IMPORTABLE and name.partition(".")[0] not in IMPORTABLE):
             raise ModuleNotFoundError(f"No module named '{name}'")
         _real_import(name, globals, locals, fromlist, 0)
-        return _public(name if fromlist else name.partition(".")[0])
+        return _public_copy(name if fromlist else name.partition(".")[0])
 
     def _print(
         self, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: bool = False
@@ -351,7 +351,7 @@ _real_import = builtins.__import__
 _BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS}
 
 
-def _public(name: str) -> types.ModuleType:
+def _public_copy(name: str) -> types.ModuleType:
     """Return a copy of a module with its public names and the modules below it."""
     module = sys.modules[name]
     copy = types.ModuleType(name, module.__doc__)
@@ -362,11 +362,11 @@ def _public(name: str) -> types.ModuleType:
         setattr(copy, key, value)
     for inner in IMPORTABLE:
         if inner.rpartition(".")[0] == name:
-            setattr(copy, inner.rpartition(".")[2], _public(inner))
+            setattr(copy, inner.rpartition(".")[2], _public_copy(inner))
     return copy
 
 
-def _classes() -> list[tuple[type, dict[str, Any]]]:
+def _copy_classes() -> list[tuple[type, dict[str, Any]]]:
     """Return every class written in Python, with a copy of its attributes."""
     found: dict[int, tuple[type, dict[str, Any]]] = {}
     for module in list(sys.modules.values()):

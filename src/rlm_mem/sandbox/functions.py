@@ -243,7 +243,7 @@ class StoreFunctions:
         )
         ids = self.cut.part("timeline", iter(found), limit, offset)
         chunks = self._store.get_many(ids, track=False)
-        return [self._dated(chunks[one]) for one in ids if one in chunks]
+        return [self._timeline_item(chunks[one]) for one in ids if one in chunks]
 
     def all_chunks(self, limit: Any = 50, offset: Any = 0) -> list[dict[str, Any]]:
         """Return a page of all chunks, oldest first."""
@@ -269,7 +269,7 @@ class StoreFunctions:
         if until is None:
             return period
         other = _period(optional_text("until", until), moment)
-        return None if other is None else period | _between(found.first, other.first)
+        return None if other is None else period | _distance(found.first, other.first)
 
     def stats(self) -> dict[str, Any]:
         """Return counts, speakers, tags and time span of the memory."""
@@ -285,7 +285,7 @@ class StoreFunctions:
             # Programs get the same result for a malformed id as for an unknown one.
             return None
 
-    def _dated(self, chunk: Chunk) -> dict[str, Any]:
+    def _timeline_item(self, chunk: Chunk) -> dict[str, Any]:
         """Return a chunk as an item of the timeline."""
         self._on_read(chunk.id)
         metadata = chunk.metadata
@@ -370,7 +370,7 @@ def _period(text: str | None, moment: datetime) -> DateMention | None:
     return None
 
 
-def _between(first: date, second: date) -> dict[str, Any]:
+def _distance(first: date, second: date) -> dict[str, Any]:
     """Return the distance between two days in either order."""
     early, late = sorted((first, second))
     days = (late - early).days

@@ -218,7 +218,6 @@ class SandboxSession:
         self.last_step: StepOutput | None = None
 
     def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
-        """Return the host functions by name."""
         functions = StoreFunctions(self.chunk_store, self._note_read, self._check_time, self._seen_ids)
         self._lists = functions
         table = functions.table()

@@ -367,7 +367,7 @@ class FollowingTurns:
         turn: list[str] = []
         reply: list[str] = []
         ended = False
-        for one in self._from(line):
+        for one in self._lines_from(line):
             if turn and self._lines.begins(one, line):
                 if reply:
                     break
@@ -385,15 +385,15 @@ class FollowingTurns:
                 turn.append(one.text)
         return "\n\n".join(turn), "\n\n".join(reply)
 
-    def _from(self, line: Line) -> Iterator[Line]:
+    def _lines_from(self, line: Line) -> Iterator[Line]:
         """Yield a line and those after it in its conversation."""
         yield from (Line(line.chunk, line.said, number) for number in range(line.number, len(line.said)))
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return
-        for chunk in self._later(line.chunk):
+        for chunk in self._following_chunks(line.chunk):
             yield from self._lines.lines(chunk)
 
-    def _later(self, chunk: Chunk) -> Iterator[Chunk]:
+    def _following_chunks(self, chunk: Chunk) -> Iterator[Chunk]:
         """Yield the chunks after one in its conversation."""
         following = self._following
         for _ in range(_REPLY_CHUNKS):
@@ -416,7 +416,7 @@ class FollowingTurns:
         position.
         """
         seen: set[str] = set()
-        for one in self._from(line):
+        for one in self._lines_from(line):
             itself = one.chunk.id == line.chunk.id and one.number == line.number
             if one.speaker == line.speaker and one.labelled and not itself:
                 return
