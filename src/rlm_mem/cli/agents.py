@@ -162,21 +162,21 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
 
 def _chosen_client(as_json: bool) -> clients.Client:
     """Return the client that the user chooses from a list; without a terminal, print the list and raise InputError."""
-    here = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
+    installed = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if as_json:
-        print_json([{"client": name, "found": found} for name, found in here.items()])
+        print_json([{"client": name, "found": found} for name, found in installed.items()])
     else:
         rows = table(*(("",) if asks else ()), "client", "found", "command")
-        for number, (name, found) in enumerate(here.items(), 1):
+        for number, (name, found) in enumerate(installed.items(), 1):
             cells = [name, "yes" if found else "no", f"rlm-mem install {name}"]
             rows.add_row(*map(text, [str(number), *cells] if asks else cells))
         screen().print(rows)
     if not asks:
         raise InputError("no client was named", hint="name one: rlm-mem install NAME")
-    first = next((number for number, found in enumerate(here.values(), 1) if found), None)
+    first = next((number for number, found in enumerate(installed.values(), 1) if found), None)
     chosen = typer.prompt("which client (number or name)", default=first, type=str).strip()
-    names = list(here)
+    names = list(installed)
     if chosen.isdecimal() and 1 <= int(chosen) <= len(names):
         chosen = names[int(chosen) - 1]
     return clients.client_named(chosen)

@@ -100,11 +100,11 @@ def recall(call: RecallCall, question: Question) -> None:
     """Answer a question from memory with programs that search and read until they find the answer."""
     console = screen()
     started = time.perf_counter()
-    wanted = ReceiptWanted(call.receipt, call.bundle, call.sign, call.as_of)
+    receipt = ReceiptWanted(call.receipt, call.bundle, call.sign, call.as_of)
     with call.open(llm=call.llm) as memory:
         result = memory.recall(" ".join(question), **call.settings(console, memory))
         taken = time.perf_counter() - started
-        written = wanted.write(memory, result)  # before shortening: a receipt needs the complete sources
+        written = receipt.write(memory, result)  # before shortening: a receipt needs the complete sources
         if call.max_tokens is not None:
             result = result.within(call.max_tokens)
         if call.json:

@@ -180,17 +180,17 @@ def other_places(memory: rlm_mem.Memory) -> str:
         counts = dict(memory.store.namespaces())
     except ServerAway as error:
         counts = dict(error.namespaces)
-    here, project = memory.store.namespace, capture.project_of(Path.cwd())
-    if project is not None and project.namespace != here and counts.get(project.namespace):
+    current, project = memory.store.namespace, capture.project_of(Path.cwd())
+    if project is not None and project.namespace != current and counts.get(project.namespace):
         count = amount(counts[project.namespace], "memory")
         return f"the project of this folder has {count}: use --namespace project"
-    most = sorted((one for one in counts.items() if one[1]), key=lambda one: -one[1])[:_MAX_LISTED]
-    if counts.get(here):
+    largest = sorted((one for one in counts.items() if one[1]), key=lambda one: -one[1])[:_MAX_LISTED]
+    if counts.get(current):
         return ""
-    named = ", ".join(f"{name} ({count:,})" for name, count in most)
+    named = ", ".join(f"{name} ({count:,})" for name, count in largest)
     if not named:
         return "nothing is remembered yet: rlm-mem remember TEXT, or rlm-mem remember --folder PATH"
-    return f"the namespace {here} is empty; memories are in: {named}"
+    return f"the namespace {current} is empty; memories are in: {named}"
 
 
 def shown_place(place: Path | str) -> str:

@@ -136,10 +136,12 @@ def _close(
     console: rich.Console, answers: list[dict[str, Any]], named: Path | str | None, seconds: float
 ) -> None:
     counts = Counter(map(_result_of, answers))
-    told = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
+    summary = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
     console.print()
     rule(console, style="cyan", characters="━")
-    console.print(text(f"{amount(len(answers), 'question')}: {told}") + text(f"  ({seconds:.1f} s)", "dim"))
+    console.print(
+        text(f"{amount(len(answers), 'question')}: {summary}") + text(f"  ({seconds:.1f} s)", "dim")
+    )
     if named is not None:
         command = shlex.join(
             [sys.argv[0], "--brain", shown_place(named), "recall", "--explain", "your question"]

@@ -34,8 +34,8 @@ def init(
 ) -> None:
     """Create a memory: folder, settings, personalities, sliders and gauges. Existing files are kept."""
     inside = Path("memory", "chunks").is_dir()  # within a brain: use that one, not another inside it
-    here = str(Path.cwd()) if inside else "brain"
-    call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or here)
+    default = str(Path.cwd()) if inside else "brain"
+    call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or default)
     target = call.place
     if isinstance(target, str):
         _init_database(call, target)

@@ -172,8 +172,8 @@ def show(
         console.print(text(chunk.content))
         if chunk.links:
             console.print()
-            most = chunk.links[:MAX_LINKS]
-            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in most]))
+            shown = chunk.links[:MAX_LINKS]
+            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in shown]))
             if len(chunk.links) > MAX_LINKS:
                 more = amount(len(chunk.links) - MAX_LINKS, "link")
                 console.print(text(f"and {more} more: rlm-mem link list {chunk.id}", "dim"))

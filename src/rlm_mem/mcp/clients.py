@@ -71,17 +71,17 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     servers = {key: value for key, value in servers.items() if key != name or entry is not None}
     if entry is not None:
         servers[name] = entry
-    wanted = {**settings, table: servers}
+    changed = {**settings, table: servers}
     if not servers:
-        del wanted[table]
+        del changed[table]
     if not text.strip():
-        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(changed, ensure_ascii=False, indent=2) + "\n"
     made = rewritten(text, {**settings, table: servers})
     if not servers:
         made = without_empty(made, table)
     if entry is None and is_empty(made):
         return ""
-    if read_commented(made) not in (wanted, {**settings, table: servers}):
+    if read_commented(made) not in (changed, {**settings, table: servers}):
         raise InvalidConfig(
             f"{where} has {table}.{name} in a form that cannot be edited safely",
             hint="use --print and edit it by hand",
@@ -128,12 +128,12 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         above = text if not text or text.endswith("\n") else text + end
         made = above + (end if above else "") + end.join(block) + end
     made = made if made.strip() else ""
-    wanted = {key: value for key, value in servers.items() if key != name}
+    expected = {key: value for key, value in servers.items() if key != name}
     if entry is not None:
-        wanted[name] = entry
+        expected[name] = entry
     after = _toml(made, where)
     others = {key: value for key, value in before.items() if key != table}
-    if after.get(table, {}) != wanted or {k: v for k, v in after.items() if k != table} != others:
+    if after.get(table, {}) != expected or {k: v for k, v in after.items() if k != table} != others:
         raise InvalidConfig(
             f"{where} has {table}.{name} in a form that cannot be edited safely",
             hint="use --print and edit it by hand",

@@ -159,10 +159,10 @@ def _run_step(context: Context, step: Step, done: list[StepDone]) -> StepDone:
         for name in ("chunk_id", "target_id", "link_type")
         if (given := getattr(step, name, None)) is not None
     }
-    wanted = getattr(step, "if_revision", None)
+    revision = getattr(step, "if_revision", None)
     answer = _FUNCTIONS[type(step)](
         # A step has the same fields as the body and parameters of its address.
-        replace(context, path=path, if_match=None if wanted is None else f'"{wanted}"'),
+        replace(context, path=path, if_match=None if revision is None else f'"{revision}"'),
         step,
     )
     made = answer.data if isinstance(answer, Reply) else answer

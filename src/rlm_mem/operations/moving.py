@@ -227,10 +227,10 @@ def export_file(memory: Memory, query: ExportQuery) -> Path:
     """Export the namespace to a file in a new temporary folder, which the caller removes."""
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-export-"))
     file = folder / f"memories.{query.format}"
-    here = [memory.store.namespace]
+    namespaces = [memory.store.namespace]
     try:
         interchange.export_store(
-            memory.store, file, format=query.format, namespaces=here, archive=query.archive
+            memory.store, file, format=query.format, namespaces=namespaces, archive=query.archive
         )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

@@ -227,11 +227,11 @@ def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
     if request.cursor is not None:
         last = decode_cursor("trajectories", request.cursor, tuple[str, str])
         start = sum((info.started_at, info.id) >= last for info in found)
-    here = found[start : start + request.limit]
+    page = found[start : start + request.limit]
     more = start + request.limit < len(found)
     return TrajectoryPage(
-        [fill(TrajectorySummary, one) for one in here],
-        encode_cursor("trajectories", here[-1].started_at, here[-1].id) if more else None,
+        [fill(TrajectorySummary, one) for one in page],
+        encode_cursor("trajectories", page[-1].started_at, page[-1].id) if more else None,
     )
 
 
@@ -281,9 +281,9 @@ def _changes(context: Context, request: ChangesQuery) -> ChangePage:
         # Changes are only added at the front, so the last one returned is a stable position.
         (last,) = decode_cursor("undo", request.cursor, tuple[str])
         found = islice(dropwhile(lambda change: change.id != last, found), 1, None)
-    here = list(islice(found, request.limit + 1))
-    items = [fill(ChangeOut, one) for one in here[: request.limit]]
-    return ChangePage(items, encode_cursor("undo", items[-1].id) if len(here) > len(items) else None)
+    page = list(islice(found, request.limit + 1))
+    items = [fill(ChangeOut, one) for one in page[: request.limit]]
+    return ChangePage(items, encode_cursor("undo", items[-1].id) if len(page) > len(items) else None)
 
 
 def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:

@@ -148,10 +148,10 @@ def _out(case: Case) -> CaseOut:
 
 def _list(context: Context, request: CaseQuery) -> CasePage:
     cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
-    here, cursor = page_of(
+    page, cursor = page_of(
         "cases", cases, lambda case: (case.opened_at, case.id), tuple[str, str], request.cursor, request.limit
     )
-    return CasePage([_out(case) for case in here], cursor)
+    return CasePage([_out(case) for case in page], cursor)
 
 
 def _one(context: Context, _: object) -> CaseOut:

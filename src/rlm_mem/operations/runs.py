@@ -228,10 +228,10 @@ class RunRegistry:
         with self._guard:
             running = [other for other in self._runs.values() if other.state == "running"]
             own = sum(other.opened is run.opened for other in running)
-            most = _MAX_RUNS if access.owner else _MAX_RUNS // 3
-            if len(running) >= _MAX_RUNS or own >= most:
+            own_limit = _MAX_RUNS if access.owner else _MAX_RUNS // 3
+            if len(running) >= _MAX_RUNS or own >= own_limit:
                 raise ConflictError(
-                    f"{_MAX_RUNS if own < most else most} recalls are already running or waiting",
+                    f"{_MAX_RUNS if own < own_limit else own_limit} recalls are already running or waiting",
                     hint="wait for one of them, or cancel it",
                 )
             same = [other for other in self._runs.values() if other.namespace == run.namespace]

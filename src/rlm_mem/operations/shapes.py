@@ -357,8 +357,8 @@ def sources(
     store: ChunkStore, chunk_ids: list[str], excerpts: Mapping[str, str] | None = None
 ) -> list[CitedMemory]:
     """Return the first few sources of an answer, each with an excerpt or its beginning, so that no `get` is needed."""
-    wanted = chunk_ids[:_MAX_SOURCES]
-    chunks = store.get_many(wanted)
+    cited = chunk_ids[:_MAX_SOURCES]
+    chunks = store.get_many(cited)
     return [
         fill(
             CitedMemory,
@@ -367,7 +367,7 @@ def sources(
             excerpt=(excerpts or {}).get(chunk.id) or chunk.content[:_EXCERPT],
             namespace=_foreign_namespace(store, chunk),
         )
-        for chunk in (chunks.get(chunk_id) for chunk_id in wanted)
+        for chunk in (chunks.get(chunk_id) for chunk_id in cited)
         if chunk is not None
     ]
 

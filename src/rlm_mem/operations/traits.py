@@ -109,9 +109,9 @@ def page_of(
     start = 0
     if cursor is not None:
         start = bisect_right([key(item) for item in items], decode_cursor(kind, cursor, shape))
-    here = list(items[start : start + limit])
+    page = list(items[start : start + limit])
     more = start + limit < len(items)
-    return here, encode_cursor(kind, *key(here[-1])) if more and here else None
+    return page, encode_cursor(kind, *key(page[-1])) if more and page else None
 
 
 def next_link(path: str, parameters: Sequence[tuple[str, str]], cursor: str) -> str:

@@ -102,7 +102,7 @@ class Pair:
     shared: tuple[str, ...]
     why: str
     weight: float
-    deed: bool = False
+    about_action: bool = False
     """Whether one denies the action that the other states."""
     first: bool = False
     """Whether it comes before others: it denies an action, or has different numbers of a thing in the subject."""
@@ -165,8 +165,8 @@ class _Terms:
 
     def rare(self, terms: Iterable[str]) -> int:
         """Return how many of the terms are rare."""
-        most = max(_RARE_COUNT, _RARE_SHARE * self._count)
-        return sum(self._frequency[term] <= most for term in terms)
+        maximum = max(_RARE_COUNT, _RARE_SHARE * self._count)
+        return sum(self._frequency[term] <= maximum for term in terms)
 
     def likeness(self, first: frozenset[str], second: frozenset[str]) -> float:
         """Return the weight of the shared terms divided by the geometric mean of both weights, 0 to 1."""
@@ -318,15 +318,17 @@ def _pairs(
                 closeness += _RULE_BONUS + ruled[0].confidence
             if why:
                 weight = terms.likeness(older.terms, newer.terms) + closeness
-                deed = kind == "contradict" and (
+                about_action = kind == "contradict" and (
                     _denies_action(older, newer, terms) or _denies_action(newer, older, terms)
                 )
                 denying = (newer if why.startswith("the newer") else older).denying
-                first, marks = deed, (denying, denying)
+                first, marks = about_action, (denying, denying)
                 if kind == "replace":
                     first, marks = _counted(older, newer, why, terms)
                 words = tuple(sorted(shared))
-                found.append(Pair(newer.statement, older.statement, words, why, weight, deed, first, marks))
+                found.append(
+                    Pair(newer.statement, older.statement, words, why, weight, about_action, first, marks)
+                )
     best = _best(found, limit)
     return sorted(best, key=lambda pair: pair.newer.order, reverse=True)
 
@@ -339,7 +341,7 @@ def _best(pairs: Iterable[Pair], limit: int) -> list[Pair]:
     for pair in sorted(pairs, key=lambda pair: -pair.weight):
         if len(chosen) == limit or pair.weight < least:
             break
-        if max(uses[pair.older], uses[pair.newer]) < (_MAX_ACTION_PAIRS if pair.deed else _MAX_PAIRS):
+        if max(uses[pair.older], uses[pair.newer]) < (_MAX_ACTION_PAIRS if pair.about_action else _MAX_PAIRS):
             chosen.append(pair)
             uses.update((pair.older, pair.newer))
             if pair.weight < _RULE_BONUS and not least:

@@ -179,11 +179,11 @@ class StoreFunctions:
         ``by="segment"`` ranks single turns or sentences, of which one chunk may have several.
         """
         words = query_words("search", query)
-        most = count("limit", limit, 1, MAX_RESULTS)
+        maximum = count("limit", limit, 1, MAX_RESULTS)
         today = self._store.clock()
-        wanted: dict[str, Any] = {}
+        filters: dict[str, Any] = {}
         if tags:
-            wanted["tags_all"] = (tags,) if isinstance(tags, str) else tuple(tags)
+            filters["tags_all"] = (tags,) if isinstance(tags, str) else tuple(tags)
         for name, value in (
             ("chunk_type", chunk_type),
             ("conversation_id", conversation_id),
@@ -192,9 +192,11 @@ class StoreFunctions:
             ("speaker", speaker),
         ):
             if value is not None:
-                wanted[name] = tuple(value) if isinstance(value, list | set) else value
+                filters[name] = tuple(value) if isinstance(value, list | set) else value
         hits = (
-            searching.search(self._store, words, limit=most, filters=wanted or None, by=by) if words else ()
+            searching.search(self._store, words, limit=maximum, filters=filters or None, by=by)
+            if words
+            else ()
         )
         return [
             {

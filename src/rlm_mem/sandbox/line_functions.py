@@ -239,10 +239,10 @@ class Lines:
     def _with_speakers(self, chunk: Chunk, said: list[Said], look_back: bool) -> list[Said]:
         """Return the lines of a chat; a line without a label gets the last speaker before it."""
         part, parts = part_of(chunk)
-        talk = chunk.metadata.conversation_id
+        conversation = chunk.metadata.conversation_id
         speaker = None
         if part > 1 and said and said[0].speaker is None:
-            before = (talk, parts, part - 1)
+            before = (conversation, parts, part - 1)
             speaker = self._last_speakers.get(before)
             if speaker is None and before not in self._last_speakers and look_back:
                 speaker = self._last_speaker_before(chunk, part)
@@ -252,7 +252,7 @@ class Lines:
             named = one.speaker or speaker
             spoken.append(replace(one, speaker=named))
             speaker = self._last_label(chunk.content[one.body : one.end]) or named
-        self._last_speakers = {(talk, parts, part): speaker}
+        self._last_speakers = {(conversation, parts, part): speaker}
         return spoken
 
     def _split_at_labels(self, content: str, said: list[Said]) -> Iterator[Said]:
@@ -433,12 +433,12 @@ class LineFunctions:
         They are ranked by their own score and by that of their chunk. Passages of chunks that replaced, contradict,
         elaborate or support the best three chunks follow, beyond ``limit``.
         """
-        wanted = count("limit", limit, 1, MAX_PASSAGES)
+        maximum = count("limit", limit, 1, MAX_PASSAGES)
         near = count("neighbours", neighbours, 0, 5)
         queries = [query_words("passages", one) for one in wanted_texts("query", query)]
         within = optional_text("conversation_id", conversation_id)
         filters = {"conversation_id": within} if within else None
-        searches = [searching.passages(self._store, one, limit=wanted, filters=filters) for one in queries]
+        searches = [searching.passages(self._store, one, limit=maximum, filters=filters) for one in queries]
         read = {chunk_id: chunk for one in searches for chunk_id, chunk in one.chunks.items()}
         hits = [hit for one in searches for hit in one.hits]
         whole = searches[0].ranking if searches else []
@@ -453,7 +453,7 @@ class LineFunctions:
                 start, end = _span(line, hit)
                 # The score for the first text is kept, since scores for different texts cannot be compared.
                 found.setdefault((hit.chunk_id, start), (line, end, hit))
-        best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2].score))[:wanted]
+        best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2].score))[:maximum]
         close = list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_MAX_EXPANDED]
         linked = self._store.linked_of_each(close, direction="both", limit=MAX_FOLLOWED)
         links = self._links(linked, read)
@@ -468,7 +468,7 @@ class LineFunctions:
 
     def instructions(self, limit: Any = 50) -> list[dict[str, Any]]:
         """Return standing wishes of the user, newest first."""
-        wanted = count("limit", limit, 1, 200)
+        maximum = count("limit", limit, 1, 200)
         found: dict[str, dict[str, Any]] = {}
         claims: dict[str, dict[str, Any]] = {}
         users = users_of(self._store)
@@ -488,13 +488,13 @@ class LineFunctions:
                     if (
                         sentence.casefold() not in found
                         and sentence.casefold() not in kept
-                        and len(kept) < wanted
+                        and len(kept) < maximum
                     ):
                         kept[sentence.casefold()] = self._lines.shown(line, sentence) | {"rule": rule}
-            if len(found) >= wanted:
+            if len(found) >= maximum:
                 break
         # An untrusted wish never replaces a trusted one.
-        return [*found.values(), *(one for key, one in claims.items() if key not in found)][:wanted]
+        return [*found.values(), *(one for key, one in claims.items() if key not in found)][:maximum]
 
     # Parts.
 

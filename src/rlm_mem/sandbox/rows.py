@@ -50,20 +50,20 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     if len(listed) > MAX_ROWS:
         raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
     usual = max(_MIN_OF_ROW, min(_MAX_OF_ROW, _LIST_CHARS // max(1, len(listed))))
-    most = usual if chars is None else count("chars", chars, _MIN_CHARS, _MAX_CHARS)
+    max_chars = usual if chars is None else count("chars", chars, _MIN_CHARS, _MAX_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}
     printed: dict[str, int] = {}
     for index, row in enumerate(listed):
         headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
-        least = _OUTLINED_CHARS if headed and "score" in row else _HEADED_CHARS if headed else 0
-        room = max(most, least) if chars is None else most
-        with_head = chars is not None or most >= _MIN_WITH_HEAD
+        min_chars = _OUTLINED_CHARS if headed and "score" in row else _HEADED_CHARS if headed else 0
+        room = max(max_chars, min_chars) if chars is None else max_chars
+        with_head = chars is not None or max_chars >= _MIN_WITH_HEAD
         if isinstance(row, Mapping) and row.get("whole") and chars is None:
             line = "\n".join(filter(None, (str(row.get("text", "")), str(row.get("reply", "")))))
         else:
-            line = _pair(row, _PAIR_CHARS if chars is None else most, printed, index) or _line(
+            line = _pair(row, _PAIR_CHARS if chars is None else max_chars, printed, index) or _line(
                 row, room, with_head
             )
         if headed:
@@ -100,23 +100,23 @@ def _pair(row: Any, chars: int, printed: dict[str, int], index: int) -> str:
     return f"{shown[0]} -> {_date(newer)} {shown[1]}"
 
 
-def _line(row: Any, most: int, with_head: bool = True) -> str:
+def _line(row: Any, max_chars: int, with_head: bool = True) -> str:
     """Return the text of a row on one line.
 
     Args:
-        most: maximum characters.
+        max_chars: maximum characters.
         with_head: whether to show the start of a line before a match far from it.
     """
     if not isinstance(row, Mapping):
-        return one_line(str(row), most)
+        return one_line(str(row), max_chars)
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
     if text is None:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)
     match = str(row.get("match") or "")
     place = text.find(match) if match else -1
-    head = most // _HEAD_OF_MATCH if with_head else 0
-    first = place - max(0, most - head - len(match)) // _BEFORE_MATCH
-    if place >= 0 and len(text) > most and (first > head + _GAP or place + len(match) > most):
+    head = max_chars // _HEAD_OF_MATCH if with_head else 0
+    first = place - max(0, max_chars - head - len(match)) // _BEFORE_MATCH
+    if place >= 0 and len(text) > max_chars and (first > head + _GAP or place + len(match) > max_chars):
         # The start of the line if it has room, then the text around the match.
         first = max(first, head)
         space = text.find(" ", first, place)
@@ -124,7 +124,7 @@ def _line(row: Any, most: int, with_head: bool = True) -> str:
             f"{text[:head].rpartition(' ')[0] or text[:head]} … {text[first if space < 0 else space + 1 :]}"
         )
     replaced = " (out of date)" if row.get("superseded_by") else ""
-    return one_line(text, most) + replaced
+    return one_line(text, max_chars) + replaced
 
 
 def _date(row: Any) -> str:

@@ -84,12 +84,12 @@ class Pages:
             raise HostCallFailed(
                 "ValueError", "page: no output was too long so far; print what you want to see"
             )
-        wanted = count("number", number, -1, 1_000_000)
-        if not 1 <= wanted <= len(self._pages):
+        asked_page = count("number", number, -1, 1_000_000)
+        if not 1 <= asked_page <= len(self._pages):
             raise HostCallFailed(
-                "ValueError", f"page: the output has the pages 1 to {len(self._pages)}, not {wanted}"
+                "ValueError", f"page: the output has the pages 1 to {len(self._pages)}, not {asked_page}"
             )
-        return self._page(wanted)
+        return self._page(asked_page)
 
     def _page(self, number: int) -> str:
         last = len(self._pages)
@@ -565,11 +565,11 @@ class SandboxSession:
     def _import_on_use(self, tree: ast.Module, printed: Printed) -> None:
         """Import well-known names that the program uses without importing them."""
         self._bound |= ProgramNames(tree).bound
-        wanted = ready_imports(tree, self._bound)
-        if wanted:
-            code = "\n".join(wanted.values())
+        imports = ready_imports(tree, self._bound)
+        if imports:
+            code = "\n".join(imports.values())
             self._engine.run(code, syntax_tree(code), self._table, self.answer_call, printed, self._deadline)
-            self._ready |= wanted.keys()
+            self._ready |= imports.keys()
 
     def _check_time(self) -> None:
         """Raise if the running program must end; called during long reads."""

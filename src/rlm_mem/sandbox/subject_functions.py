@@ -96,15 +96,15 @@ class SubjectFunctions:
         """Return a row for each turn about a subject, or about everything, that has room, in order of time."""
         analyser = get_analyser(self._store.config.search.language)
         queries = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
-        wanted = [one for one in queries if analyser.terms(one)]
+        subjects = [one for one in queries if analyser.terms(one)]
         room = count("chars", chars, 500, 20_000)
-        most = count("limit", limit, 1, 500)
+        maximum = count("limit", limit, 1, 500)
         today = self._store.clock()
         who = optional_text("author", author)
         users = frozenset[str]() if who else users_of(self._store)
         following_turns = FollowingTurns(self._lines)
         period_lines = list(
-            self._period_lines(wanted, day("start", start, today), day("end", end, today, last=True))
+            self._period_lines(subjects, day("start", start, today), day("end", end, today, last=True))
         )
         own_lines = (
             line
@@ -123,7 +123,7 @@ class SubjectFunctions:
         follow_ups = _follow_ups(period_lines, lines, shortener)
         rankings: list[list[int]] = []
         weights = [0.0] * len(lines)
-        for one in wanted or [""]:
+        for one in subjects or [""]:
             own = [shortener.share(text, one) if one else shortener.content(text) for text in texts]
             ranked = sorted(_best_of_each_day(days, list(map(mul, own, early))), key=follow_ups.__contains__)
             tiers = _group_by_names(ranked, period_lines, lines, one, shortener)
@@ -135,11 +135,11 @@ class SubjectFunctions:
         )
         chunks = {line.chunk.id: line.chunk for line in period_lines}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
-        names = frozenset[str]().union(*map(shortener.names, wanted))
+        names = frozenset[str]().union(*map(shortener.names, subjects))
         top = max(weights, default=0.0) or 1.0
         chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
-        for place in best[:most]:
+        for place in best[:maximum]:
             candidates = (
                 (level, title)
                 for level, title, _ in following_turns.points(lines[place])
@@ -147,7 +147,7 @@ class SubjectFunctions:
             )
             headings = chosen_titles(list(islice(candidates, _MAX_POINTS)), _POINTS_CHARS) if points else []
             fits = (
-                shortener.has(texts[place], names) if names else wanted and weights[place] >= _MIN_FIT * top
+                shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
             )
             text = shortener.short(lines[place].text, _FITTING_CHARS if fits else _ROW_CHARS)
             text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
@@ -166,7 +166,7 @@ class SubjectFunctions:
         )
         outlined = list(self._outline_rows(rows))
         if len(outlined) < len(best):
-            matching = " that share a word with its query" if wanted else ""
+            matching = " that share a word with its query" if subjects else ""
             self._cut.add_remark(
                 f"outline returned {len(outlined)} of {len(best):,} turns{matching}; "
                 "more chars, or start and end, give others"
@@ -176,43 +176,45 @@ class SubjectFunctions:
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Return candidates for changes to a subject."""
         words = query_words("updates", subject)
-        wanted = count("limit", limit, 1, 50)
+        maximum = count("limit", limit, 1, 50)
         lines = self._relevant_lines(words)
         replaced = [
             self._linked_pair(line.chunk, line.chunk.metadata.superseded_by, "it was replaced")
             for line in lines
             if line.chunk.metadata.superseded_by
         ]
-        return self._pairs(words, lines, replaced, wanted, updated)
+        return self._pairs(words, lines, replaced, maximum, updated)
 
     def contradictions(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Return candidates for contradictions between statements about a subject."""
         words = query_words("contradictions", subject)
-        wanted = count("limit", limit, 1, 50)
+        maximum = count("limit", limit, 1, 50)
         lines = self._relevant_lines(words)
         linked = [
             self._linked_pair(line.chunk, link.chunk_id, "they are linked as contradicting")
             for line in lines[:20]
             for link in self._store.linked(line.chunk.id, "contradicts", direction="both", limit=_MAX_LINKS)
         ]
-        return self._pairs(words, lines, linked, wanted, contradictory)
+        return self._pairs(words, lines, linked, maximum, contradictory)
 
     # Parts.
 
-    def _period_lines(self, wanted: list[str], start: str | None, end: str | None) -> Iterator[Line]:
+    def _period_lines(self, subjects: list[str], start: str | None, end: str | None) -> Iterator[Line]:
         """Yield the lines of a period: of its first chunks or, in a long period, of those with a word of the texts.
 
         Without texts, lines of a chat without a label are left out, since they continue the turn of an earlier chunk.
         """
         ids = self._store.list_chunks(None, start, end)
-        if wanted and len(ids) > _OUTLINED_CHUNKS:
-            most = min(_MAX_FOUND, _OUTLINED_CHUNKS // len(wanted))
-            known = {one for text in wanted for one in searching.keyword_ids(self._store, text, limit=most)}
+        if subjects and len(ids) > _OUTLINED_CHUNKS:
+            maximum = min(_MAX_FOUND, _OUTLINED_CHUNKS // len(subjects))
+            known = {
+                one for text in subjects for one in searching.keyword_ids(self._store, text, limit=maximum)
+            }
             ids = [one for one in ids if one in known]
         for chunk in self._lines.read(ids[:_OUTLINED_CHUNKS]):
             for line in self._lines.lines(chunk):
                 turn = line.said[line.number]
-                if wanted or not self._lines.in_chat or turn.body > turn.start:
+                if subjects or not self._lines.in_chat or turn.body > turn.start:
                     yield line
 
     def _outline_rows(self, rows: list[tuple[Line, str, list[str], float]]) -> Iterator[dict[str, Any]]:
@@ -250,10 +252,10 @@ class SubjectFunctions:
                 continue
             if assisted and line.speaker is None:
                 # In a chat, this is the rest of a long answer of the assistant; elsewhere, a note.
-                talk = chunk.metadata.conversation_id
-                if talk not in chats:
-                    chats[talk] = any(one.speaker for one in self._opening_lines(talk))
-                if chats[talk]:
+                conversation = chunk.metadata.conversation_id
+                if conversation not in chats:
+                    chats[conversation] = any(one.speaker for one in self._opening_lines(conversation))
+                if chats[conversation]:
                     continue
             found.setdefault((chunk.id, line.number), line)
         return list(found.values())
@@ -323,9 +325,9 @@ class SubjectFunctions:
                 times[chunk.metadata.conversation_id, chunk.metadata.at].add(chunk.id)
         return {
             chunk_id: place
-            for (talk, at), ids in times.items()
+            for (conversation, at), ids in times.items()
             if len(ids) > 1
-            for place, chunk_id in enumerate(self._store.list_chunks(talk, at, at))
+            for place, chunk_id in enumerate(self._store.list_chunks(conversation, at, at))
         }
 
     def _statement(self, line: Line, text: str, mark: str = "") -> dict[str, Any]:
@@ -374,11 +376,11 @@ def _group_by_names(
     answered: set[int] = set()
     turn: tuple[str | None, int] | None = None
     for line in period_lines if names else ():
-        talk = line.chunk.metadata.conversation_id
+        conversation = line.chunk.metadata.conversation_id
         place = place_of.get((line.chunk.id, line.number))
         if place is not None:
-            turn = talk, place
-        if turn is not None and turn[0] == talk and shortener.has(line.text, names):
+            turn = conversation, place
+        if turn is not None and turn[0] == conversation and shortener.has(line.text, names):
             (answered if place is None else named).add(turn[1])
     if not named | answered:
         return [places]
@@ -398,11 +400,15 @@ def _follow_ups(period_lines: list[Line], lines: list[Line], shortener: Shortene
     said: dict[str | None, set[str]] = defaultdict(set)
     following: set[int] = set()
     for line in period_lines:
-        talk = line.chunk.metadata.conversation_id
+        conversation = line.chunk.metadata.conversation_id
         place = place_of.get((line.chunk.id, line.number))
-        if place is not None and talk is not None and shortener.new(line.text, said[talk]) < _MIN_NEW:
+        if (
+            place is not None
+            and conversation is not None
+            and shortener.new(line.text, said[conversation]) < _MIN_NEW
+        ):
             following.add(place)
-        said[talk].update(shortener.terms(line.text))
+        said[conversation].update(shortener.terms(line.text))
     return following
 
 
@@ -410,10 +416,10 @@ def _beginnings(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines without those that continue a turn split into several chunks, such as its code."""
     begun: set[str | None] = set()
     for line in lines:
-        talk = line.chunk.metadata.conversation_id
+        conversation = line.chunk.metadata.conversation_id
         if line.labelled:
-            begun.add(talk)
-        if line.labelled or talk not in begun:
+            begun.add(conversation)
+        if line.labelled or conversation not in begun:
             yield line
 
 
@@ -422,21 +428,21 @@ def _with_later(lines: list[Line]) -> tuple[list[Line], dict[int, list[Line]]]:
 
     "And what if it rains?" means little alone, and costs little in the row of the turn that it follows.
     """
-    talks: dict[str, list[Line]] = defaultdict(list)
+    conversations: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        talks[line.chunk.metadata.conversation_id or ""].append(line)
+        conversations[line.chunk.metadata.conversation_id or ""].append(line)
     follow_up_questions = {
-        talk: rest
-        for talk, (_, *rest) in talks.items()
-        if talk and 0 < len(rest) <= _MAX_LATER and all(map(_is_short_question, rest))
+        conversation: rest
+        for conversation, (_, *rest) in conversations.items()
+        if conversation and 0 < len(rest) <= _MAX_LATER and all(map(_is_short_question, rest))
     }
     heads: list[Line] = []
     later: dict[int, list[Line]] = {}
     for line in lines:
-        talk = line.chunk.metadata.conversation_id or ""
-        if line is talks[talk][0] and talk in follow_up_questions:
-            later[len(heads)] = follow_up_questions[talk]
-        elif talk in follow_up_questions:
+        conversation = line.chunk.metadata.conversation_id or ""
+        if line is conversations[conversation][0] and conversation in follow_up_questions:
+            later[len(heads)] = follow_up_questions[conversation]
+        elif conversation in follow_up_questions:
             continue
         heads.append(line)
     return heads, later

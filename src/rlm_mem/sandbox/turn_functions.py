@@ -82,10 +82,10 @@ class TruncatedLists:
     def part(self, name: str, found: Iterator[_T], limit: Any, offset: Any) -> list[_T]:
         """Return the requested part of a list, and count the omitted rows unless the limit is small."""
         first = count("offset", offset, 0, MAX_OFFSET)
-        most = count("limit", limit, 1, MAX_LINES)
-        listed = list(islice(found, first, first + most))
-        if len(listed) == most >= SHORT_LIST:
-            self._note(name, first, most, sum(1 for _ in islice(found, MAX_COUNTED)))
+        maximum = count("limit", limit, 1, MAX_LINES)
+        listed = list(islice(found, first, first + maximum))
+        if len(listed) == maximum >= SHORT_LIST:
+            self._note(name, first, maximum, sum(1 for _ in islice(found, MAX_COUNTED)))
         else:
             self._note(name, first, len(listed), 0)
         return listed
@@ -143,12 +143,12 @@ class TurnFunctions:
         texts = wanted_texts("contains", contains) if contains else []
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)
-        talk = optional_text("conversation_id", conversation_id)
+        conversation = optional_text("conversation_id", conversation_id)
 
         def found(*, code: bool) -> Iterator[Line]:
             """Return the requested lines; text in pasted code only counts with ``code``."""
             lines = (
-                self._lines_with(who, texts, talk, *period)
+                self._lines_with(who, texts, conversation, *period)
                 if chunks is None
                 else self._turns_of(chunks, exchanges=who is None and bool(whole or points))
             )
@@ -160,11 +160,11 @@ class TurnFunctions:
                 and (code or _contains_any(_prose(line), texts))
             )
 
-        wanted = found(code=bool(code))
+        matching = found(code=bool(code))
         if texts and not code:
-            first = next(wanted, None)
-            wanted = found(code=True) if first is None else chain((first,), wanted)
-        listed = self._cut.part("turns", wanted, limit, offset)
+            first = next(matching, None)
+            matching = found(code=True) if first is None else chain((first,), matching)
+        listed = self._cut.part("turns", matching, limit, offset)
         following_turns = FollowingTurns(self._lines)
         if whole:
             listed, shown = self._whole_rows(listed, following_turns, chars, bool(code))
@@ -228,10 +228,10 @@ class TurnFunctions:
     # Parts.
 
     def _lines_with(
-        self, who: str | None, texts: list[str], talk: str | None, start: str | None, end: str | None
+        self, who: str | None, texts: list[str], conversation: str | None, start: str | None, end: str | None
     ) -> Iterator[Line]:
         """Yield the lines of the chunks of a period that may contain one of the texts."""
-        for chunk in self._lines.chunks(talk, start, end):
+        for chunk in self._lines.chunks(conversation, start, end):
             if self._may_contain(chunk, who, texts):
                 yield from self._lines.lines(chunk)
 
@@ -270,14 +270,14 @@ class TurnFunctions:
             raise HostCallFailed(
                 "ValueError", f"chunks has {len(given):,} rows; at most {MAX_LINES} are taken"
             )
-        wanted: dict[str, set[Any]] = {}
+        speakers_of: dict[str, set[Any]] = {}
         for one in given:
             # Of a row, only the turns of its speaker.
             who = one.get("speaker") if isinstance(one, dict) else None
-            wanted.setdefault(chunk_id_of("turns", one, self._lines.seen), set()).add(who)
+            speakers_of.setdefault(chunk_id_of("turns", one, self._lines.seen), set()).add(who)
         seen: set[tuple[str, int]] = set()
-        for chunk in self._lines.read(list(wanted)):
-            speakers = wanted[chunk.id]
+        for chunk in self._lines.read(list(speakers_of)):
+            speakers = speakers_of[chunk.id]
             for turn in self._turns_in(chunk):
                 if speakers.isdisjoint((None, turn.speaker)):
                     continue
@@ -325,7 +325,7 @@ class TurnFunctions:
         self, lines: list[Line], following_turns: FollowingTurns, chars: Any, code: bool
     ) -> tuple[list[Line], list[dict[str, Any]]]:
         """Return the lines, without those in an earlier row, and their rows with whole turn and reply."""
-        most = None if chars is None else count("chars", chars, _MIN_WHOLE_CHARS, MAX_WHOLE_CHARS)
+        max_chars = None if chars is None else count("chars", chars, _MIN_WHOLE_CHARS, MAX_WHOLE_CHARS)
         listed_places: set[tuple[str, int]] = set()
         wholes: list[tuple[Line, str, str]] = []
         for line in lines:
@@ -334,20 +334,20 @@ class TurnFunctions:
                     (line.text, "") if line.speaker is None else following_turns.whole(line, listed_places)
                 )
                 wholes.append((line, turn, reply))
-        each = most or (
+        limit = max_chars or (
             max(_MIN_OF_LIST, _WHOLE_OF_LIST // len(wholes)) if len(wholes) > 1 else _WHOLE_OF_ONE
         )
         rows: list[dict[str, Any]] = []
         left_out = cut = False
-        for line, *said in wholes:
-            prose = said if code else list(map(_without_code, said))
-            turn, reply = (_bounded(one, each) for one in prose)
+        for line, *turn_and_reply in wholes:
+            prose = turn_and_reply if code else list(map(_without_code, turn_and_reply))
+            turn, reply = (_bounded(one, limit) for one in prose)
             rows.append(self._lines.shown(line) | {"text": turn, "reply": reply, "whole": True})
-            left_out = left_out or prose != said
+            left_out = left_out or prose != turn_and_reply
             cut = cut or [turn, reply] != prose
-        if cut and most is None:
+        if cut and max_chars is None:
             self._cut.add_remark(
-                f"turns and replies after {each:,} characters each; chars={MAX_WHOLE_CHARS} gives more"
+                f"turns and replies after {limit:,} characters each; chars={MAX_WHOLE_CHARS} gives more"
             )
         if left_out:
             self._cut.add_remark("blocks of code; code=True gives them")
