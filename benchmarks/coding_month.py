@@ -22,7 +22,7 @@ from typing import Any
 
 from rlm_mem import Memory
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS
-from rlm_mem.mcp.hooks import carry_out
+from rlm_mem.mcp.hooks import handle_event
 from rlm_mem.text.tokens import count_tokens
 from support import Report, arguments, percentile
 
@@ -61,7 +61,7 @@ def month(half: dict[str, Any], seed: int, folder: Path) -> dict[str, Any]:
         name = "conversation_id" if client.name == "cursor" else "session_id"
         given = event(client.name, kind, roots[project], transcript, **{name: f"s-{number}", **more})
         before = time.perf_counter()
-        said = carry_out(kind, client.name, given, opened, brain=brain)
+        said = handle_event(kind, client.name, given, opened, brain=brain)
         seconds.append(time.perf_counter() - before)
         return said
 

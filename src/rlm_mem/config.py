@@ -339,7 +339,7 @@ def parse_setting(setting: str, text: str) -> Any:
     section, _, name = setting.partition(".")
     sections = Config.__struct_fields__
     if section not in sections:
-        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them")
+        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list lists them")
     hint = get_type_hints(_section_class(section)).get(name)
     if hint is None or section == "types":
         known = _section_class(section).__struct_fields__ if section != "types" else []

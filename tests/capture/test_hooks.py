@@ -175,7 +175,7 @@ def test_a_person_sees_what_an_agent_is_given_and_why(
     assert (
         row["id"] in hook("user-prompt", prompt="How are the dates of the ledger stored?").out
     )  # it counts nothing
-    assert run("hook", "context", "What is for lunch?").out == "no memories are given\n"
+    assert run("hook", "context", "What is for lunch?").out == "no memories are provided\n"
 
 
 @pytest.mark.local_only("looks at files")
@@ -203,7 +203,7 @@ def test_a_pause_gives_and_captures_nothing_of_what_is_said_in_it(
         more = {"prompt": "Do I prefer short or long answers?"} if kind == "user-prompt" else {}
         assert hook(kind, transcript=transcript, **more).out == ""
     hook("user-prompt", prompt="Always use tabs in each file of this repository.")  # without a transcript
-    assert run("hook", "resume").out == "the hooks work again\n"
+    assert run("hook", "resume").out == "the hooks are active again\n"
     assert run("hook", "resume").out == "the hooks were not paused\n"
     written(
         transcript, "claude-code", [*said, ("user", "We decided to store every date of the ledger in UTC.")]
@@ -413,7 +413,7 @@ def test_a_hook_ends_in_time_when_stdin_stays_open(tmp_path: Path) -> None:
         assert started.wait(60) == 0  # stdin is open all the while
         assert started.stdout is not None
         assert started.stdout.read() == b""
-    assert "given up" in (tmp_path / "rlm-mem" / "hooks.log").read_text()
+    assert "ended after the limit of" in (tmp_path / "rlm-mem" / "hooks.log").read_text()
 
 
 def test_a_captured_correction_replaces_the_captured_choice_and_proposes_to_replace_others(

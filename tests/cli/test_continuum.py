@@ -72,7 +72,7 @@ def test_prune_only_reports_by_default(run: Run, log: str, brain: Path) -> None:
     path.write_text(path.read_text().replace('created_at: "20', 'created_at: "19'))
     report = run("prune")
     assert "archive" in report.out
-    assert "--apply does it" in report.out
+    assert "give --apply" in report.out
     assert path.exists()
     assert "done" in run("prune", "--apply").out
     assert not path.exists()

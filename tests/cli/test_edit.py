@@ -120,7 +120,7 @@ def test_edit_refuses_when_somebody_else_changed_the_chunk(
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ('printf "caf\\351" > "$1"', "not text in UTF-8"),
+        ('printf "caf\\351" > "$1"', "saved text that is not in UTF-8"),
         ('rm "$1"', "removed the file"),
         (': > "$1"', "content is empty"),
     ],

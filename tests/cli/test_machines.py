@@ -23,7 +23,7 @@ def test_a_memory_goes_into_a_database_and_comes_back_equal(
     memory.delete(notes["cake"])
     memory.close()
     out = run("copy", dsn).out
-    assert "copied 4 chunks, 1 former version" in out and "default: the two are equal" in out
+    assert "copied 4 chunks, 1 former version" in out and "default: both are equal" in out
     assert "not-a-secret" not in out
     assert run("--brain", dsn, "search", "black tea").out.count("Ana drinks black tea now.") == 1
     back = tmp_path / "back"

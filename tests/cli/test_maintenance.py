@@ -119,7 +119,7 @@ def test_reading_does_not_create_a_memory(run: Run, brain: Path) -> None:
 
 def test_a_sound_memory_has_no_findings(run: Run, notes: Notes) -> None:
     ran = run("check")
-    assert (ran.code, ran.out.strip()) == (0, "all is well")
+    assert (ran.code, ran.out.strip()) == (0, "no findings")
     assert run("check", "--json").json == {"ok": True, "findings": []}
 
 

@@ -236,7 +236,7 @@ def test_filters_that_exclude_everything_are_named_as_the_reason(run: Run, notes
     assert run("search", "tea", "--tag", "nosuch").out == "nothing found with these filters\n"
     assert run("search", "zeppelin", "--tag", "people").out == "nothing found\n"
     assert run("list", "--type", "nosuch").out == "none of 4 chunks match\n"
-    assert run("list", "--archived").out == "nothing here\n"
+    assert run("list", "--archived").out == "no chunks\n"
     assert run("trajectories", "list", "--operation", "nosuch").code == 2
 
 

@@ -153,7 +153,7 @@ def test_a_folder_of_your_own_is_trusted_as_far_as_you_say(run: Run, folder: Pat
     assert refused.code == 2 and "ordinary" in refused.err
     for option, value in (("--ttl", "3d"), ("--expires", "2027-01-01"), ("--origin", "person")):
         refused = run("remember", "--folder", str(folder), option, value)
-        assert (refused.code, f"{option} is not for a folder" in refused.err) == (2, True)
+        assert (refused.code, f"{option} cannot be used with a folder" in refused.err) == (2, True)
 
 
 def test_what_a_folder_has_is_said_in_lines_that_a_person_reads(run: Run, tmp_path: Path) -> None:

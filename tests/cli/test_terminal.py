@@ -224,7 +224,7 @@ def test_an_interrupted_command_says_so(run: Run, notes: Notes, monkeypatch: pyt
     monkeypatch.setattr(Memory, "remember", interrupted)
     ran = run("remember", "x")
     assert ran.code == 130
-    assert "the same command goes on from there" in ran.err
+    assert "repeat the command to continue" in ran.err
     assert run("remember", "x", "--again").err == "rlm-mem: interrupted\n", "that would store it twice"
 
 

@@ -136,12 +136,12 @@ def test_what_a_list_left_out_is_said_until_it_is_read(store: ChunkStore) -> Non
         for number in range(67):
             store.create_chunk(f"Ana: kite {number}", conversation_id="kites")
     with recall_session(store, "Which kites?") as session:
-        said = "grep gave 50 of 67 rows, offset=50 goes on"
+        said = "grep returned 50 of 67 rows, offset=50 continues"
         assert said in session.execute("print(len(grep('kite')))").text
         assert "Cut:" not in session.execute("rows = grep('kite', limit=5)").text
         assert "Cut:" not in session.execute("rows = grep('kite') + grep('kite', offset=50)").text
-        assert "turns gave 50 of 67 rows" in session.execute("rows = turns(author='Ana')").text
-        assert "timeline gave 50 of " in session.execute("rows = timeline()").text
+        assert "turns returned 50 of 67 rows" in session.execute("rows = turns(author='Ana')").text
+        assert "timeline returned 50 of " in session.execute("rows = timeline()").text
 
 
 def test_an_outline_says_how_many_turns_it_left_out(store: ChunkStore) -> None:
@@ -156,7 +156,7 @@ def test_an_outline_says_how_many_turns_it_left_out(store: ChunkStore) -> None:
         text = session.execute("print(len(outline('kite', chars=500)))").text
         number = int(text.partition("<output>\n")[2].split()[0])
         assert 0 < number < 40
-        assert f"outline gave {number} of 40 turns that share a word with its query;" in text
+        assert f"outline returned {number} of 40 turns that share a word with its query;" in text
         assert "Cut:" not in session.execute("rows = outline('kite', chars=20000)").text
 
 

@@ -15,7 +15,7 @@ from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.prompts import Opening
 from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.sandbox.session import Pages
-from rlm_mem.sandbox.turn_functions import CutLists
+from rlm_mem.sandbox.turn_functions import TruncatedLists
 from rlm_mem.sandbox.values import Final, HostCall, StepOutput
 
 
@@ -26,7 +26,7 @@ class FakeSession:
         self.config = config or Config.load(None, llm={"max_tokens": 1024})
         self.final: Final | None = None
         self.pages = Pages()
-        self.cut_lists = CutLists()
+        self.cut_lists = TruncatedLists()
         self.functions = FUNCTIONS
         self.last_step: StepOutput | None = None
         self.programs: list[str] = []

@@ -117,7 +117,7 @@ def test_a_function_that_reads_much_ends_with_the_programs_time(
         session.execute("kept = 1")
         checks = iter((10.0, 10.0, -1.0))
         monkeypatch.setattr(session, "seconds_left", lambda: next(checks, -1.0))
-        with pytest.raises(TimeoutError, match="while a function read the memory"):
+        with pytest.raises(TimeoutError, match="while a function was reading the memory"):
             session.execute("try:\n    turns()\nexcept BaseException:\n    pass\nfor i in range(9): turns()")
         monkeypatch.undo()
         assert session.execute("kept") == 1

@@ -278,7 +278,7 @@ def test_too_many_runs_at_once_are_refused(
 ) -> None:
     app, state = served
     gate = state.memory._llm = Gate(*[ANSWER] * 50)  # type: ignore[assignment]
-    monkeypatch.setattr(runs, "_MOST_RUNS", 3)
+    monkeypatch.setattr(runs, "_MAX_RUNS", 3)
     with TestClient(app, API, headers=BEARER) as client:
         begun = [client.post("recall", json={"question": "?a", "background": True}) for _ in range(4)]
         assert [answer.status_code for answer in begun] == [202, 202, 202, 409]

@@ -67,7 +67,7 @@ def test_every_kind_of_step_is_made_and_told(client: TestClient) -> None:
     ("step", "status", "said"),
     [
         ({"do": "delete", "chunk_id": "chunk-unknown"}, 404, "there is no chunk chunk-unknown"),
-        ({"do": "delete", "chunk_id": "#7"}, 409, "#7: no step before this one"),
+        ({"do": "delete", "chunk_id": "#7"}, 409, "#7: no earlier step"),
         ({"do": "update", "chunk_id": "#0", "content": "Other.", "if_revision": 9}, 409, "revision 1"),
         ({"do": "link", "chunk_id": "#0", "target_id": "#0", "link_type": "supports"}, 409, "to itself"),
         (

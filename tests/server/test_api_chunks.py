@@ -51,7 +51,7 @@ def test_a_chunk_that_did_not_hold_yet_is_not_said_to_be_missing(client: TestCli
     told = refused(client.get(f"chunks/{made}", params={"as_of": "2026-01-01"}), 404)
     assert (told["detail"], told["hint"]) == (
         f"{made} was not valid at 2026-01-01",
-        "leave out as_of to get its present state",
+        "leave out as_of to get its current state",
     )
     assert client.get(f"chunks/{made}", params={"as_of": "2026-03-01"}).status_code == 200
     told = refused(client.get("chunks/chunk-a", params={"as_of": "2026-03-01"}), 404)
@@ -137,7 +137,7 @@ def test_a_deleted_chunk_lies_in_the_archive_and_comes_back(client: TestClient) 
     assert [one["id"] for one in client.get("archive").json()["items"]] == [made["id"]]
     assert client.get(f"archive/{made['id']}").json() == {**made, "archived": True}
     assert client.post(f"{path}/restore").json()["tags"] == ["x"]
-    assert "is back already" in refused(client.post(f"{path}/restore"), 409)["detail"]
+    assert "is already restored" in refused(client.post(f"{path}/restore"), 409)["detail"]
     assert client.get("archive").json()["items"] == []
     assert client.delete(path, params={"permanent": True}).status_code == 204
     refused(client.post(f"{path}/restore"), 404)

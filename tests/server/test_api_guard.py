@@ -121,7 +121,7 @@ def test_a_body_that_is_no_json_is_refused(tmp_path: Path, body: bytes) -> None:
     with client_of(tmp_path / "brain") as client:
         headers = {"Content-Type": "application/json"}
         told = refused(client.post("chunks", content=body, headers=headers), 400)["detail"]
-        assert ("half of a character" in told) is (b"ud800" in body)
+        assert ("an unpaired surrogate" in told) is (b"ud800" in body)
         assert ("in UTF-8: see byte 0" in told) is (body[:1] == b"\xff")
 
 
@@ -211,7 +211,7 @@ def test_too_many_requests_are_limited_with_retry_after(tmp_path: Path) -> None:
         answers = [client.get("about") for _ in range(4)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
         refused(answers[3], 429)
-        assert answers[3].headers["Retry-After"] == "2"
+    assert answers[3].headers["Retry-After"] in ("1", "2")  # less if the requests took longer
 
 
 def test_a_bucket_refills_with_time_and_each_client_has_its_own() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rlm_mem.errors import StorageError
 from rlm_mem.memory import Memory
-from rlm_mem.operations.changes import ChangeFeed, ChangeNotice, kept_alive
+from rlm_mem.operations.changes import ChangeFeed, ChangeNotice, with_keep_alive
 from tests.continuum.conftest import record
 from tests.server.site import opened
 from tests.waiting import soon
@@ -164,7 +164,7 @@ def test_an_open_page_is_told_over_its_stream(place: Path | str) -> None:
 
         async def play() -> tuple[bytes, bytes]:
             feed = ChangeFeed(lambda: memory, interval=0.02)
-            stream = kept_alive(changed(feed))
+            stream = with_keep_alive(changed(feed))
             hello = await anext(stream)
             coming = asyncio.create_task(anext(stream))
             await soon(lambda: feed._polled.is_set(), "a first look")

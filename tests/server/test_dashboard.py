@@ -487,7 +487,7 @@ def test_a_check_says_what_a_repair_would_do_and_changes_nothing(site: Site, ids
 
 def test_what_is_not_there_is_said_with_its_status(site: Site) -> None:
     assert "there is no memory" in site.get("/memories/chunk-2026-01-01-00000000", 404)
-    assert "There is no such thing here" in site.get("/nowhere", 404)
+    assert "Not found" in site.get("/nowhere", 404)
     assert "not a trajectory id" in text_of(site.get("/recalls/elsewhere", 422))
     assert site.client.get("/static/../rendering.py").status_code == 404
     assert site.client.get("/static/%2e%2e/rendering.py").status_code == 404

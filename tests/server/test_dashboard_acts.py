@@ -306,7 +306,7 @@ def test_a_transition_is_undone_with_a_reason(place: Path | str) -> None:
         site.post("/tiers/undo", transition=transition, reason="too early")
         assert "high 1" in text_of(site.get("/tiers"))
         assert "too early" in text_of(site.get("/tiers"))
-        assert "Somebody else was first" in site.post(
+        assert "Another change came first" in site.post(
             "/tiers/undo", 409, transition=transition, reason="again"
         )
 

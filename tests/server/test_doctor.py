@@ -268,9 +268,9 @@ def test_clients_with_another_entry_are_told_apart(run: Run, brain: Path, memory
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        ("import time; time.sleep(60)", "does not answer"),
-        ("raise SystemExit('no such brain')", "ends without an answer (no such brain)"),
-        ("print('hello')", "not the protocol"),
+        ("import time; time.sleep(60)", "no answer"),
+        ("raise SystemExit('no such brain')", "ended without an answer (no such brain)"),
+        ("print('hello')", "not of the protocol"),
         ('print(\'{"id": 1, "error": {"message": "x"}}\')', "an error"),
     ],
 )

@@ -67,7 +67,7 @@ def test_too_many_displace_the_finished_first_then_the_least_used(
     names.append(handles.add(opened(store)))
     with pytest.raises(NotFoundError):
         handles.get(names[1])
-    handles.working(names[0], +1)
+    handles.mark_busy(names[0], +1)
     names.append(handles.add(opened(store)))
     assert len(handles) == 3
     assert handles.get(names[0])

@@ -30,7 +30,7 @@ def test_what_the_first_page_needs_is_there_before_the_first_request(tmp_path: P
 def test_a_start_does_not_wait_for_a_store_that_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PREPARATION", 0.05)
+    monkeypatch.setattr(module, "_PREPARE_TIMEOUT", 0.05)
     state = ServerState(Settings(brain=tmp_path / "brain"))
     answered = threading.Event()
     state.at_start = [lambda: answered.wait(30)]

@@ -342,10 +342,10 @@ def test_a_recall_that_nobody_waits_for_ends_at_its_next_turn(
 ) -> None:
     gone = threading.Event()
     gone.set()
-    answer = service.call("recall", {"question": "Where is the heron server?"}, given_up=gone)
+    answer = service.call("recall", {"question": "Where is the heron server?"}, cancelled=gone)
     assert answer.failed
     assert "no longer waits" in answer.text
-    assert not service.call("remember", {"text": "What is to be kept is kept."}, given_up=gone).failed
+    assert not service.call("remember", {"text": "What is to be kept is kept."}, cancelled=gone).failed
 
 
 def test_a_fault_of_ours_is_an_answer_and_not_the_end(

@@ -240,7 +240,7 @@ def test_over_http_a_body_that_is_too_large_is_refused(served_over_http: str) ->
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
     }
-    answer = httpx2.post(served_over_http, content=b" " * (17 * 1024 * 1024), headers=headers)
+    answer = httpx2.post(served_over_http, content=b" " * (17 * 1024 * 1024), headers=headers, timeout=60)
     assert answer.status_code == 413
     cut = (
         b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": %s}}'

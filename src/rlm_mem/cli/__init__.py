@@ -22,7 +22,7 @@ __all__ = ["command", "main"]
 
 
 def command() -> NoReturn:
-    """The program ``rlm-mem``: run the command line of this process, and end the process."""
+    """Run the command line of this process, and end the process: the entry point of ``rlm-mem``."""
     own_process.leave(main())
 
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: what follows ``rlm-mem``; None: taken from ``sys.argv``, and the process belongs to the command.
+        arguments: the arguments after ``rlm-mem``; None: those of ``sys.argv``, in a process of the command's own.
 
     Returns:
         Exit code: 0 for success, 1 if the operation failed, 2 for bad input, 130 if interrupted.
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(list(sys.argv[1:] if arguments is None else arguments))
     except OSError as error:
-        # At exit Python would flush the output again, and fail again.
+        # Python would flush the output again at exit, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 0  # the reader closed the pipe (rlm-mem list | head): not an error
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    """Run the command; raises OSError if its output cannot be written."""
+    """Run the command; raise OSError if its output cannot be written."""
     answer = None if "_RLM_MEM_COMPLETE" in os.environ else answer_for(given)
     if answer is not None:
         sys.stdout.write(answer)
@@ -73,5 +73,5 @@ def _run(given: list[str]) -> int:
     from rlm_mem.cli.app import main as run  # Typer takes 100 ms of CPU; nothing above needs it
 
     code = run(given)
-    # Agents take exit code 2 of a hook to mean that the user's prompt is refused.
+    # For agents, exit code 2 of a hook means that the user's prompt is refused.
     return 1 if code == 2 and given[:1] == ["hook"] else code

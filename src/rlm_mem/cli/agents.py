@@ -1,4 +1,4 @@
-"""For agents: `rlm-mem install`, the doctor, and the commands of hooks."""
+"""Set-up of agents: `rlm-mem install`, for MCP servers and hooks, and the doctor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, Where, shown_place
-from rlm_mem.cli.namespaces import spelled
+from rlm_mem.cli.namespaces import option_value
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import note, print_json, screen, table, text
 from rlm_mem.config import locate
@@ -102,7 +102,7 @@ def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str)
 
 
 def _write(call: Call, path: Path, made: str | None, done: str) -> bool:
-    """Change a client's file, keep a copy of the former one, and report it; a file that held nothing else is deleted.
+    """Change a client's file, keep a backup, and report it; a file without other content is deleted.
 
     Returns:
         False if there is nothing more to print.
@@ -127,7 +127,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
     """Write the hooks into a client's settings, or remove them; other entries are kept."""
     if project:
         path, launcher = Path.cwd() / client.project, clients.shared_launcher()
-        # A committed file may not name a folder of this machine, and a hook starts in any folder of the project.
+        # A committed file must not name a folder of this machine, and hooks run in any folder of the project.
         if call.named_brain is not None:
             raise InputError(
                 "the hooks of a project cannot name a brain, since each of its users has their own",
@@ -136,10 +136,10 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         named: list[str] = []
     else:
         path, launcher = client.user(Path.home(), os.environ), clients.launcher()
-        # The same brain as the entry of the server, which may be installed from this folder as well.
+        # The same brain as the entry of the server has, which may also be installed from this folder.
         named = ["--brain", _own_brain(call)]
     if call.namespace:
-        named += ["--namespace", spelled(call.namespace)]
+        named += ["--namespace", option_value(call.namespace)]
     ours = hooks_of(client, launcher, named)
     if show:
         _show_entry(call, path, {"hooks": ours}, with_hooks("", client, ours, where=str(path)) or "")
@@ -157,39 +157,39 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
             screen().print(text(f"memory: {named[1]}"), soft_wrap=True)
         screen().print(text("They take effect in new sessions. rlm-mem hook rules shows what is captured."))
         if client.name == "codex":
-            screen().print(text("Codex asks once whether it may run them: /hooks."))
+            screen().print(text("Codex asks for permission once: /hooks."))
 
 
 def _chosen_client(as_json: bool) -> clients.Client:
-    """The client that the user chooses from a list; without a terminal, print the list and raise InputError."""
-    here = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
+    """Return the client that the user chooses from a list; without a terminal, print the list and raise InputError."""
+    installed = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if as_json:
-        print_json([{"client": name, "found": found} for name, found in here.items()])
+        print_json([{"client": name, "found": found} for name, found in installed.items()])
     else:
         rows = table(*(("",) if asks else ()), "client", "found", "command")
-        for number, (name, found) in enumerate(here.items(), 1):
+        for number, (name, found) in enumerate(installed.items(), 1):
             cells = [name, "yes" if found else "no", f"rlm-mem install {name}"]
             rows.add_row(*map(text, [str(number), *cells] if asks else cells))
         screen().print(rows)
     if not asks:
         raise InputError("no client was named", hint="name one: rlm-mem install NAME")
-    first = next((number for number, found in enumerate(here.values(), 1) if found), None)
+    first = next((number for number, found in enumerate(installed.values(), 1) if found), None)
     chosen = typer.prompt("which client (number or name)", default=first, type=str).strip()
-    names = list(here)
+    names = list(installed)
     if chosen.isdecimal() and 1 <= int(chosen) <= len(names):
         chosen = names[int(chosen) - 1]
     return clients.client_named(chosen)
 
 
 def _own_brain(call: Where) -> str:
-    """The brain by its absolute path, since clients start the server in any folder."""
+    """Return the brain by its absolute path, since clients start the server in any folder."""
     place = call.place
     return place if isinstance(place, str) else str(place.expanduser().absolute())
 
 
 def _shared_brain(call: Where, client: clients.Client) -> str | None:
-    """The brain as a committed file may name it, inside the project or by DSN; None: each user's own brain.
+    """Return the brain as a committed file may name it, inside the project or by DSN; None: each user's own brain.
 
     Raises:
         InputError: its path is outside the project, or its DSN names a user or password.
@@ -207,7 +207,7 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
         if inside is None:
             raise InputError(
                 f"{named} is outside the project, and the settings of a project are committed",
-                hint="leave out --brain, so that each user's own memory is used, or leave out --project",
+                hint="leave out --brain to use each user's own memory, or leave out --project",
             )
         return inside
     place = locate(environ={**os.environ, "RLM_MEM_BRAIN": ""})
@@ -217,10 +217,10 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
 def _server_arguments(
     call: Where, client: clients.Client, brain: str | None, tools: str, read_only: bool, *, committed: bool
 ) -> list[str]:
-    """The command-line arguments of the server."""
+    """Return the command-line arguments of the server."""
     arguments = ["mcp", *(("--brain", brain) if brain is not None else ())]
     if call.namespace:
-        arguments += ["--namespace", spelled(call.namespace)]
+        arguments += ["--namespace", option_value(call.namespace)]
     else:
         arguments += clients.project_arguments(client, committed=committed)
     if tools == "all":

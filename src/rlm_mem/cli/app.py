@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from rlm_mem.cli import catalogue
 from rlm_mem.cli.call import Where, with_shared_options
-from rlm_mem.cli.logging import log_lines
+from rlm_mem.cli.logging import configure_logging
 from rlm_mem.cli.overview import VERSION, overview
 from rlm_mem.cli.terminal import print_error
 from rlm_mem.errors import InputError, RlmMemError
@@ -33,17 +33,17 @@ class LazyGroup(TyperGroup):
     def __init__(self, *, entry: catalogue.GroupRow | None = None, **settings: Any) -> None:
         super().__init__(**{"rich_markup_mode": "rich", "no_args_is_help": True, **settings})
         self.entry = entry
-        self.commands = {row.name: _shown(row) for row in catalogue.rows_of(entry)}
+        self.commands = {row.name: _listed_command(row) for row in catalogue.rows_of(entry)}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as Typer has it
-        """The command with this name or former name, as help and completion show it."""
+        """Return the command with this name or former name, for help and completion."""
         if cmd_name in self.commands:
             return self.commands[cmd_name]
         found = self._found(cmd_name)
-        return None if found is None else _shown(found)
+        return None if found is None else _listed_command(found)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that is called, with its options."""
+        """Return the called command, with its options."""
         if self.entry and self.entry.default and len(args) > 2 and self._found(args[0]) is None:
             args = [self.entry.default, *args]
         name, command, rest = super().resolve_command(ctx, args)
@@ -51,21 +51,21 @@ class LazyGroup(TyperGroup):
         return name, loaded(found) if isinstance(found, catalogue.CommandRow) else command, rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer has it
-        """The help in the format of ``rlm-mem --help``."""
+        """Write the help in the format of ``rlm-mem --help``."""
         formatter.write(overview(self.entry))
 
     def _found(self, name: str) -> catalogue.CommandRow | catalogue.GroupRow | None:
         return catalogue.find(f"{self.entry.name} {name}" if self.entry else name)
 
 
-def _shown(row: catalogue.CommandRow | catalogue.GroupRow) -> Any:
+def _listed_command(row: catalogue.CommandRow | catalogue.GroupRow) -> Any:
     if isinstance(row, catalogue.GroupRow):
         return LazyGroup(entry=row, name=row.name, help=row.summary)
     return TyperCommand(row.name, help=row.summary)
 
 
 def loaded(command: catalogue.CommandRow) -> Any:
-    """A command with its options and arguments, loaded from its module."""
+    """Return a command with its options and arguments, loaded from its module."""
     module, _, name = command.target.partition(":")
     function = getattr(import_module(f"rlm_mem.cli.{module}"), name)
     single = typer.Typer(rich_markup_mode="rich", add_completion=False, pretty_exceptions_enable=False)
@@ -84,7 +84,7 @@ def _option(name: str, **more: Any) -> Any:
     return typer.Option(*known.flags, metavar=known.metavar, help=known.help, **more)
 
 
-def _before(
+def _global_options(
     ctx: typer.Context,
     brain: Annotated[str | None, _option("brain")] = None,
     namespace: Annotated[str | None, _option("namespace")] = None,
@@ -93,11 +93,11 @@ def _before(
     version: Annotated[bool, _option("version", callback=_print_version, is_eager=True)] = False,  # noqa: ARG001 - its callback does the work
 ) -> None:
     ctx.obj = Where(brain, namespace)
-    log_lines(brain, log_level, log_format)
+    configure_logging(brain, log_level, log_format)
 
 
 def build() -> Any:
-    """The command with everything in the catalogue."""
+    """Build the command from the catalogue."""
     made = typer.Typer(
         name="rlm-mem",
         cls=LazyGroup,
@@ -105,7 +105,7 @@ def build() -> Any:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(_before)
+    made.callback()(_global_options)
     return get_command(made)
 
 
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command.
 
     Args:
-        arguments: what follows ``rlm-mem``.
+        arguments: the arguments after ``rlm-mem``.
 
     Returns:
         Exit code: 0 for success, 1 if the operation failed, 2 for bad input, 130 if interrupted.
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         code = build()(args=list(arguments), prog_name="rlm-mem", standalone_mode=False)
         sys.stdout.flush()
-        if code == INTERRUPTED:  # what Typer makes of a KeyboardInterrupt
+        if code == INTERRUPTED:  # Typer's code for a KeyboardInterrupt
             return _end(INTERRUPTED, "interrupted", None)
     except BrokenPipeError:
         raise
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str]) -> int:
         # Any other error: print one line instead of a traceback.
         if hasattr(error, "format_message"):
             message = error.format_message()
-            # Without a command, the help has already been printed and the message is empty.
+            # Without a command, the message is empty, since the help has already been printed.
             begin = message[:1].lower() + message[1:]
             return _end(BAD_INPUT, begin, _usage_hint(error)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):

@@ -52,27 +52,29 @@ class QuestionCall(Call):
         option("--engine", "NAME", "The sandbox engine: monty or cpython. Default: the configured one."),
     ] = None
     iterations: Annotated[
-        int | None, option("--iterations", "N", "Programs at most.", options.LIMITS, min=1)
+        int | None, option("--iterations", "N", "Maximum number of programs.", options.LIMITS, min=1)
     ] = None
     depth: Annotated[
-        int | None, option("--depth", "N", "Levels of sub-questions.", options.LIMITS, min=0)
+        int | None, option("--depth", "N", "Maximum levels of sub-questions.", options.LIMITS, min=0)
     ] = None
-    seconds: Annotated[float | None, option("--seconds", "S", "Wall clock.", options.LIMITS, min=0.01)] = None
+    seconds: Annotated[
+        float | None, option("--seconds", "S", "Maximum seconds.", options.LIMITS, min=0.01)
+    ] = None
     model_calls: Annotated[
-        int | None, option("--model-calls", "N", "Calls of the model.", options.LIMITS, min=1)
+        int | None, option("--model-calls", "N", "Maximum calls of the model.", options.LIMITS, min=1)
     ] = None
-    tokens: Annotated[int | None, option("--tokens", "N", "Tokens of the model.", options.LIMITS, min=1)] = (
-        None
-    )
-    usd: Annotated[float | None, option("--usd", "USD", "US dollars.", options.LIMITS, min=0)] = None
+    tokens: Annotated[
+        int | None, option("--tokens", "N", "Maximum tokens of the model.", options.LIMITS, min=1)
+    ] = None
+    usd: Annotated[float | None, option("--usd", "USD", "Maximum US dollars.", options.LIMITS, min=0)] = None
 
     @property
     def live(self) -> bool:
-        """Whether each step is shown as it ends."""
+        """Whether each step is shown when it ends."""
         return self.explain and not self.json
 
     def settings(self, console: rich.Console, memory: Memory) -> dict[str, Any]:
-        """Arguments of the run besides the question."""
+        """Return the arguments of the run besides the question."""
         return {
             "on_step": (lambda step: show_step(console, plain(step))) if self.live else None,
             "limits": memory.limits(**{name: getattr(self, name) for name in _LIMITS}),
@@ -98,11 +100,11 @@ def recall(call: RecallCall, question: Question) -> None:
     """Answer a question from memory with programs that search and read until they find the answer."""
     console = screen()
     started = time.perf_counter()
-    wanted = ReceiptWanted(call.receipt, call.bundle, call.sign, call.as_of)
+    receipt = ReceiptWanted(call.receipt, call.bundle, call.sign, call.as_of)
     with call.open(llm=call.llm) as memory:
         result = memory.recall(" ".join(question), **call.settings(console, memory))
         taken = time.perf_counter() - started
-        written = wanted.write(memory, result)  # before shortening: a receipt needs the whole sources
+        written = receipt.write(memory, result)  # before shortening: a receipt needs the complete sources
         if call.max_tokens is not None:
             result = result.within(call.max_tokens)
         if call.json:
@@ -117,28 +119,28 @@ def recall(call: RecallCall, question: Question) -> None:
             console.print(text(f"{name} written to {path}", "dim"))
 
 
-_MOST_SHOWN = 8
-"""Most chunks that are listed below an answer."""
-_RUN = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
-_RECALL = (
+_MAX_SHOWN = 8
+"""Maximum number of chunks that are listed below an answer."""
+_RUN_FIELDS = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
+_RECALL_FIELDS = (
     *("content", "suggestion", "outcome", "chunk_ids", "confidence", "sources", "closest", "method", "note"),
-    *_RUN,
+    *_RUN_FIELDS,
 )
-_REASON = (
+_REASON_FIELDS = (
     *("conclusion", "outcome", "path", "chunk_ids", "supports", "contradicts", "superseded", "confidence"),
-    *_RUN,
+    *_RUN_FIELDS,
 )
 
 
 def recall_json(result: RecallResult, *, trajectory: bool = False) -> dict[str, Any]:
-    """A result as ``--json`` prints it; ``trajectory`` adds every step and the evidence."""
-    return _result_json(result, _RECALL, ("standing", "evidence", "trajectory") if trajectory else ())
+    """Return a result in the form of ``--json``; ``trajectory`` adds every step and the evidence."""
+    return _result_json(result, _RECALL_FIELDS, ("standing", "evidence", "trajectory") if trajectory else ())
 
 
 def _result_json(
     result: RecallResult | ReasoningResult, names: Iterable[str], more: Iterable[str]
 ) -> dict[str, Any]:
-    """The named fields of a result, the id of its trajectory, and more fields."""
+    """Return the named fields of a result, the id of its trajectory, and further fields."""
     shown = {name: getattr(result, name) for name in names}
     return {**shown, "trajectory_id": result.trajectory.id, **{name: getattr(result, name) for name in more}}
 
@@ -154,7 +156,7 @@ def show_recall(
     else:
         console.print(text(ENDINGS[result.outcome], "bold yellow"))
     excerpts = {one.chunk_id: one.excerpt for one in result.sources}
-    if result.outcome == "answered":  # else they are all there is to read
+    if result.outcome == "answered":  # else the excerpts are all that the user can read
         excerpts = {chunk_id: one_line(excerpt, 240) for chunk_id, excerpt in excerpts.items()}
     show_evidence(console, memory, result.chunk_ids, excerpts, bounded=bounded)
     if result.closest:
@@ -182,13 +184,13 @@ def show_evidence(
     *,
     bounded: bool = False,
 ) -> None:
-    """Print the chunks that an answer rests on: id, day, and an excerpt or else the beginning of the content.
+    """Print the chunks that an answer cites: id, day, and an excerpt or else the beginning of the content.
 
     Args:
         bounded: without an excerpt, print no content.
     """
-    chunks = memory.store.get_many(chunk_ids[:_MOST_SHOWN])
-    for chunk_id in chunk_ids[:_MOST_SHOWN]:
+    chunks = memory.store.get_many(chunk_ids[:_MAX_SHOWN])
+    for chunk_id in chunk_ids[:_MAX_SHOWN]:
         chunk = chunks.get(chunk_id)
         line = text(f"  {chunk_id}", "cyan")
         if chunk is not None:
@@ -200,9 +202,9 @@ def show_evidence(
             shown = (excerpts or {}).get(chunk_id) or ("" if bounded else one_line(chunk.content, 240))
             if shown:
                 console.print(indented(shown, 6))
-    if len(chunk_ids) > _MOST_SHOWN:
+    if len(chunk_ids) > _MAX_SHOWN:
         console.print(
-            text(f"  and {amount(len(chunk_ids) - _MOST_SHOWN, 'chunk')} more (--json names all)", "dim")
+            text(f"  and {amount(len(chunk_ids) - _MAX_SHOWN, 'chunk')} more (--json names all)", "dim")
         )
 
 
@@ -212,7 +214,9 @@ def reason(call: QuestionCall, question: Question) -> None:
     with call.open(llm=call.llm) as memory:
         result = memory.reason(" ".join(question), **call.settings(console, memory))
         if call.json:
-            print_json(_result_json(result, _REASON, ("evidence", "trajectory") if call.trajectory else ()))
+            print_json(
+                _result_json(result, _REASON_FIELDS, ("evidence", "trajectory") if call.trajectory else ())
+            )
         else:
             _show_reasoning(console, memory, result)
 

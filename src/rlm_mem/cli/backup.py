@@ -1,4 +1,4 @@
-"""Keeping a memory safe and small: backup, vacuum, and restoring a backup."""
+"""Backup, restore and vacuum."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rlm_mem.cli.options import argument, flag
 from rlm_mem.cli.terminal import RIGHT, amount, pairs, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
 from rlm_mem.store.backup import back_up, restore_backup
-from rlm_mem.store.backup import vacuum as give_back
+from rlm_mem.store.backup import vacuum as vacuum_store
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
 
-_NAMED = 10
-"""Most names of what a backup left out that are shown."""
+_MAX_LISTED = 10
+"""Maximum number of left-out files that are listed."""
 
 
 def backup(
@@ -32,7 +32,7 @@ def backup(
             raise InputError("--verify needs a backup file", hint="rlm-mem store backup --verify FILE")
         with progress("reading", unit="files", quiet=call.json) as update:
             info = read_backup(file, progress=update)
-        _show(file, info, "is whole", call.json)
+        _show(file, info, "is complete", call.json)
         return
     place = call.place
     name = (
@@ -43,40 +43,39 @@ def backup(
     target = file or Path(f"{name or 'memory'}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     if target.suffix.lower() in (".zip", ".jsonl"):
         raise InputError(
-            f"a backup is a tar.gz, and {target} would not be one by its name",
+            f"a backup is a tar.gz file, and {target} has another suffix",
             hint=f"name it {target.stem}.tar.gz; rlm-mem export writes {target.suffix}",
         )
-    with call.working("packing", "files") as (memory, update):
+    with call.with_progress("writing", "files") as (memory, update):
         info = back_up(memory.store, target, only=call.namespace, progress=update)
     but = " except for the files below" if info.left_out else ""
     _show(target, info, f"contains everything{but}", call.json)
 
 
-def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
+def _show(file: Path, info: BackupInfo, status: str, as_json: bool) -> None:
     size = file.stat().st_size
     if as_json:
         print_json({"file": str(file), "size": size, **vars(info)})
         return
-    screen().print(text(f"{file} {said}", "yellow" if info.left_out else "green"), soft_wrap=True)
+    screen().print(text(f"{file} {status}", "yellow" if info.left_out else "green"), soft_wrap=True)
     screen().print(
         pairs(
             [
-                ("state of", info.made_at or "–"),
+                ("made at", info.made_at or "–"),
                 ("chunks", f"{info.chunks:,} in {amount(len(info.namespaces), 'namespace')}"),
                 ("files", f"{info.files:,}, {megabytes(info.bytes)} unpacked"),
                 ("size", megabytes(size)),
             ]
         )
     )
-    for name in info.left_out[:_NAMED]:
+    for name in info.left_out[:_MAX_LISTED]:
         screen().print(text(f"left out: {name}", "yellow"), soft_wrap=True)
     if info.left_out:
-        more = len(info.left_out) - _NAMED
+        more = len(info.left_out) - _MAX_LISTED
         screen().print(
             text(
                 f"{f'and {more:,} more; ' if more > 0 else ''}links, and names that are not Unicode text or have a "
-                "backslash or a control character, cannot be in a backup: rename them, or put the file itself "
-                "in place of a link",
+                "backslash or a control character, cannot be backed up: rename them, or replace links by their files",
                 "yellow",
             )
         )
@@ -105,7 +104,7 @@ def restore(
     if restored.unreadable:
         screen().print(
             text(
-                f"{amount(restored.unreadable, 'file')} did not validate: rlm-mem store check says why",
+                f"{amount(restored.unreadable, 'file')} did not validate: see rlm-mem store check",
                 "yellow",
             )
         )
@@ -113,8 +112,8 @@ def restore(
 
 def vacuum(call: Call) -> None:
     """Free space that the index does not need; safe while others use the memory."""
-    with call.working("packing the index", "steps") as (memory, update):
-        done = give_back(memory.store, progress=update)
+    with call.with_progress("compacting the index", "steps") as (memory, update):
+        done = vacuum_store(memory.store, progress=update)
     if call.json:
         print_json({"before": done.before, "after": done.after, "freed": done.freed})
         return
@@ -129,5 +128,5 @@ def vacuum(call: Call) -> None:
 
 
 def megabytes(size: int) -> str:
-    """A size in bytes as text, such as ``1.2 MB``."""
+    """Return a size in bytes as text, such as ``1.2 MB``."""
     return f"{size / 1e6:,.1f} MB"

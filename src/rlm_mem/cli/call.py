@@ -23,7 +23,7 @@ from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, ServerAway
 
-_NAMED = 5  # most namespaces named where one is empty
+_MAX_LISTED = 5  # maximum number of other namespaces that are listed if one is empty
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Where:
 
     @staticmethod
     def named(namespace: str | None) -> str | None:
-        """The namespace that the option names."""
+        """Return the namespace that the option names."""
         return named_namespace(namespace)
 
     @property
@@ -54,7 +54,7 @@ class Where:
         return locate(self.named_brain)
 
     def at(self, brain: Path | str | None = None, namespace: str | None = None) -> Self:
-        """The same call for another brain or namespace; None means unchanged."""
+        """Return the call for another brain or namespace; None means unchanged."""
         return replace(
             self,
             brain=self.brain if brain is None else str(brain),
@@ -65,7 +65,7 @@ class Where:
         """Open the memory that the options name.
 
         Args:
-            create: make the folders if there is no memory yet; for commands that write.
+            create: create the folders if there is no memory yet; for commands that write.
             llm: the model that writes the programs; None means the configured one.
 
         Raises:
@@ -93,7 +93,7 @@ class Where:
 
     @contextmanager
     def writing(self, *, dry_run: bool) -> Iterator[rlm_mem.Memory]:
-        """Open the memory to write to, made if there is none yet; a dry run then has an empty one of its own."""
+        """Open the memory for writing, and create it if missing; a dry run then uses an empty temporary one."""
         place = self.place
         if dry_run and isinstance(place, Path) and not (place / "memory").is_dir():
             with TemporaryDirectory() as folder, self.at(Path(folder)).open(create=True) as memory:
@@ -110,8 +110,10 @@ class Call(Where):
     json: options.Json = False
 
     @contextmanager
-    def working(self, label: str, unit: str) -> Iterator[tuple[rlm_mem.Memory, Callable[[int, int], None]]]:
-        """Open the memory, and report progress on it; arguments are those of ``progress``."""
+    def with_progress(
+        self, label: str, unit: str
+    ) -> Iterator[tuple[rlm_mem.Memory, Callable[[int, int], None]]]:
+        """Open the memory and a progress bar; arguments are those of ``progress``."""
         with self.open() as memory, progress(label, unit=unit, quiet=self.json) as update:
             yield memory, update
 
@@ -125,20 +127,20 @@ class Call(Where):
 
 @dataclass(frozen=True)
 class BrainCall(Call):
-    """The call of a command that concerns a brain with all its namespaces."""
+    """The call of a command about a brain with all its namespaces."""
 
     namespace: str | None = None
 
 
 @dataclass(frozen=True)
 class JsonCall(BrainCall):
-    """The call of a command that concerns no memory."""
+    """The call of a command that uses no memory."""
 
     brain: str | None = None
 
 
 def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The function in the form that Typer needs: its own options, then the shared ones of its first parameter."""
+    """Adapt a function for Typer: its own options, then the shared ones of its first parameter."""
     signature = inspect.signature(function, eval_str=True)
     first, *own = signature.parameters.values()
     kind: type[Where] = first.annotation
@@ -170,27 +172,27 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def other_places(memory: rlm_mem.Memory) -> str:
-    """Where else memories are: in the namespace of this folder's project, or in others if this one is empty.
+    """Describe where else memories are: in the namespace of this folder's project, or in others if this one is empty.
 
-    Where there are none at all, how to make the first; empty where this namespace has some.
+    If there are none at all, describe how to remember the first; empty if this namespace has some.
     """
     try:
-        held = dict(memory.store.namespaces())
+        counts = dict(memory.store.namespaces())
     except ServerAway as error:
-        held = dict(error.namespaces)
-    here, project = memory.store.namespace, capture.project_of(Path.cwd())
-    if project is not None and project.namespace != here and held.get(project.namespace):
-        count = amount(held[project.namespace], "memory")
+        counts = dict(error.namespaces)
+    current, project = memory.store.namespace, capture.project_of(Path.cwd())
+    if project is not None and project.namespace != current and counts.get(project.namespace):
+        count = amount(counts[project.namespace], "memory")
         return f"the project of this folder has {count}: use --namespace project"
-    most = sorted((one for one in held.items() if one[1]), key=lambda one: -one[1])[:_NAMED]
-    if held.get(here):
+    largest = sorted((one for one in counts.items() if one[1]), key=lambda one: -one[1])[:_MAX_LISTED]
+    if counts.get(current):
         return ""
-    named = ", ".join(f"{name} ({count:,})" for name, count in most)
+    named = ", ".join(f"{name} ({count:,})" for name, count in largest)
     if not named:
         return "nothing is remembered yet: rlm-mem remember TEXT, or rlm-mem remember --folder PATH"
-    return f"the namespace {here} is empty; memories are in: {named}"
+    return f"the namespace {current} is empty; memories are in: {named}"
 
 
 def shown_place(place: Path | str) -> str:
-    """A folder or DSN as messages may show it, without a password."""
+    """Return a folder or DSN as text for messages, without a password."""
     return shown_dsn(place) if isinstance(place, str) else str(place)

@@ -1,8 +1,8 @@
-"""Every command: its name, its panel in the help, a summary, and its function.
+"""The list of commands: name, panel in the help, summary and function of each.
 
-``rlm-mem --help`` and the help of a group are printed from here, so they load neither a command nor Typer; a command
-line loads only the module of its command. This way `rlm-mem --help` takes 30 ms of CPU; Typer's own help, which needs
-Rich, takes 400 ms. Nothing here imports `typing`, which takes as long to load as everything else.
+``rlm-mem --help`` and the help of a group are printed from this list, without loading a command or Typer, in 30 ms of
+CPU; Typer's own help, which needs Rich, takes 400 ms. A command line loads only the module of its command. This module
+does not import `typing`, which takes as long to load as everything else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CommandRow:
 
     @property
     def name(self) -> str:
-        """The last word."""
+        """The last word of the path."""
         return self.path.rpartition(" ")[2]
 
 
@@ -193,8 +193,8 @@ _GROUPS = (
     GroupRow("shards", "Namespaces over several PostgreSQL databases."),
 )
 
-#: Panels of the help with their commands. `restore` is a former name of two commands, which its argument distinguishes;
-#: it works, but the help does not show it.
+#: Panels of the help with their commands. `restore`, a former name of two commands that its argument distinguishes,
+#: works but is not in the help.
 _PANELS = (
     ("Remember and ask", ("remember", "recall", "search", "reason", "verify", "query")),
     ("Look and change", ("show", "list", "edit", "delete", "erase", "undo", "import", "export")),
@@ -206,7 +206,7 @@ _PANELS = (
     ),
 )  # fmt: skip
 
-#: Names that commands had before they were grouped; they still work, but no help shows them.
+#: Names of commands before they were grouped, which still work but are not in the help.
 FORMER: dict[str, str] = {
     **{name: f"chunk {name}" for name in ("update", "history")},
     "links": "link list",
@@ -234,12 +234,12 @@ PANELS: tuple[tuple[str, tuple[CommandRow | GroupRow, ...]], ...] = tuple(
 
 
 def find(path: str) -> CommandRow | GroupRow | None:
-    """The command or group with this name or former name: ``check`` is now ``store check``."""
+    """Return the command or group with this name or former name: ``check`` is now ``store check``."""
     return _BY_PATH.get(FORMER.get(path, path))
 
 
 def rows_of(group: GroupRow | None) -> tuple[CommandRow | GroupRow, ...]:
-    """The rows in the help of a group; None: in the help of ``rlm-mem`` itself."""
+    """Return the rows in the help of a group; None: in the help of ``rlm-mem`` itself."""
     if group is None:
         return tuple(row for _, rows in PANELS for row in rows)
     return tuple(row for path, row in _BY_PATH.items() if path.startswith(f"{group.name} "))

@@ -1,4 +1,4 @@
-"""`rlm-mem query`, `consolidate`, `prune`: memories that change tier according to their use."""
+"""`rlm-mem query`, `consolidate` and `prune`: search and changes of tier by the use of memories."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rlm_mem.continuum.answers import MemoryHit
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 
-Goal = Annotated[str, argument("GOAL", "The goal, in any words.")]
+Goal = Annotated[str, argument("GOAL", "The goal, in words.")]
 
 
 def consolidate(
     call: Call,
     dry_run: Annotated[bool, flag("--dry-run", "Only show what would be done.")] = False,
-    held: Annotated[bool, flag("--held", "Also show which memories stay, and why.")] = False,
+    held: Annotated[bool, flag("--held", "Also show memories that stay in their tier, and why.")] = False,
     llm: options.Llm = None,
 ) -> None:
     """Promote memories with proven success. Safe to run from cron or a hook, and to repeat."""
     with call.open(llm=llm) as memory, progress("consolidating", unit="memories") as seen:
-        worded_by = memory.llm if llm and llm != "offline" else None
-        report = memory.continuum.consolidate(dry_run=dry_run, llm=worded_by, progress=seen)
+        title_model = memory.llm if llm and llm != "offline" else None
+        report = memory.continuum.consolidate(dry_run=dry_run, llm=title_model, progress=seen)
     if call.json:
         print_json(report)
         return
@@ -52,7 +52,7 @@ def consolidate(
 
 def prune(
     call: Call,
-    apply: Annotated[bool, flag("--apply", "Carry it out. Default: only report it.")] = False,
+    apply: Annotated[bool, flag("--apply", "Apply the rules. Default: only report.")] = False,
     restore: Annotated[str | None, option("--restore", "NAME", "Restore this archived memory.")] = None,
     archived: Annotated[bool, flag("--archived", "List the archive.")] = False,
     delete_days: Annotated[
@@ -65,7 +65,7 @@ def prune(
         ),
     ] = None,
 ) -> None:
-    """Apply the retention rules: archive, demote, flag for review. A report unless --apply is given."""
+    """Apply the retention rules: archive, demote, flag for review. Without --apply, only report."""
     console = screen()
     with call.open() as memory, progress("pruning", unit="memories") as seen:
         pruner = memory.continuum.pruner
@@ -95,7 +95,7 @@ def prune(
         console.print(indented(step.reason, 4, "dim"))
     _problems(report.problems)
     count = amount(len(report.steps), "step")
-    tail = "done" if apply else "not done: --apply does it" if report.steps else "nothing to do"
+    tail = "done" if apply else "not done: give --apply" if report.steps else "nothing to do"
     console.print(text(f"{count} of {amount(report.considered, 'memory')}; {tail}", "dim"))
 
 

@@ -1,4 +1,4 @@
-"""`rlm-mem demo`: remembers half a year of a small team's notes, then answers questions about them."""
+"""`rlm-mem demo`: remembers half a year of a small team's notes, and answers questions about them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from rlm_mem.cli.terminal import amount, plain, print_json, progress, rule, scre
 def demo(call: BrainCall, llm: options.Llm = None) -> None:
     """Remember half a year of a team's notes, and answer questions about them.
 
-    It works in a folder of its own that is gone afterwards; --brain keeps it.
+    It uses a temporary folder; --brain keeps the memory in another one.
     """
     console = screen()
-    kept = call.named_brain
+    named = call.named_brain
     started = time.perf_counter()
     with ExitStack() as stack:
         folder = (
-            kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rlm-mem-demo-"))) / "brain"
+            named or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rlm-mem-demo-"))) / "brain"
         )
         memory = stack.enter_context(rlm_mem.Memory.open(folder, llm=llm or "offline"))
         with progress("remembering", unit="notes", quiet=call.json) as update:
@@ -44,11 +44,11 @@ def demo(call: BrainCall, llm: options.Llm = None) -> None:
     if call.json:
         print_json(answers)
         return
-    _close(console, answers, kept, time.perf_counter() - started)
+    _close(console, answers, named, time.perf_counter() - started)
 
 
 def remember_team(memory: rlm_mem.Memory, update: Callable[[int, int], None]) -> int:
-    """Remember the notes that come with the package, with their links and supersessions.
+    """Remember the notes that are part of the package, with their links and supersessions.
 
     Existing notes are left unchanged. Returns the number of notes.
     """
@@ -64,7 +64,7 @@ def remember_team(memory: rlm_mem.Memory, update: Callable[[int, int], None]) ->
                 chunk_type=row["type"],
                 occurred_at=row["at"],
                 source="import",
-                trust="ordinary",  # it comes with the package
+                trust="ordinary",  # the notes are part of the package
             )
             ids[row["key"]] = result.chunk_ids[0]
         for row in rows:
@@ -123,27 +123,29 @@ def _answer(
     }
 
 
-_TOLD = ("answered", "with a suggestion", "without an answer", "rightly without an answer")
+_RESULTS = ("answered", "with a suggestion", "without an answer", "rightly without an answer")
 
 
-def _told(answer: dict[str, Any]) -> str:
+def _result_of(answer: dict[str, Any]) -> str:
     if answer["outcome"] == "answered":
-        return _TOLD[0]
-    return _TOLD[1] if answer["suggestion"] else _TOLD[2] if answer["answerable"] else _TOLD[3]
+        return _RESULTS[0]
+    return _RESULTS[1] if answer["suggestion"] else _RESULTS[2] if answer["answerable"] else _RESULTS[3]
 
 
 def _close(
-    console: rich.Console, answers: list[dict[str, Any]], kept: Path | str | None, seconds: float
+    console: rich.Console, answers: list[dict[str, Any]], named: Path | str | None, seconds: float
 ) -> None:
-    counts = Counter(map(_told, answers))
-    told = ", ".join(f"{counts[word]} {word}" for word in _TOLD if counts[word])
+    counts = Counter(map(_result_of, answers))
+    summary = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
     console.print()
     rule(console, style="cyan", characters="━")
-    console.print(text(f"{amount(len(answers), 'question')}: {told}") + text(f"  ({seconds:.1f} s)", "dim"))
-    if kept is not None:
+    console.print(
+        text(f"{amount(len(answers), 'question')}: {summary}") + text(f"  ({seconds:.1f} s)", "dim")
+    )
+    if named is not None:
         command = shlex.join(
-            [sys.argv[0], "--brain", shown_place(kept), "recall", "--explain", "your question"]
+            [sys.argv[0], "--brain", shown_place(named), "recall", "--explain", "your question"]
         )
-        console.print(text(f"go on: {command}", "dim"), soft_wrap=True)
+        console.print(text(f"continue with: {command}", "dim"), soft_wrap=True)
     else:
-        console.print(text("go on: rlm-mem demo --brain FOLDER keeps this memory to ask it yourself", "dim"))
+        console.print(text("to ask your own questions: rlm-mem demo --brain FOLDER keeps this memory", "dim"))

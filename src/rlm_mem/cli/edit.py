@@ -1,4 +1,4 @@
-"""Changing what is remembered: update, edit, delete, restore, undo, link, unlink."""
+"""Changes of chunks: update, edit, delete, restore, supersede, quarantine, release, undo, link, unlink."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def link(
             "supports, contradicts, or another type of link; an unknown one prints the list.",
         ),
     ],
-    strength: Annotated[float, option("--strength", "0..1", "How strong it is.")] = 0.5,
+    strength: Annotated[float, option("--strength", "0..1", "Strength of the link.")] = 0.5,
     reason: Annotated[str | None, option("--reason", "TEXT", "Why they are linked.")] = None,
 ) -> None:
     """Link two chunks: rlm-mem link add FROM TO supports."""
@@ -131,7 +131,7 @@ def update(
     chunk_id: options.ChunkId,
     content: Annotated[str | None, option("--content", "TEXT", "The new content; - reads stdin.")] = None,
     tags: Annotated[
-        list[str] | None, option("--tag -t", "TAG", "The new tags, replacing the present ones; repeatable.")
+        list[str] | None, option("--tag -t", "TAG", "The new tags, replacing the current ones; repeatable.")
     ] = None,
     no_tags: Annotated[bool, flag("--no-tags", "Remove every tag.")] = False,
     kind: options.Type = None,
@@ -146,8 +146,8 @@ def update(
     if tags and no_tags:
         raise InputError("--tag and --no-tags contradict each other", hint="give one of them")
     if content is not None:
-        most = Config.load(call.place).store.max_content_bytes
-        changes["content"] = (sources.piped(most) or "") if content == "-" else content
+        max_bytes = Config.load(call.place).store.max_content_bytes
+        changes["content"] = (sources.piped(max_bytes) or "") if content == "-" else content
     if tags or no_tags:
         changes["tags"] = tags or []
     if kind is not None:
@@ -169,14 +169,14 @@ def edit(call: Call, chunk_id: options.ChunkId) -> None:
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
     path = folder / "chunk.md"
     try:
-        changed = _in_editor(path, chunk.content)
+        changed = _edit_in_editor(path, chunk.content)
         if changed == chunk.content:
             note("nothing changed")
         else:
             _update(call, chunk_id, {"content": changed}, chunk.revision)
     except BaseException:  # Ctrl-C, too
         if path.exists() and path.read_bytes() not in (b"", chunk.content.encode("utf-8")):
-            note(f"what you wrote is kept in {path}")
+            note(f"your text is kept in {path}")
         else:
             shutil.rmtree(folder)
         raise
@@ -206,8 +206,8 @@ def _update(
             screen().print(text(str(found[0].report()), "yellow"))
 
 
-def _in_editor(path: Path, content: str) -> str:
-    """What the content has become in the editor, which is given this new file."""
+def _edit_in_editor(path: Path, content: str) -> str:
+    """Open the content in the editor, as this new file, and return the result."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise InputError("no editor is set", hint="set EDITOR, or use rlm-mem chunk update ID --content TEXT")
@@ -225,7 +225,7 @@ def _in_editor(path: Path, content: str) -> str:
     except FileNotFoundError:
         raise InputError("the editor removed the file; nothing was changed") from None
     except UnicodeDecodeError:
-        raise InputError("what the editor saved is not text in UTF-8", hint="save it as UTF-8") from None
+        raise InputError("the editor saved text that is not in UTF-8", hint="save it as UTF-8") from None
     # Editors add a newline at the end of the file, which is not a change.
     return after if content.endswith("\n") else after.removesuffix("\n")
 
@@ -242,7 +242,7 @@ def delete(
     if permanent and not yes:
         if not sys.stdin.isatty():
             raise InputError("--permanent cannot be undone", hint="add --yes to confirm it")
-        typer.confirm(f"Remove {amount(len(chunk_ids), 'chunk')} for good?", abort=True, err=True)
+        typer.confirm(f"Permanently remove {amount(len(chunk_ids), 'chunk')}?", abort=True, err=True)
     with call.open() as memory:
         ids = full_ids(memory, chunk_ids)
         done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in ids}
@@ -252,14 +252,12 @@ def delete(
 
 def restore(
     call: Call,
-    ids_or_file: Annotated[
-        list[str], argument("ID... | FILE", "Ids of chunks, or one file that backup made.")
-    ],
+    ids_or_file: Annotated[list[str], argument("ID... | FILE", "Ids of chunks, or one backup file.")],
     replace: Annotated[
-        bool, flag("--replace", "From a backup: also over an existing memory, which is kept aside.")
+        bool, flag("--replace", "From a backup: replace an existing memory, which is set aside.")
     ] = False,
 ) -> None:
-    """Bring deleted chunks back (rlm-mem list --archived names them), or a whole memory from a backup."""
+    """Restore deleted chunks (rlm-mem list --archived lists them), or a whole memory from a backup."""
     first = Path(ids_or_file[0])
     if len(ids_or_file) == 1 and not is_chunk_id(ids_or_file[0]) and (first.suffix or first.exists()):
         backup.restore(call, first, replace=replace)
@@ -277,9 +275,7 @@ def restore_chunks(call: Call, chunk_ids: options.ChunkIds) -> None:
 def undo(
     call: Call,
     what: Annotated[str | None, argument("[ID]", "A chunk, or a change; by default the last change.")] = None,
-    revision: Annotated[
-        int | None, option("--to", "REVISION", "Of a chunk: go back to this revision.")
-    ] = None,
+    revision: Annotated[int | None, option("--to", "REVISION", "Of a chunk: restore this revision.")] = None,
 ) -> None:
     """Undo the last change, or the last change of one chunk."""
     if what is None or _CHANGE.fullmatch(what):
@@ -288,7 +284,7 @@ def undo(
         with call.open() as memory:
             undone = memory.undo(change=what)
         if undone is None:
-            raise NotFoundError("there is nothing to undo", hint="rlm-mem store events shows what was done")
+            raise NotFoundError("there is nothing to undo", hint="see rlm-mem store events")
         if call.json:
             print_json(asdict(undone))
         else:
@@ -325,7 +321,7 @@ def _report(
     """Print the ids that succeeded, then raise NotFoundError if others were not found.
 
     Args:
-        errors: what to say of each that was not found; used where it is only one.
+        errors: the errors of those that were not found; raised if it is a single one.
     """
     if as_json:
         print_json(

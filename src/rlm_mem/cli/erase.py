@@ -1,4 +1,4 @@
-"""`rlm-mem erase`: erases a person or a source everywhere, or a namespace; or checks whether anything is left."""
+"""`rlm-mem erase`: erases a person or a source everywhere, or a namespace; or verifies an erasure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify
 
 def erase_(
     call: Call,
-    person: Annotated[str | None, option("--person", "NAME", "Erase what names this person.")] = None,
+    person: Annotated[
+        str | None, option("--person", "NAME", "Erase everything that names this person.")
+    ] = None,
     source: Annotated[
-        str | None, option("--source", "SOURCE", "Erase what came from this file, folder, conversation.")
+        str | None, option("--source", "SOURCE", "Erase everything from this file, folder or conversation.")
     ] = None,
     all_: Annotated[bool, flag("--all", "Erase everything in the namespace that --namespace names.")] = False,
     report: Annotated[Path | None, option("--report", "FILE", "Write the report to this new file.")] = None,
     verify: Annotated[
-        Path | None, option("--verify", "FILE", "Search for what is left of what this report lists.")
+        Path | None, option("--verify", "FILE", "Check whether anything listed in this report remains.")
     ] = None,
     apply: Annotated[bool, flag("--apply", "Erase. Default: only show what would be erased.")] = False,
 ) -> None:
-    """Erase a person, a source or a namespace, permanently. rlm-mem erase --verify FILE shows what is left."""
+    """Erase a person, a source or a namespace, permanently. rlm-mem erase --verify FILE verifies it."""
     if verify is not None:
         if person or source or all_ or report or apply:
             raise InputError("--verify takes no other option", hint="give the report that erase wrote")
@@ -47,7 +49,7 @@ def erase_(
         raise InputError(
             "erasing needs a file for its report", hint="give --report FILE, outside of the memory"
         )
-    with call.working("looking", "chunks") as (memory, update):
+    with call.with_progress("searching", "chunks") as (memory, update):
         if report is not None:
             _reserve(report, memory)
         try:
@@ -71,7 +73,7 @@ def erase_(
 
 
 def _reserve(report: Path, memory: Memory) -> None:
-    """Make the file of the report before anything is erased: without it nobody could verify the erasure."""
+    """Create the file of the report before anything is erased: without it the erasure could not be verified."""
     system = memory.store.backend.files(DEFAULT_NAMESPACE).path("system")
     if system is not None and report.absolute().resolve().is_relative_to(system.resolve().parent):
         raise InputError(
@@ -87,13 +89,13 @@ def _reserve(report: Path, memory: Memory) -> None:
 
 
 def _as_remembered(memory: Memory, path: str, update: Progress) -> str:
-    """The path by which chunks are remembered: that of a folder is whole, that of a single file as it was given."""
-    whole = str(Path(path).absolute())
-    if whole == path or not erase(memory.store, source=whole, dry_run=True, progress=update).chunk_ids:
+    """Return the path under which chunks are remembered: absolute for a folder's, as it was given for a single file."""
+    absolute = str(Path(path).absolute())
+    if absolute == path or not erase(memory.store, source=absolute, dry_run=True, progress=update).chunk_ids:
         return path
     if not erase(memory.store, source=path, dry_run=True, progress=update).chunk_ids:
-        return whole
-    note(f"more came from {whole}: erase this source too")
+        return absolute
+    note(f"more came from {absolute}: erase this source too")
     return path
 
 
@@ -121,9 +123,9 @@ def _show(made: ErasureReport, as_json: bool) -> None:
     for line in (*made.chunk_ids[:20], *made.files[:20]):
         console.print(text(f"  {line}", "dim"))
     if made.dry_run:
-        console.print(text("--apply --report FILE erases; it cannot be undone"))
+        console.print(text("add --apply --report FILE to erase; this cannot be undone"))
     else:
-        console.print(text("not reached:"))
+        console.print(text("not erased:"))
         for line in made.remaining:
             console.print(text(f"  {line}", "dim"))
 
@@ -142,6 +144,6 @@ def _verify(call: Call, path: Path) -> None:
     else:
         for where in left:
             screen().print(text(where))
-        screen().print(text(f"left in {amount(len(left), 'place')}" if left else "nothing is left"))
+        screen().print(text(f"found in {amount(len(left), 'place')}" if left else "nothing remains"))
     if left:
         raise typer.Exit(1)

@@ -1,7 +1,7 @@
-"""The hooks that agents run on their events, from their command lines as `rlm-mem install` writes them.
+"""The hooks that agents run on their events, by the command lines that `rlm-mem install` writes.
 
-They run at every prompt, so these lines are read here: Typer would take a seventh of their time. Any other line, such
-as one that asks for help, is left to it.
+These lines are parsed here, since they run at every prompt and Typer would take a seventh of their time. Typer parses
+any other line, such as one with `--help`.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import rlm_mem
-from rlm_mem.cli.logging import log_lines
+from rlm_mem.cli.logging import configure_logging
 from rlm_mem.cli.namespaces import hook_namespace
 from rlm_mem.config import locate
 from rlm_mem.mcp.hook_clients import SECONDS, hook_client_named
-from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, doubled_by_cursor, event_from, guarded
+from rlm_mem.mcp.hooks import MAX_EVENT_BYTES, guarded, handle_event, is_cursor_duplicate, parse_event
 
 CLIENT = "claude-code"
-"""The client of a line that names none."""
+"""The client if a line does not name one."""
 _OPTIONS = {"--client", "--brain", "--namespace"}
 
 
 def run_line(words: Sequence[str]) -> bool:
-    """Run the hook that a command line calls; False: Typer has to read the line.
+    """Run the hook that a command line calls; return False if Typer must parse the line.
 
     Args:
-        words: what follows ``rlm-mem hook``.
+        words: the arguments after ``rlm-mem hook``.
     """
     kind, names, values = "".join(words[:1]), words[1::2], words[2::2]
     if kind not in SECONDS or len(names) != len(values) or not _OPTIONS.issuperset(names):
         return False
     given = dict(zip(names, values, strict=True))
-    log_lines(None, None, None)
+    configure_logging(None, None, None)
     run_hook(
         kind, given.get("--client", CLIENT), given.get("--brain"), hook_namespace(given.get("--namespace"))
     )
@@ -40,30 +40,30 @@ def run_line(words: Sequence[str]) -> bool:
 
 
 def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | None) -> None:
-    """Run a hook: it prints one JSON object or nothing and never fails, so that it never blocks an agent.
+    """Run a hook, which prints one JSON object or nothing and never fails, so that it does not block an agent.
 
     Args:
         kind: the event, one of ``SECONDS``.
         client_name: the agent, one of ``HOOK_CLIENTS``.
-        brain: as the option names it; None: the default one.
-        namespace: None: that of the project of the event.
+        brain: the value of the option; None: the default.
+        namespace: the namespace; None: that of the project of the event.
     """
     output = ""
     with guarded(f"{kind} of {client_name}", SECONDS[kind]):
         client = hook_client_named(client_name)
-        event = event_from(sys.stdin.buffer.read(MOST_EVENT) if sys.stdin is not None else b"")
-        if doubled_by_cursor(client.name, event):
+        event = parse_event(sys.stdin.buffer.read(MAX_EVENT_BYTES) if sys.stdin is not None else b"")
+        if is_cursor_duplicate(client.name, event):
             return
         place = locate(brain)
 
-        def opened(namespace: str | None) -> rlm_mem.Memory:
+        def open_memory(namespace: str | None) -> rlm_mem.Memory:
             return rlm_mem.Memory.open(place, namespace=namespace, actor=f"hook:{client.name}")
 
-        context = carry_out(
+        context = handle_event(
             kind,
             client.name,
             event,
-            opened,
+            open_memory,
             brain=place if isinstance(place, Path) else None,
             namespace=namespace,
         )

@@ -1,4 +1,4 @@
-"""`rlm-mem hook`: the commands that agents run on their events, and the rules of capture."""
+"""`rlm-mem hook`: the commands that agents run on their events, and the capture rules."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor, 
 
 @dataclass(frozen=True)
 class HookCall(Where):
-    """The call of a hook, which is about the project of its event unless it names another namespace."""
+    """The call of a hook, which uses the project of its event unless a namespace is named."""
 
     @staticmethod
     def named(namespace: str | None) -> str | None:
-        """The namespace that the option names; None: that of the project."""
+        """Return the namespace that the option names; None: that of the project."""
         return hook_namespace(namespace)
 
 
@@ -64,28 +64,32 @@ def context(
     call: Call,
     prompt: Annotated[
         str | None,
-        argument("[PROMPT]", "Show what is given with this prompt. Default: at the start of a session."),
+        argument("[PROMPT]", "Show what an agent gets with this prompt. Default: at the start of a session."),
     ] = None,
 ) -> None:
     """Show what hooks give to an agent in this folder, at the start of a session or with a prompt, and why."""
     if (until := paused()) is not None:
-        note(f"the hooks are paused {until} and give nothing")
+        note(f"the hooks are paused {until} and provide nothing")
     place, project = call.place, project_of(Path.cwd())
     own = call.namespace or (project.namespace if project is not None else None)
     limits = load_limits(place if isinstance(place, Path) else None)
     rows = []
     with call.at(namespace=Config.load(place).store.namespace).open() as shared, ExitStack() as opened:
-        of_project = None
+        project_memory = None
         if own is not None and own != shared.store.namespace:
-            of_project = opened.enter_context(call.at(namespace=own).open())
+            project_memory = opened.enter_context(call.at(namespace=own).open())
         if prompt is None:
             name = project.name if project is not None else ""
-            given = session_context(of_project, shared, name, budget=limits.context_tokens)
+            given = session_context(project_memory, shared, name, budget=limits.context_tokens)
         else:
-            both = [one for one in (of_project, shared) if one is not None]
+            both = [one for one in (project_memory, shared) if one is not None]
             given = prompt_context(both, prompt, budget=limits.prompt_tokens)
         for chunk_id in given.chunk_ids:
-            holder = of_project if of_project is not None and of_project.store.exists(chunk_id) else shared
+            holder = (
+                project_memory
+                if project_memory is not None and project_memory.store.exists(chunk_id)
+                else shared
+            )
             chunk = holder.store.get_chunk(chunk_id, track=False)
             if chunk is None:  # deleted meanwhile
                 continue
@@ -109,7 +113,7 @@ def context(
         )
         console.print(indented(row["content"], 4))
     if not rows:
-        console.print(text("no memories are given", "dim"))
+        console.print(text("no memories are provided", "dim"))
 
 
 def pause_(
@@ -121,7 +125,7 @@ def pause_(
 ) -> None:
     """Pause the hooks of every client: they give no memories to agents and capture nothing that is said meanwhile.
 
-    The tools of the MCP server stay. rlm-mem hook resume ends the pause.
+    The tools of the MCP server are not affected. rlm-mem hook resume ends the pause.
     """
     try:
         until = pause(None if length is None else duration(length))
@@ -135,7 +139,7 @@ def pause_(
 def resume_(call: JsonCall) -> None:
     """Resume the hooks after a pause."""
     was = resume()
-    call.report({"resumed": was}, "the hooks work again" if was else "the hooks were not paused")
+    call.report({"resumed": was}, "the hooks are active again" if was else "the hooks were not paused")
 
 
 def rules(
@@ -149,7 +153,7 @@ def rules(
     if write:
         if not isinstance(place, Path):
             raise InputError(
-                "the rules of a database cannot be edited", hint="only a brain folder has a file"
+                "the rules of a database cannot be edited", hint="only a brain folder has a file for them"
             )
         path = place / RULES_FILE
         try:
@@ -189,6 +193,6 @@ def try_(
     for message, one in kept:
         console.print(text(f"{one.rule}", "cyan") + text(f"  {message.speaker} · {one.type}", "dim"))
         console.print(indented(one.text, 4))
-    most = found.limits.per_session
-    bound = f"; only the first {most} of one session" if len(kept) > most else ""
+    maximum = found.limits.per_session
+    bound = f"; only the first {maximum} of one session" if len(kept) > maximum else ""
     console.print(text(f"{amount(len(part.messages), 'message')}, {len(kept)} kept{bound}", "dim"))

@@ -1,4 +1,4 @@
-"""Ids as people type them: in full, or by an unambiguous beginning of the id or of its last part."""
+"""Resolves typed ids: full ids, or an unambiguous beginning of an id or of its last part."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import rlm_mem
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.errors import InputError, NotFoundError
 
-_SHOWN = 8
-_SHORT = 8
-"""Characters of the last part of an id that this package gives."""
+_MAX_LISTED = 8
+_SHORT_ID_CHARS = 8
+"""Characters of the last part of a generated id."""
 _TYPED = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 def full_id(memory: rlm_mem.Memory, given: str) -> str:
-    """The full id of a chunk, which may be deleted.
+    """Return the full id of a chunk, which may be deleted.
 
     Args:
         given: an id, its beginning with or without ``chunk-``, or the beginning of its last part: ``chunk-2026-03``,
@@ -31,7 +31,7 @@ def full_id(memory: rlm_mem.Memory, given: str) -> str:
 
 
 def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
-    """The full ids of several chunks; see `full_id`."""
+    """Return the full ids of several chunks; see `full_id`."""
     known: list[str] = []
     found = []
     for one in given:
@@ -53,20 +53,21 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
                 ) from None
             if not is_chunk_id(one):
                 raise
-            found.append(one)  # a full id: each command reports that it does not exist
+            found.append(one)  # a full id: the command reports that it does not exist
     return found
 
 
-def shortest(ids: Sequence[str]) -> dict[str, str]:
-    """For each id its last part, which every command takes, where that is long enough and none of the others has it."""
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Map each id to its last part, which every command accepts, if that is long enough and unique, else to itself."""
     ends = Counter(one.rpartition("-")[2] for one in ids)
     return {
-        one: end if len(end := one.rpartition("-")[2]) >= _SHORT and ends[end] == 1 else one for one in ids
+        one: end if len(end := one.rpartition("-")[2]) >= _SHORT_ID_CHARS and ends[end] == 1 else one
+        for one in ids
     }
 
 
 def quarantined_id(memory: rlm_mem.Memory, given: str) -> str:
-    """The full id of a chunk in quarantine; a full id of any other chunk stays, and its command refuses it."""
+    """Return the full id of a chunk in quarantine; other full ids are unchanged, for the command to refuse."""
     if is_chunk_id(given):
         return given
     hidden = [chunk.id for chunk in memory.store.quarantined()]
@@ -74,11 +75,11 @@ def quarantined_id(memory: rlm_mem.Memory, given: str) -> str:
 
 
 def no_chunk(memory: rlm_mem.Memory, chunk_id: str) -> NotFoundError:
-    """The error for a full id that no active chunk has, or one that cannot be read."""
+    """Return the error for a full id without an active, readable chunk."""
     damage = memory.store.damage(chunk_id)
     if damage is not None:
         return NotFoundError(
-            f"{chunk_id} cannot be read: {damage}", hint="rlm-mem store repair says what can be mended"
+            f"{chunk_id} cannot be read: {damage}", hint="rlm-mem store repair shows what can be repaired"
         )
     if memory.store.get_archived(chunk_id) is not None:
         return NotFoundError(f"{chunk_id} is deleted", hint=f"rlm-mem chunk restore {chunk_id} restores it")
@@ -86,7 +87,7 @@ def no_chunk(memory: rlm_mem.Memory, chunk_id: str) -> NotFoundError:
 
 
 def known_id(given: str, known: Iterable[str], noun: str, hint: str) -> str:
-    """The one known id that matches; see `full_id`.
+    """Return the one known id that matches; see `full_id`.
 
     Args:
         noun: the kind of object.
@@ -101,13 +102,13 @@ def known_id(given: str, known: Iterable[str], noun: str, hint: str) -> str:
     if not matches:
         raise NotFoundError(f"there is no {noun} {given}", hint=hint)
     if len(matches) > 1:
-        shown = ", ".join(matches[:_SHOWN])
-        more = f" and {len(matches) - _SHOWN:,} more" if len(matches) > _SHOWN else ""
+        shown = ", ".join(matches[:_MAX_LISTED])
+        more = f" and {len(matches) - _MAX_LISTED:,} more" if len(matches) > _MAX_LISTED else ""
         raise InputError(f"{given} matches {len(matches):,} ids: {shown}{more}", hint="give more characters")
     return matches[0]
 
 
 def _matches(given: str, ids: Sequence[str]) -> list[str]:
-    """The ids that begin with a text, with or without ``chunk-``, or else whose last part does."""
+    """Return the ids that begin with a text, with or without ``chunk-``, or else those whose last part does."""
     begun = [one for one in ids if one.startswith(given) or one.partition("-")[2].startswith(given)]
     return begun or [one for one in ids if one.rpartition("-")[2].startswith(given)]

@@ -38,14 +38,15 @@ def export(
     target: Annotated[
         str | None,
         argument(
-            "[TARGET]", "A folder, or a file ending in .jsonl or .zip; with --chunk, - or nothing prints it."
+            "[TARGET]",
+            "A folder, or a file ending in .jsonl or .zip. With --chunk, - prints it, as by default.",
         ),
     ] = None,
     chunk: Annotated[str | None, option("--chunk", "ID", "Only this chunk, as one Markdown file.")] = None,
     format: Annotated[
         str | None, option("--format", "FORMAT", "markdown, jsonl or zip. Default: according to the target.")
     ] = None,
-    no_archive: Annotated[bool, flag("--no-archive", "Leave out what was deleted.")] = False,
+    no_archive: Annotated[bool, flag("--no-archive", "Leave out deleted chunks.")] = False,
     history: Annotated[
         bool, flag("--history", "Also export former versions of chunks and the audit log.")
     ] = False,
@@ -84,7 +85,7 @@ def export(
         line += f", {amount(report.versions, 'former version')}, {amount(report.events, 'event')}"
     screen().print(text(f"{line} to {report.target}"))
     if report.unreadable:
-        note(f"{amount(report.unreadable, 'chunk')} could not be read: rlm-mem store check says why.")
+        note(f"{amount(report.unreadable, 'chunk')} could not be read: see rlm-mem store check")
 
 
 def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bool, call: Call) -> None:
@@ -112,7 +113,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
 def import_(
     call: Call,
     source: Annotated[Path, argument("SOURCE", "A file, a folder or a zip archive.")],
-    dry_run: Annotated[bool, flag("--dry-run", "Only say what would happen.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what would happen.")] = False,
     format: Annotated[
         str | None, option("--format", "FORMAT", "Read every file in this format. Default: detect it.")
     ] = None,
@@ -131,11 +132,11 @@ def import_(
         str | None, option("--trust", "LEVEL", "Limit the trust that imported chunks claim.")
     ] = None,
     watch: Annotated[
-        bool, flag("--watch", "Keep running, and import what is new or changed in a folder.")
+        bool, flag("--watch", "Keep running, and import new and changed files of a folder.")
     ] = False,
     every: options.Every = 2.0,
 ) -> None:
-    """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
+    """Import memories, chats and notes from this and other tools; the format is detected, nothing is stored twice."""
     if watch and (dry_run or replace or again or format or history or secrets or trust):
         raise InputError(
             "--watch cannot be combined with --dry-run, --format, --replace, --again, --history, --secrets, --trust"
@@ -182,13 +183,13 @@ def _show(report: ImportReport) -> None:
     rows: list[tuple[str, int]] = [
         ("messages", report.messages),
         ("changed", report.updated),
-        ("known already", report.known),
-        ("kept as they are here", report.kept),
+        ("already known", report.known),
+        ("different here, and kept", report.kept),
         ("moved to the archive", report.archived),
         ("persona files", report.persona_files),
         ("files of tiered memories and records", report.brain_files),
         ("former versions", report.versions),
-        ("lines of the audit log", report.events),
+        ("events of the audit log", report.events),
         ("files unchanged since last time", report.unchanged_files),
         ("other files, without memories", report.passed_over),
         ("ids mapped", len(report.mapped)),
@@ -201,10 +202,10 @@ def _show(report: ImportReport) -> None:
     if report.secrets:
         named = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(report.secrets.items()))
         total = sum(report.secrets.values())
-        hidden = "would be redacted" if report.dry_run else "hidden"
+        hidden = "would be redacted" if report.dry_run else "redacted"
         console.print(
             text(
-                f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} in clear ({named})",
+                f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} as they are ({named})",
                 "yellow",
             )
         )

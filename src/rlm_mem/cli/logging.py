@@ -1,4 +1,4 @@
-"""Logging of a command, set up by its options, else by the environment, else by the settings of the brain."""
+"""Set-up of a command's logging, by its options, else the environment, else the settings of the brain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rlm_mem.config import Config, LogConfig, locate
 from rlm_mem.errors import InvalidConfig, RlmMemError
 
 
-def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> None:
+def configure_logging(brain: Path | str | None, level: str | None, form: str | None) -> None:
     """Set up logging if it is configured; otherwise Python's default prints warnings.
 
     Args:
@@ -28,7 +28,7 @@ def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> 
     try:
         settings = Config.load(place).log
     except RlmMemError:
-        # The command itself reports invalid settings; logging falls back to the defaults.
+        # The command itself reports invalid settings; logging uses the defaults.
         settings = LogConfig()
     if not asked and settings == LogConfig():
         return

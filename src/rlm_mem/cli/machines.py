@@ -24,16 +24,16 @@ Name = Annotated[str, argument("NAMESPACE", "The namespace.")]
 def copy(
     call: Call,
     target: Target,
-    every: Annotated[bool, flag("--all", "Copy every namespace, not only one.")] = False,
+    all_namespaces: Annotated[bool, flag("--all", "Copy every namespace, not only one.")] = False,
     overwrite: Annotated[bool, flag("--overwrite", "Replace chunks that differ in the target.")] = False,
     mirror: Annotated[
         bool, flag("--mirror", "Also remove from the target what the source does not have.")
     ] = False,
     check_only: Annotated[bool, flag("--compare", "Copy nothing, only list the differences.")] = False,
 ) -> None:
-    """Copy a whole memory between folders and databases, and compare the two; repeated, it copies what is missing."""
+    """Copy a whole memory between folders and databases, and compare the two; repeat it to copy what is missing."""
     results: list[dict[str, Any]] = []
-    for name in _namespaces(call) if every else [call.namespace]:
+    for name in _namespaces(call) if all_namespaces else [call.namespace]:
         with ExitStack() as both:
             source = both.enter_context(call.at(namespace=name).open()).store
             place = source.namespace
@@ -71,15 +71,15 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
             for count, noun in (
                 (report.chunks, "chunk"),
                 (report.versions, "former version"),
-                (report.events, "audit log line"),
+                (report.events, "event"),
                 (report.files, "file"),
             )
         )
         screen().print(
-            text(f"{namespace}: copied {done}; {amount(report.already_there, 'chunk')} were there")
+            text(f"{namespace}: copied {done}; {amount(report.already_there, 'chunk')} already there")
         )
         for chunk_id in report.skipped:
-            screen().print(indented(f"{chunk_id} cannot be read: rlm-mem store check says why", 2, "yellow"))
+            screen().print(indented(f"{chunk_id} cannot be read: see rlm-mem store check", 2, "yellow"))
         for name in report.kept_files:
             screen().print(indented(f"{name} differs and was kept; --overwrite replaces it", 2, "yellow"))
         if report.removed:
@@ -88,7 +88,7 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
         screen().print(indented(f"{one.what} {one.message}", 2, "red"))
     if len(differences) > 20:
         screen().print(indented(f"… and {len(differences) - 20:,} more", 2, "red"))
-    verdict = "the two are equal" if not differences else f"{amount(len(differences), 'difference')}"
+    verdict = "both are equal" if not differences else f"{amount(len(differences), 'difference')}"
     screen().print(text(f"{namespace}: {verdict}", "green" if not differences else "bold red"))
 
 
@@ -96,7 +96,7 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
 
 
 def _databases() -> ModuleType:
-    """The module for several databases; it needs the extra ``postgres``, which `copy` between folders does not."""
+    """Load the module for several databases, which needs the extra ``postgres``."""
     with extra_postgres("a memory on several databases"):
         from rlm_mem.store.postgres import shards
 
@@ -129,7 +129,7 @@ def shards_assign(call: BrainCall, namespace: Name, to: ToDatabase) -> None:
     """Assign a namespace that is not in the directory yet to a database."""
     _databases().assign(_directory(call), namespace, to)
     call.report(
-        {"namespace": namespace, "database": shown_place(to)}, f"{namespace} is kept at {shown_place(to)}"
+        {"namespace": namespace, "database": shown_place(to)}, f"{namespace} is assigned to {shown_place(to)}"
     )
 
 
@@ -137,7 +137,7 @@ def shards_move(
     call: BrainCall,
     namespace: Name,
     to: ToDatabase,
-    purge: Annotated[bool, flag("--purge", "Finally remove the rows in the old database.")] = False,
+    purge: Annotated[bool, flag("--purge", "Remove the rows in the old database afterwards.")] = False,
 ) -> None:
     """Move a namespace to another database while it is in use; both are compared before programs are redirected."""
     with progress(f"moving {namespace}", quiet=call.json) as update:
@@ -163,7 +163,7 @@ def shards_purge(
     namespace: Name,
     old: Annotated[str, option("--from", "DSN", "The database that it was moved from.")],
 ) -> None:
-    """Remove the rows of a moved namespace from its old database; its forwarding address stays."""
+    """Remove the rows of a moved namespace from its old database; its forwarding address is kept."""
     rows = _databases().purge_moved(old, namespace)
     call.report(
         {"namespace": namespace, "rows_removed": rows},

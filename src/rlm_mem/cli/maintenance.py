@@ -32,10 +32,10 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Create a memory: folder, settings, personalities, sliders and gauges. Existing files stay."""
-    inside = Path("memory", "chunks").is_dir()  # within a brain: that one, not another inside it
-    here = str(Path.cwd()) if inside else "brain"
-    call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or here)
+    """Create a memory: folder, settings, personalities, sliders and gauges. Existing files are kept."""
+    inside = Path("memory", "chunks").is_dir()  # within a brain: use that one, not another inside it
+    default = str(Path.cwd()) if inside else "brain"
+    call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or default)
     target = call.place
     if isinstance(target, str):
         _init_database(call, target)
@@ -69,12 +69,12 @@ def _write_new(path: Path, content: str) -> None:
         file.write(content)
 
 
-_LINKS = flag("--links", "Include automatic links of earlier rules that today's rules would not make.")
+_LINKS = flag("--links", "Include automatic links of earlier rules that the current rules would not make.")
 
 
 def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
     """Check files, links and index against each other without changing anything; exit with 1 on findings."""
-    with call.working("checking", "files") as (memory, update):
+    with call.with_progress("checking", "files") as (memory, update):
         findings = memory.check(progress=update)
         if links:
             findings += noisy_links(memory.store, progress=update)
@@ -90,18 +90,18 @@ def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
             )
         )
     else:
-        screen().print(text("all is well", "green"))
+        screen().print(text("no findings", "green"))
     if findings:
         raise typer.Exit(1)
 
 
 def repair(
     call: Call,
-    apply: Annotated[bool, flag("--apply", "Carry it out. Default: only show what would be done.")] = False,
+    apply: Annotated[bool, flag("--apply", "Make the repairs. Default: only show them.")] = False,
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
-    """Repair what check finds; without --apply, only show what would be done."""
-    with call.working("mending", "files") as (memory, update):
+    """Repair what check finds; without --apply, only show the repairs."""
+    with call.with_progress("repairing", "files") as (memory, update):
         repairs = memory.repair(dry_run=not apply, progress=update)
         if links:
             repairs += prune_links(memory.store, dry_run=not apply, progress=update)
@@ -132,16 +132,16 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool, again: str) -> No
         else:
             state = "for you to decide" if one.manual else ("done" if one.done else "would be done")
             console.print(indented(f"{state}: {one.action}", 4, "yellow" if one.manual else "green"))
-    yours = sum(one.manual for one in repairs)
-    mended = sum(one.done for one in repairs)
-    rest = len(repairs) - yours
-    summary = f"{amount(mended, 'repair')} done" if applied else f"{amount(rest, 'repair')} to do: {again}"
-    console.print(text(summary + (f"; {yours} for you to decide" if yours else ""), "bold"))
+    manual = sum(one.manual for one in repairs)
+    repaired = sum(one.done for one in repairs)
+    rest = len(repairs) - manual
+    summary = f"{amount(repaired, 'repair')} done" if applied else f"{amount(rest, 'repair')} to do: {again}"
+    console.print(text(summary + (f"; {manual} for you to decide" if manual else ""), "bold"))
 
 
 def rebuild(call: Call) -> None:
     """Rebuild the index from the files."""
-    with call.working("indexing", "files") as (memory, update):
+    with call.with_progress("indexing", "files") as (memory, update):
         report = memory.rebuild_index(progress=update)
         count = memory.store.totals()["chunk_count"]
     if call.json:
@@ -177,11 +177,11 @@ def sync(
 
 def _unreadable(report: SyncReport) -> None:
     for path in report.unreadable:
-        screen().print(text(f"unreadable  {path}  (rlm-mem store check says why)", "yellow"))
+        screen().print(text(f"unreadable  {path}  (see rlm-mem store check)", "yellow"))
 
 
 def checkpoint(call: Call) -> None:
-    """Write what only the index has to files: access counts, and the JSON views."""
+    """Write to files what only the index has: access counts, and the JSON views."""
     with call.open() as memory:
         report = memory.store.checkpoint()
     if call.json:

@@ -1,4 +1,4 @@
-"""Namespaces as they are written on a command line."""
+"""The notation of namespaces on a command line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _LITERAL = "./"
 
 
 def named_namespace(name: str | None) -> str | None:
-    """The namespace that an option names: ``project`` is that of the project of the working folder, and ``./project``
-    the one of that name.
+    """Return the namespace that an option names: for ``project``, that of the working folder's project.
+
+    ``./project`` is the namespace called ``project``.
 
     Raises:
         InputError: the working folder belongs to no project.
@@ -26,21 +27,21 @@ def named_namespace(name: str | None) -> str | None:
     if project is None:
         raise InputError(
             f"{Path.cwd()} belongs to no project",
-            hint=f"change to its folder, or name its namespace; {spelled(PROJECT)} is the one called {PROJECT}",
+            hint=f"change to its folder, or name its namespace; {option_value(PROJECT)} is the one called {PROJECT}",
         )
     return project.namespace
 
 
 def hook_namespace(name: str | None) -> str | None:
-    """The namespace that an option of a hook names; None: that of the project of the hook's event."""
+    """Return the namespace that an option of a hook names; None: that of the project of the hook's event."""
     return None if name == PROJECT else literal(name)
 
 
 def literal(name: str | None) -> str | None:
-    """A namespace without the prefix ``./``."""
+    """Return a namespace without the prefix ``./``."""
     return name and name.removeprefix(_LITERAL)
 
 
-def spelled(namespace: str) -> str:
-    """A namespace as it is written on a command line: ``./project`` for the one called ``project``."""
+def option_value(namespace: str) -> str:
+    """Return a namespace as written on a command line: ``./project`` for the one called ``project``."""
     return f"{_LITERAL}{namespace}" if namespace == PROJECT else namespace

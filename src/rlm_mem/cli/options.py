@@ -1,4 +1,4 @@
-"""Declares arguments and options, and defines those that several commands share, so that a name has one meaning."""
+"""Declaration of arguments and options, and those shared by several commands, so that a name has one meaning."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ LIMITS = "Limits"
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
-    """An argument, as the help shows it."""
+    """Declare an argument."""
     return typer.Argument(metavar=metavar, help=help, **more)
 
 
 def option(names: str, metavar: str, help: str, panel: str | None = None, **more: Any) -> Any:
-    """An option with a value.
+    """Declare an option with a value.
 
     Args:
         names: the names, separated by spaces, such as ``--limit -n``.
-        metavar: the value, as the help shows it.
+        metavar: the name of the value in the help.
         panel: title of its panel in the help; None: the general one.
         more: further arguments of ``typer.Option``.
     """
@@ -31,12 +31,12 @@ def option(names: str, metavar: str, help: str, panel: str | None = None, **more
 
 
 def flag(names: str, help: str, panel: str | None = None) -> Any:
-    """A boolean option, which takes no value."""
+    """Declare a boolean option, which takes no value."""
     return option(names, "", help, panel)
 
 
 def tokens(help: str) -> Any:
-    """The option that names the file with the named tokens of a server."""
+    """Declare the option that names the file with the named tokens of a server."""
     return option("--tokens", "FILE", help, envvar="RLM_MEM_TOKENS")
 
 
@@ -66,10 +66,10 @@ Type = Annotated[
 ]
 Confidence = Annotated[float | None, option("--confidence", "0..1", "How reliable it is.")]
 Conversation = Annotated[str | None, option("--conversation -c", "ID", "The conversation it belongs to.")]
-CameAs = Annotated[
+Origin = Annotated[
     str | None, option("--origin", "ORIGIN", "Where it came from: person, agent, tool, import or web.")
 ]
-Trusted = Annotated[
+Trust = Annotated[
     str | None,
     option(
         "--trust", "LEVEL", "quarantined, untrusted, ordinary or trusted. Default: according to its origin."

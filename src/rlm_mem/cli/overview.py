@@ -1,4 +1,4 @@
-"""The version, and the help of ``rlm-mem`` and of its groups from the catalogue, printed without loading Typer."""
+"""The version, and the help of ``rlm-mem`` and its groups from the catalogue, without loading Typer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = f"rlm-mem {__version__}\n"
 
 
 def answer_for(arguments: Sequence[str]) -> str | None:
-    """The version, or the help of ``rlm-mem`` or of a group, if the command line asks for nothing else; else None."""
+    """Return the version or the help of ``rlm-mem`` or a group, if the command line requests only that; else None."""
     if list(arguments) == ["--version"]:
         return VERSION
     words = [word for word in arguments if word not in _HELP]
@@ -34,7 +34,7 @@ def overview(
     boxes: bool | None = None,
     colours: bool | None = None,
 ) -> str:
-    """The help of a group of commands.
+    """Return the help of a group of commands.
 
     Args:
         group: the group; None: the whole command.
@@ -92,7 +92,7 @@ def _panel(
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` characters, broken between words; a longer word keeps its own line."""
+    """Wrap a text into lines of at most `width` characters; a longer word gets its own line."""
     lines = [""]
     for word in text.split():
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:

@@ -1,4 +1,4 @@
-"""``--since``, ``--until`` and ``--as-of``: days as people name them."""
+"""``--since``, ``--until`` and ``--as-of``: dates in words."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MAX_CHARS = 60
 
 
 def day_of(given: str, option: str, today: date) -> str:
-    """A date in words as ``YYYY-MM-DD``; ISO dates and times are unchanged.
+    """Return a date in words as ``YYYY-MM-DD``; ISO dates and times are unchanged.
 
-    A period such as ``last week`` or ``May 2026`` stands for its first day with ``--since``, and for its last with
-    ``--until`` and ``--as-of``. ``3 weeks ago`` is the day three weeks before.
+    A period such as ``last week`` or ``May 2026`` means its first day with ``--since``, its last day with ``--until``
+    and ``--as-of``. ``3 weeks ago`` is the day three weeks before.
 
     Args:
         given: "yesterday", "last week", "3 days ago", "monday", "2026-03", "12 May 2026".
         option: ``--since``, ``--until`` or ``--as-of``.
-        today: the day to which relative dates refer.
+        today: the reference of relative dates.
 
     Raises:
         InvalidQuery: no date, or more than one.
@@ -33,10 +33,10 @@ def day_of(given: str, option: str, today: date) -> str:
     if _STAMP.fullmatch(words) and _exists(words):
         return given.strip()
     ago = _AGO.fullmatch(words)
-    # `find_dates` reads "3 weeks ago" as the week around that day, and needs a word before a weekday or month.
+    # `find_dates` takes "3 weeks ago" as the week around that day, and needs a word before a weekday or month.
     forms = (f"last {ago[1]}", words) if ago else (words, f"last {words}", f"in {words.capitalize()}")
     found = (
-        next((one for form in forms if (one := _whole(form, today))), None)
+        next((one for form in forms if (one := _single_date(form, today))), None)
         if len(words) <= _MAX_CHARS
         else None
     )
@@ -56,8 +56,8 @@ def _exists(stamp: str) -> bool:
     return True
 
 
-def _whole(words: str, today: date) -> DateMention | None:
-    """The date, if the words are one date and nothing else."""
+def _single_date(words: str, today: date) -> DateMention | None:
+    """Return the date if the words are one date and nothing else."""
     found = find_dates(words, today)
     return found[0] if len(found) == 1 and found[0].text == words else None
 

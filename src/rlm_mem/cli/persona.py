@@ -1,4 +1,4 @@
-"""Persona on the command line: `rlm-mem persona …`, and the HUD, `rlm-mem persona hud`."""
+"""`rlm-mem persona`: modes, sliders, and the HUD."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ def slider(call: Call, dimension: Annotated[str, argument("SLIDER", "Its name.")
     console = screen()
     console.print(text(f"{known.title}  {known.low}-{known.high}, default {known.default}", "bold"))
     console.print(indented(known.description, 2))
-    meanings = [(str(value), said) for value, said in known.examples]
+    meanings = [(str(value), meaning) for value, meaning in known.examples]
     meanings += [(f"{one.low}-{one.high}", f"{one.mode}: {one.behavior}") for one in known.levels]
     rows = table(("value", {**RIGHT, "style": "cyan"}), ("means", FOLDED))
-    for value, said in meanings:
-        rows.add_row(value, text(said))
+    for value, meaning in meanings:
+        rows.add_row(value, text(meaning))
     console.print(rows)
 
 
@@ -164,23 +164,23 @@ def hud(
     """Show the live figures: sliders, memory, system, store, tiers, cost."""
     with call.open() as memory:
 
-        def look() -> dict[str, Any]:
+        def current_figures() -> dict[str, Any]:
             return dict(memory.hud_figures(memory.persona(session, keep=True)))
 
         if call.json:
-            print_json(look())
+            print_json(current_figures())
             return
-        draw = _drawing(memory.persona(session, keep=True), gauge, width, ascii_only=ascii_only)
+        draw = _renderer(memory.persona(session, keep=True), gauge, width, ascii_only=ascii_only)
         if watch:
-            _watch(lambda: draw(look()), interval)
+            _watch(lambda: draw(current_figures()), interval)
         else:
-            screen().print(draw(look()), soft_wrap=True)
+            screen().print(draw(current_figures()), soft_wrap=True)
 
 
-def _drawing(
+def _renderer(
     persona: Persona, gauge: str, width: int | None, *, ascii_only: bool
 ) -> Callable[[dict[str, Any]], rich.Text]:
-    """A function that draws the gauge with given figures, at the current width of the terminal."""
+    """Return a function that draws the gauge with given figures, at the current width of the terminal."""
     console = screen()
     plain_frame = ascii_only or not _can_show("│─█░")
     template = persona.library.gauge(gauge)
@@ -206,7 +206,7 @@ def _can_show(signs: str) -> bool:
 
 
 def _watch(frame: Callable[[], rich.Text], interval: float) -> None:
-    """Redraw frames in place; without a terminal, print each frame that differs from the one before."""
+    """Redraw frames in place; without a terminal, print each frame that differs from the previous one."""
     console = screen()
     if not console.is_terminal:
         before = None
@@ -226,7 +226,7 @@ def _watch(frame: Callable[[], rich.Text], interval: float) -> None:
 
 @contextmanager
 def _files(call: Call) -> Iterator[BrainFiles]:
-    """The files of the persona, in a folder or in a namespace of a database."""
+    """Open the files of the persona, in a folder or in a namespace of a database."""
     with located_files(call.place, namespace=call.namespace) as files:
         yield files
 
@@ -263,4 +263,4 @@ def _show_persona(persona: Persona, as_json: bool, done: list[Command] | None = 
     console = screen()
     console.print(text(f"{persona.mode}, session {persona.session}", "bold"))
     console.print(rows)
-    note("rlm-mem persona show prints the system prompt that this makes.")
+    note("rlm-mem persona show prints the resulting system prompt")

@@ -9,21 +9,21 @@ from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import PROJECTS, Project, project_of
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
-from rlm_mem.cli.namespaces import PROJECT, literal, spelled
+from rlm_mem.cli.namespaces import PROJECT, literal, option_value
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
 from rlm_mem.memory import Memory
 
-_NAMED = 5
-"""Most namespaces of other projects that are shown for a project without memories."""
+_MAX_LISTED = 5
+"""Maximum number of other projects' namespaces that are listed for a project without memories."""
 
 
 def show(call: Call) -> None:
     """Show the project of this folder: its namespace, and the sizes of that and of the shared one.
 
-    Without memories it also shows which other projects have some: that of its former name may be among them.
+    For a project without memories, also list other projects with some, since one may be its former name.
     """
     project = project_of(Path.cwd())
     call = call.at(namespace=project.namespace if project and not call.namespace else None)
@@ -55,7 +55,7 @@ def show(call: Call) -> None:
         console.print(text(f"of {project.root}", "dim"), soft_wrap=True)
     console.print(text(f"{amount(count, 'chunk')}; {amount(waiting, 'case')} to review; shared: {shared}"))
     if waiting:
-        named = PROJECT if project is not None and own == project.namespace else spelled(own)
+        named = PROJECT if project is not None and own == project.namespace else option_value(own)
         console.print(text(f"rlm-mem --namespace {named} review list", "dim"), soft_wrap=True)
     if others:
         console.print(
@@ -71,7 +71,7 @@ def show(call: Call) -> None:
 
 
 def _other_projects(memory: Memory, project: Project) -> list[tuple[str, int]]:
-    """Namespaces of other projects with memories: those of the same name first, then those with the most."""
+    """Return namespaces of other projects with memories: those of the same name first, then those with the most."""
     try:
         found = memory.store.namespaces()
     except ServerAway as error:
@@ -82,7 +82,7 @@ def _other_projects(memory: Memory, project: Project) -> list[tuple[str, int]]:
         if count and name.startswith(PROJECTS) and name != project.namespace
     ]
     name = project.root.name.lower()
-    return sorted(others, key=lambda one: (name not in one[0].rpartition("/")[2], -one[1]))[:_NAMED]
+    return sorted(others, key=lambda one: (name not in one[0].rpartition("/")[2], -one[1]))[:_MAX_LISTED]
 
 
 def move(
@@ -105,11 +105,11 @@ def move(
 ) -> None:
     """Move memories to another namespace, from that of --namespace, by default that of this project.
 
-    With --to project they come from the shared one. They are archived where they were.
+    With --to project they are moved from the shared one. The originals are archived.
     """
     if every == bool(chunk_ids):
         raise InputError(
-            "--all moves every memory and takes no ids" if every else "no memories are named",
+            "--all moves every memory and takes no ids" if every else "no memories were named",
             hint="name the ids of the memories to move, or give --all",
         )
     project = project_of(Path.cwd())

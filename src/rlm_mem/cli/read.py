@@ -10,7 +10,7 @@ from rlm_mem.chunk import from_epoch
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import BrainCall, Call, other_places
-from rlm_mem.cli.ids import full_id, full_ids, no_chunk, shortest
+from rlm_mem.cli.ids import full_id, full_ids, no_chunk, short_ids
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
     FOLDED,
@@ -31,12 +31,12 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
-LINKS = 8  # most links shown below a chunk; rlm-mem link list shows all
-PARTS = 8  # most parts of a score shown, strongest first; --json has all
+MAX_LINKS = 8  # maximum number of links shown below a chunk; rlm-mem link list shows all
+MAX_PARTS = 8  # maximum number of parts of a score shown, strongest first; --json has all
 
 
 _NARROW = 60
-"""Columns below which a list takes several lines for each chunk."""
+"""Width in columns below which a list takes several lines for each chunk."""
 
 
 def search(
@@ -61,10 +61,10 @@ def search(
     origin: options.OfOrigin = None,
     trust: options.OfTrust = None,
     speaker: Annotated[
-        str | None, option("--speaker", "NAME", "Said by this person.", panel=options.FILTER)
+        str | None, option("--speaker", "NAME", "Text by this person.", panel=options.FILTER)
     ] = None,
     superseded: Annotated[
-        bool, flag("--superseded", "Also superseded memories.", panel=options.FILTER)
+        bool, flag("--superseded", "Rank superseded memories like others.", panel=options.FILTER)
     ] = False,
     as_of: periods.AsOf = None,
 ) -> None:
@@ -114,7 +114,7 @@ def search(
         console.print(text(elsewhere, "dim"), soft_wrap=True)
     for hit in hits:
         outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
-        about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut
+        about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut off
         head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
@@ -129,12 +129,12 @@ def search(
         for one in hit.neighbours:
             if one.offset > 0:
                 console.print(indented(one_line(one.text, 2000), 10, "dim"))
-        for mark in hit.marks():  # below, since it quotes another memory
+        for mark in hit.marks():  # below the hit, since it quotes another memory
             console.print(indented(mark, 8, "yellow"))
         if hit.parts:
             strongest = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
             named_parts = "  ".join(
-                f"{name}\u00a0{value:+.2f}" for name, value in strongest[:PARTS] if abs(value) >= 0.005
+                f"{name}\u00a0{value:+.2f}" for name, value in strongest[:MAX_PARTS] if abs(value) >= 0.005
             )
             console.print(indented(named_parts, 8, "dim"))
 
@@ -172,10 +172,10 @@ def show(
         console.print(text(chunk.content))
         if chunk.links:
             console.print()
-            most = chunk.links[:LINKS]
-            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in most]))
-            if len(chunk.links) > LINKS:
-                more = amount(len(chunk.links) - LINKS, "link")
+            shown = chunk.links[:MAX_LINKS]
+            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in shown]))
+            if len(chunk.links) > MAX_LINKS:
+                more = amount(len(chunk.links) - MAX_LINKS, "link")
                 console.print(text(f"and {more} more: rlm-mem link list {chunk.id}", "dim"))
 
 
@@ -238,14 +238,14 @@ def list_(
                 newest_first=not oldest,
             )
         )
-        held = memory.stats().chunk_count if not (chunks or archived or call.json) else 0
+        total = memory.stats().chunk_count if not (chunks or archived or call.json) else 0
         elsewhere = "" if chunks or call.json else other_places(memory)
     if call.json:
         print_json([chunk.to_dict() for chunk in chunks])
         return
     console = screen()
     if not chunks:
-        console.print(text(f"none of {amount(held, 'chunk')} match" if held else "nothing here", "dim"))
+        console.print(text(f"none of {amount(total, 'chunk')} match" if total else "no chunks", "dim"))
         if elsewhere:
             console.print(text(elsewhere, "dim"), soft_wrap=True)
         return
@@ -253,7 +253,7 @@ def list_(
         for chunk in chunks:
             console.print(text(chunk.id, "cyan"))
             console.print(text(f"  {day(chunk.metadata.at)} · {chunk.type}", "dim"))
-            console.print(indented(_shown(chunk), 4))
+            console.print(indented(_content_line(chunk), 4))
     else:
         console.print(_chunks_table(chunks, wide=console.width >= 100, expand=console.width < UNCUT))
     if len(chunks) == limit:
@@ -270,17 +270,17 @@ def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool, expand: bool) 
         columns += [("tokens", RIGHT), ("tags", {"max_width": 24, "overflow": "ellipsis"})]
     made = table(*columns, ("content", {"overflow": "ellipsis", "ratio": 1}))
     made.expand = expand
-    ids = shortest([chunk.id for chunk in chunks])
+    ids = short_ids([chunk.id for chunk in chunks])
     for chunk in chunks:
         row: list[rich.RenderableType] = [text(ids[chunk.id]), day(chunk.metadata.at), text(chunk.type)]
         if wide:
             row += [str(chunk.tokens), text(", ".join(chunk.tags))]
-        made.add_row(*row, text(_shown(chunk), "dim" if chunk.metadata.superseded_by else ""))
+        made.add_row(*row, text(_content_line(chunk), "dim" if chunk.metadata.superseded_by else ""))
     return made
 
 
-def _shown(chunk: rlm_mem.Chunk) -> str:
-    """The content on one line; what a newer memory replaced says so."""
+def _content_line(chunk: rlm_mem.Chunk) -> str:
+    """Return the content on one line, marked if it is superseded."""
     return one_line(f"{'out of date: ' if chunk.metadata.superseded_by else ''}{chunk.content}")
 
 
@@ -306,7 +306,7 @@ def conversations(
     """List the conversations."""
     with call.open() as memory:
         found = memory.store.conversations(limit)
-    rows = [(one.id, one.count, _iso(one.first_at), _iso(one.last_at)) for one in found]
+    rows = [(one.id, one.count, _iso_time(one.first_at), _iso_time(one.last_at)) for one in found]
     if call.json:
         print_json([dict(zip(("id", "chunks", "first_at", "last_at"), row, strict=True)) for row in rows])
         return
@@ -322,7 +322,7 @@ def namespaces(call: BrainCall) -> None:
         missing: ServerAway | None = None
         try:
             found = memory.store.namespaces()
-        except ServerAway as error:  # show the namespaces of the others, then report what is missing
+        except ServerAway as error:  # list the namespaces of the other servers, then report the missing one
             found, missing = error.namespaces, error
     if call.json:
         print_json([{"namespace": name, "chunks": count} for name, count in found])
@@ -389,7 +389,7 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
         made.add_row(
             f"{'* ' if version.current else ''}{version.revision}",
             moment(version.modified_at),
-            text(_changes(before, version.chunk)),
+            text(_changed_fields(before, version.chunk)),
             text(one_line(version.chunk.content)),
         )
         before = version.chunk
@@ -398,8 +398,8 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
         note(f"{missing.message}; {missing.hint}. These are its former versions.")
 
 
-def _changes(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
-    """The fields that differ between two versions."""
+def _changed_fields(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
+    """Return the names of the fields that differ between two versions."""
     if before is None:
         return "–"
     differs = {
@@ -438,6 +438,6 @@ def _figure(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _iso(seconds: float) -> str:
-    """Epoch seconds as an ISO time in UTC."""
+def _iso_time(seconds: float) -> str:
+    """Return epoch seconds as an ISO time in UTC."""
     return from_epoch(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")

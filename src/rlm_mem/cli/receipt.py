@@ -47,7 +47,7 @@ SigningKey = Annotated[
     option(
         "--sign",
         "KEY",
-        f"With --receipt: sign it with this Ed25519 private key ({PASSWORD} holds its password).",
+        f"With --receipt: sign it with this Ed25519 private key ({PASSWORD} is its password).",
         panel=RECEIPTS,
     ),
 ]
@@ -55,7 +55,7 @@ SigningKey = Annotated[
 
 @dataclass(frozen=True)
 class ReceiptWanted:
-    """The receipt that a recall writes; existing files are refused before the model is called.
+    """The receipt that a recall should write; existing files are refused before the model is called.
 
     Raises:
         InputError: the options contradict each other, or a file exists.
@@ -82,7 +82,7 @@ class ReceiptWanted:
             check_key(self.sign, os.environ.get(PASSWORD))
 
     def write(self, memory: Memory, result: object) -> dict[str, str]:
-        """Write the files; returns their paths by kind, ``receipt`` and ``bundle``."""
+        """Write the files; return their paths by kind, ``receipt`` and ``bundle``."""
         if self.receipt is None:
             return {}
         made = memory.receipt(
@@ -106,7 +106,7 @@ def verify(
 ) -> None:
     """Verify a receipt by running its programs again: what is unchanged, what has changed since, what was altered.
 
-    Ends with 0 when everything holds, with 1 otherwise.
+    Exits with 0 if everything holds, with 1 otherwise.
     """
     named, place = call.named_brain is not None, call.place
     if bundle is not None and not named:
@@ -130,7 +130,7 @@ def verify(
 
 
 def verification_json(found: Verification) -> dict[str, Any]:
-    """A verification as ``--json`` prints it."""
+    """Return a verification in the form of ``--json``."""
     receipt = found.receipt
     return {
         "verdict": found.verdict,

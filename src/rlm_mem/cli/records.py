@@ -89,7 +89,7 @@ def trajectories_list(
 
 
 def _full_id(memory: rlm_mem.Memory, given: str) -> str:
-    """The full id of a trajectory from its beginning; ``last`` is unchanged."""
+    """Return the full id of a trajectory from its beginning; ``last`` is unchanged."""
     if given == "last" or is_trajectory_id(given):
         return given
     return known_id(
@@ -124,7 +124,7 @@ def _tree_of_steps(trajectory: Trajectory) -> rich.Tree:
             branch.add(part)
     outcome = trajectory.outcome
     if outcome is None:
-        tree.add(text("the run has not ended", "yellow"))
+        tree.add(text("no end recorded", "yellow"))
         return tree
     end = tree.add(long_text(outcome.content or outcome.word, "bold green" if outcome.content else "yellow"))
     if outcome.suggestion is not None:
@@ -150,7 +150,7 @@ def _figures(outcome: dict[str, Any], word: OutcomeWord) -> str:
 def trajectories_export(
     call: Where,
     to: Annotated[Path | None, option("--to", "FILE", "A new file. Default: standard output.")] = None,
-    file_format: Annotated[  # noqa: ARG001 - there is one so far
+    file_format: Annotated[  # noqa: ARG001 - there is only one
         Literal["jsonl"], option("--format", "NAME", "jsonl: one JSON object per line.")
     ] = "jsonl",
     fields: Annotated[
@@ -177,11 +177,10 @@ def trajectories_export(
 
 
 def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> None:
-    """Run the recorded programs again on the present memory, without a model, and compare the answers."""
+    """Run the recorded programs again on the current memory, without a model, and compare the answers."""
     with call.open() as memory:
-        from rlm_mem.recall.replaying import (
-            replay,
-        )  # loads the sandbox: 150 ms of CPU that only this command needs
+        # This loads the sandbox, which takes 150 ms of CPU and which only this command needs.
+        from rlm_mem.recall.replaying import replay
 
         result = replay(memory.store, _full_id(memory, trajectory_id), functions=memory.continuum.functions)
     if call.json:
@@ -205,7 +204,7 @@ def _show_replay(result: Replay) -> None:
     if result.same:
         console.print(text("the same steps and the same answer", "green"))
     elif result.content_then == result.content_now:
-        console.print(text("the same answer by other steps", "yellow"))
+        console.print(text("the same answer with other steps", "yellow"))
     else:
         console.print(text("then: ", "dim") + text(result.content_then or "no answer"))
         console.print(text("now:  ", "dim") + text(result.content_now or "no answer", "yellow"))
@@ -244,7 +243,7 @@ def costs(
 
 
 def _summed(lines: Sequence[CostLine], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The lines summed by the named columns. A cost is None only if no call had a price."""
+    """Return the lines summed by the named columns; a cost is None only if no call had a price."""
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
     for line in lines:
         key = tuple(getattr(line, name) for name in names)

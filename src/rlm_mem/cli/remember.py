@@ -1,4 +1,4 @@
-"""`rlm-mem remember`: text, files, folders and stdin become chunks."""
+"""`rlm-mem remember`: stores text, files, folders and stdin as chunks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rlm_mem.interchange.reading import clean, json_lines
 from rlm_mem.interchange.records import ImportProblem, conversation_of
 from rlm_mem.interchange.report import FolderReport
 
-_NAMED = 20
-"""Most ids of a kind that are printed."""
+_MAX_LISTED = 20
+"""Maximum number of ids of a kind that are printed."""
 
 
 def remember(
@@ -56,8 +56,8 @@ def remember(
     replaces: Annotated[
         list[str] | None, option("--replaces", "ID", "A chunk that this text replaces; repeatable.")
     ] = None,
-    origin: options.CameAs = None,
-    trust: options.Trusted = None,
+    origin: options.Origin = None,
+    trust: options.Trust = None,
     expires: Annotated[str | None, option("--expires", "TIME", "When it expires (ISO 8601).")] = None,
     ttl: Annotated[
         str | None, option("--ttl", "TIME", "How long until it expires, such as 12h or 30d.")
@@ -111,8 +111,8 @@ def remember(
     for option_name, value in (("--origin", origin), ("--expires", expires), ("--ttl", ttl)):
         if folder and value is not None:
             raise InputError(
-                f"{option_name} is not for a folder",
-                hint="what is remembered of a folder lasts as long as its files",
+                f"{option_name} cannot be used with a folder",
+                hint="memories of a folder are kept as long as its files",
             )
     if replaces and (folder or len(texts) != 1):
         raise InputError("--replaces needs one text", hint="give exactly one text, which replaces the chunk")
@@ -136,7 +136,7 @@ def remember(
             named["replaces"] = full_ids(memory, replaces)
         outcome = _Outcome()
         if jsonl is not None:
-            _from_lines(memory, jsonl, {"conversation_id": conversation, **named}, outcome, quiet=call.json)
+            _read_lines(memory, jsonl, {"conversation_id": conversation, **named}, outcome, quiet=call.json)
         for source in texts:
             with progress("remembering", quiet=call.json) as update:
                 outcome.add(_remember(memory, source, named, conversation, update))
@@ -155,7 +155,7 @@ def remember(
 
 
 class _Outcome:
-    """The result of all texts: chunk ids in order, tokens, and the files left out."""
+    """The results of all texts: chunk ids in order, tokens, and the files left out."""
 
     def __init__(self) -> None:
         self.chunk_ids: list[str] = []
@@ -178,7 +178,7 @@ class _Outcome:
         self.secrets.update(result.secrets.rules)
         self.replaced += result.replaced
         self.proposed += result.proposed
-        self.hidden = self.hidden or result.secrets.hidden  # the action is the same for the whole command
+        self.hidden = self.hidden or result.secrets.hidden  # one action applies to the whole command
 
     def add_folder(self, report: FolderReport) -> None:
         self.folders.append(report)
@@ -213,21 +213,21 @@ class _Outcome:
 def _texts(
     call: Call, words: list[str] | None, files: list[Path] | None, folders: list[Path] | None
 ) -> list[sources.InputText]:
-    most = Config.load(call.place).ingest.max_content_bytes
-    found = [sources.one_file(path, most) for path in files or ()]
+    max_bytes = Config.load(call.place).ingest.max_content_bytes
+    found = [sources.one_file(path, max_bytes) for path in files or ()]
     if words and words != ["-"]:
         found.append(sources.InputText(sources.typed(words)))
     elif words == ["-"] or not (files or folders):
-        said = sources.piped(most)
-        if said is not None and said.strip():
-            found.append(sources.InputText(said))
+        piped = sources.piped(max_bytes)
+        if piped is not None and piped.strip():
+            found.append(sources.InputText(piped))
     return found
 
 
-def _from_lines(
+def _read_lines(
     memory: rlm_mem.Memory, path: Path, named: dict[str, Any], outcome: _Outcome, *, quiet: bool
 ) -> None:
-    """Remember the lines of a file, in large transactions; the lines before a faulty one are stored."""
+    """Remember the lines of a file, in large transactions; the lines before an invalid one are stored."""
     name = "stdin" if str(path) == "-" else clean(str(path))
     if name != "stdin":
         named = {"source": "import", "provenance": {"path": name}, **named}
@@ -250,7 +250,7 @@ def _from_lines(
         before = (
             "nothing was stored: "
             if place == 0
-            else "the lines before it are stored, and are not stored twice: "
+            else "the lines before it are stored, and will not be stored twice: "
         )
         error.message = f"{name}, line {numbers[place]}: {error.message}"
         error.hint = f"{before}correct it and repeat the command" + (f" ({error.hint})" if error.hint else "")
@@ -286,7 +286,7 @@ def _remember(
     conversation: str | None,
     update: Callable[[int, int], None],
 ) -> rlm_mem.RememberResult:
-    """Remember one text. The chunks of a file form one conversation, by default named after its path."""
+    """Remember one text; the chunks of a file form one conversation, by default named after its path."""
     if source.path is not None:
         named = {**named, "source": "import", "provenance": {"path": clean(str(source.path))}}
         conversation = conversation or conversation_of(str(source.path))
@@ -294,7 +294,7 @@ def _remember(
 
 
 def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) -> None:
-    """Print the result; ``changes``: options were given that chunks known before do not take on."""
+    """Print the result; ``changes``: options were given that do not change known chunks."""
     console = screen()
     for report in outcome.folders:
         _show_folder(report)
@@ -307,10 +307,12 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
     if known > 0:
         line += f"; {amount(known, 'chunk')} already known"
     console.print(text(f"{line}  ({seconds:.1f} s)"))
-    for chunk_id in outcome.chunk_ids[:_NAMED] if not outcome.folders else ():
+    for chunk_id in outcome.chunk_ids[:_MAX_LISTED] if not outcome.folders else ():
         console.print(text(f"  {chunk_id}", "cyan"))
-    if len(outcome.chunk_ids) > _NAMED and not outcome.folders:
-        console.print(text(f"  … and {len(outcome.chunk_ids) - _NAMED:,} more (--json names all)", "dim"))
+    if len(outcome.chunk_ids) > _MAX_LISTED and not outcome.folders:
+        console.print(
+            text(f"  … and {len(outcome.chunk_ids) - _MAX_LISTED:,} more (--json names all)", "dim")
+        )
     if known > 0 and changes:
         console.print(text("known chunks were not changed; use rlm-mem chunk update ID", "yellow"))
     if outcome.replaced:
@@ -322,12 +324,12 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
 
 
 def _ids(ids: Sequence[str]) -> str:
-    more = f" … and {len(ids) - _NAMED:,} more (--json names all)" if len(ids) > _NAMED else ""
-    return ", ".join(ids[:_NAMED]) + more
+    more = f" … and {len(ids) - _MAX_LISTED:,} more (--json names all)" if len(ids) > _MAX_LISTED else ""
+    return ", ".join(ids[:_MAX_LISTED]) + more
 
 
 def _by_reason(problems: Sequence[ImportProblem]) -> list[str]:
-    """A line for each reason: a folder may hold many pictures, each of which is no text."""
+    """Return one line for each reason, since a folder may contain many files that are not text."""
     reasons: dict[str, list[str]] = {}
     for one in problems:
         reasons.setdefault(one_line(one.reason), []).append(one.where)
@@ -338,7 +340,7 @@ def _by_reason(problems: Sequence[ImportProblem]) -> list[str]:
 
 
 def _show_folder(report: FolderReport) -> None:
-    """Print the result for the files of a folder: the counts, and the first files of each kind."""
+    """Print the result of a folder: the counts, and the first files of each kind."""
     console = screen()
     console.print(text(f"would be done: {report}" if report.dry_run else str(report), "bold"))
     rows: list[tuple[str, list[str], str]] = [

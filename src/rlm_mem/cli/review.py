@@ -1,4 +1,4 @@
-"""`rlm-mem review`: the review queue: show a case, approve, defer or reject it."""
+"""`rlm-mem review`: list, show, approve, defer, reject and judge cases of the review queue."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def review_list(
 def review_show(call: Call, case_id: CaseId) -> None:
     """Show a case: question, figures, evidence for and against, history, decisions."""
     with call.open() as memory:
-        case = memory.continuum.review.case(_full(memory, case_id))
+        case = memory.continuum.review.case(_full_case_id(memory, case_id))
     if call.json:
         print_json(_plain(case))
         return
@@ -66,8 +66,8 @@ def review_show(call: Call, case_id: CaseId) -> None:
                 console.print(indented(line, 4))
 
 
-def _full(memory: rlm_mem.Memory, given: str) -> str:
-    """The full id of a case from its beginning."""
+def _full_case_id(memory: rlm_mem.Memory, given: str) -> str:
+    """Return the full id of a case from its beginning."""
     known = (case.id for case in memory.continuum.review.cases(None))
     return known_id(given, known, "review case", "rlm-mem review list --status all shows the ids.")
 
@@ -79,14 +79,16 @@ def _plain(case: Case) -> object:
 def _outcome(case_id: str, change: Change, kept: str) -> str:
     kind = case_id.partition("-")[0]
     if kind in ("replace", "contradict"):
-        return f"{change.entry} {f'{kind}s' if change.op == 'approved' else 'stays beside'} the older memory"
+        return (
+            f"{change.entry} {f'{kind}s' if change.op == 'approved' else 'is kept beside'} the older memory"
+        )
     return f"{change.entry} is {change.tier_to or kept}"
 
 
 def review_approve(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
     """Approve a case: promote, keep, release from quarantine, or link the newer memory to the older one."""
     with call.open() as memory:
-        case_id = _full(memory, case_id)
+        case_id = _full_case_id(memory, case_id)
         change = memory.continuum.review.approve(case_id, reviewer=reviewer, reason=reason)
     call.report({"approved": case_id}, f"approved; {_outcome(case_id, change, 'kept')}")
 
@@ -100,7 +102,7 @@ def review_defer(
 ) -> None:
     """Postpone the decision on a case."""
     with call.open() as memory:
-        case_id = _full(memory, case_id)
+        case_id = _full_case_id(memory, case_id)
         memory.continuum.review.defer(case_id, reviewer=reviewer, reason=reason, days=days)
     call.report({"deferred": case_id, "days": days}, f"deferred for {amount(days, 'day')}")
 
@@ -108,7 +110,7 @@ def review_defer(
 def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
     """Reject a case: nothing is promoted or linked; captured and quarantined memories are archived."""
     with call.open() as memory:
-        case_id = _full(memory, case_id)
+        case_id = _full_case_id(memory, case_id)
         change = memory.continuum.review.reject(case_id, reviewer=reviewer, reason=reason)
     call.report({"rejected": case_id}, f"rejected; {_outcome(case_id, change, 'where it was')}")
 
@@ -117,10 +119,10 @@ def review_judge(
     call: Call,
     llm: options.Llm = None,
     limit: Annotated[
-        int, option("--limit", "N", "Maximum of proposals, with one short call each.", min=1)
+        int, option("--limit", "N", "Maximum number of proposals, with one short call each.", min=1)
     ] = 10,
 ) -> None:
-    """Let a model decide, in its own name, those proposals that it is certain of; the rest stays open."""
+    """Let a model decide, in its own name, the proposals that it is certain of; the others stay open."""
     with call.open(llm=llm) as memory:
         decided = memory.continuum.review.judge(memory.llm, limit)
     if call.json:

@@ -1,4 +1,4 @@
-"""The parts of Rich that the command uses, loaded on first use (PEP 562), as in :mod:`rlm_mem`.
+"""The parts of Rich that the command uses, loaded on first use (PEP 562).
 
 Rich takes 70 ms of CPU to load, a fifth of the shortest commands; ``--json``, hooks and ``rlm-mem mcp`` do not
 need it.
@@ -38,7 +38,7 @@ __all__ = [
     "Tree",
 ]
 
-_HOMES = {
+_MODULES = {
     **dict.fromkeys(("Console", "Group", "RenderableType"), "console"),
     **dict.fromkeys(
         ("BarColumn", "MofNCompleteColumn", "Progress", "TextColumn", "TimeRemainingColumn"), "progress"
@@ -49,4 +49,4 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"rich.{_HOMES.get(name, name.lower())}"), name)
+    return getattr(import_module(f"rich.{_MODULES.get(name, name.lower())}"), name)

@@ -1,4 +1,4 @@
-"""`rlm-mem mcp` and `rlm-mem serve`: the memory served to agents, programs and people."""
+"""`rlm-mem mcp` and `rlm-mem serve`: the servers for agents, programs and people."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ServerCall(Where):
     llm: options.Llm = None
 
     def settings(self, actor: str, tokens: Path | None = None) -> Settings:
-        """The server's settings; the audit log names the actor for each write."""
+        """Return the server's settings; the audit log records the actor of each write."""
         return Settings(
             brain=self.named_brain,
             namespace=self.namespace,
@@ -71,25 +71,27 @@ def mcp(
     """Serve the memory to agents over MCP; started by clients (rlm-mem install)."""
     settings = call.settings("mcp", _tokens(call, tokens) if http else None)
     if project:
-        settings = _of_project(settings, folder)
+        settings = _project_settings(settings, folder)
     elif folder is not None:
         raise InputError("--folder needs --project", hint="give both, or neither")
-    run = _server()
+    run = _server_module()
     if http:
         run.serve_http(settings, port)
     else:
         run.serve_stdio(settings)
 
 
-def _of_project(settings: Settings, folder: Path | None) -> Settings:
-    """The settings with the project's namespace, and the configured one as the shared one; unchanged if the folder
-    belongs to no project. A relative path of the brain is that of a committed file, whose folder may be above this one.
+def _project_settings(settings: Settings, folder: Path | None) -> Settings:
+    """Return the settings for the folder's project, with the configured namespace as the shared one.
+
+    They are unchanged if the folder belongs to no project. A relative path of the brain comes from a committed file,
+    whose folder may be above this one.
     """
     if settings.namespace is not None:
         raise InputError("--project and --namespace exclude each other", hint="give only one of them")
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder} is not a folder", hint="name a folder of the project with --folder")
-    # Claude Code names the project's folder in this variable, whatever folder it starts the server in.
+    # Claude Code sets this variable to the project's folder, whichever folder it starts the server in.
     project = project_of(folder or Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
     if project is None:
         return settings
@@ -159,7 +161,7 @@ def serve(
         option(
             "--drain",
             "SECONDS",
-            "How long requests may take to finish when the server stops.",
+            "Maximum seconds to finish requests when the server stops.",
             min=0,
             max=3600,
         ),
@@ -168,11 +170,11 @@ def serve(
     no_dashboard: Annotated[bool, flag("--no-dashboard", "Serve MCP and HTTP only.")] = False,
     rate: Annotated[
         float,
-        option("--rate", "N", "Maximum of HTTP requests per second and client; 0: no limit.", min=0),
+        option("--rate", "N", "Maximum HTTP requests per second and client; 0: no limit.", min=0),
     ] = 50.0,
 ) -> None:
     """Serve MCP, the HTTP interface and the dashboard, to this machine or to a team with tokens."""
-    run = _server()
+    run = _server_module()
     run.serve_all(
         call.settings("server", _tokens(call, tokens)),
         run.Network(
@@ -193,14 +195,14 @@ def serve(
 
 
 def _tokens(call: ServerCall, named: Path | None) -> Path | None:
-    """The file with the tokens; a database without a named file has none."""
+    """Return the file with the tokens; a database without a named file has none."""
     place = call.place
     return token_path(place, named) if named is not None or isinstance(place, Path) else None
 
 
-def _server() -> ModuleType:
-    """The module that runs servers, loaded on use: it needs an extra, which `--help` does not."""
-    # Loaded modules are never freed: scanning them for garbage would only cost time.
+def _server_module() -> ModuleType:
+    """Load the module that runs servers, which needs an extra that `--help` does not."""
+    # Loaded modules are never freed, so collecting garbage meanwhile would only take time.
     gc.disable()
     try:
         from rlm_mem.serving import run

@@ -1,4 +1,4 @@
-"""`rlm-mem config`: the settings in force, where they come from, and writing them into `config.toml`."""
+"""`rlm-mem config`: lists the current settings with their sources, and writes them to `config.toml`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def list_(
     call: BrainCall,
     section: Annotated[str | None, argument("[SECTION]", "Only this section, for example recall.")] = None,
 ) -> None:
-    """Show the settings, from the defaults, then config.toml, then the environment."""
+    """Show the current settings, and whether each is a default or from config.toml or the environment."""
     place = call.place
     config = Config.load(place)
     settings = config.to_dict()
@@ -53,12 +53,12 @@ def _value(config: Config, setting: str) -> Any:
     section, _, name = setting.partition(".")
     values = config.to_dict().get(section, {})
     if name not in values:
-        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them")
+        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list lists them")
     return values[name]
 
 
 def get(call: BrainCall, setting: Setting) -> None:
-    """Print the present value of a setting."""
+    """Print the current value of a setting."""
     config = Config.load(call.place)
     value = _value(config, setting)
     if call.json:
@@ -76,7 +76,7 @@ def set_(
 ) -> None:
     """Write a setting to the brain's config.toml: rlm-mem config set recall.max_iterations 6.
 
-    It is checked first; comments and every other line stay.
+    It is checked first; comments and all other lines are kept.
     """
     _write(call, setting, parse_setting(setting, value))
 
@@ -88,7 +88,7 @@ def unset(call: BrainCall, setting: Setting) -> None:
 
 
 def _write(call: BrainCall, setting: str, value: Any) -> None:
-    """Write the setting into the file, or (None) remove it, and print the value in force."""
+    """Write the setting to the file, or (None) remove it, and print the resulting value."""
     place = call.place
     if isinstance(place, str):
         variable = f"RLM_MEM_{setting.upper().replace('.', '_')}"
@@ -107,25 +107,25 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
     after = toml_with_value(before, section, name, value, where=str(path))
     made = Config.of_file(after, str(path))
     if value is not None:
-        _try(section, made)
+        _check_usable(section, made)
     if after != before:
         write_atomic(path, after.encode("utf-8"))
     config = Config.load(place)
-    in_force = _value(config, setting)
+    current = _value(config, setting)
     if call.json:
-        print_json({"setting": setting, "value": in_force, "file": str(path), "changed": after != before})
+        print_json({"setting": setting, "value": current, "file": str(path), "changed": after != before})
         return
     if value is not None:
-        done = f"{setting} = {_toml(in_force)}"
+        done = f"{setting} = {_toml(current)}"
     else:
-        done = f"{setting} is {_toml(in_force)} again" if after != before else f"{setting} was not set there"
+        done = f"{setting} is {_toml(current)} again" if after != before else f"{setting} was not set there"
     screen().print(text(f"{done}  ({path})"), soft_wrap=True)
     if _origins(config, place).get((section, name)) == "environment":
-        note("the environment sets this too, and goes before the file")
+        note("the environment also sets this, and takes precedence over the file")
 
 
-def _try(section: str, config: Config) -> None:
-    """Use the settings of a section as the memory will.
+def _check_usable(section: str, config: Config) -> None:
+    """Check that the memory can use the settings of a section.
 
     Raises:
         InputError: a value, or several together, cannot be used.
@@ -145,7 +145,7 @@ def _try(section: str, config: Config) -> None:
 
 
 def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
-    """The origin of each setting whose value is not the default, by section and name."""
+    """Return the source of each setting whose value is not the default, by section and name."""
     plain: dict[str, dict[str, Any]] = Config().to_dict()
     in_file = Config.load(place, environ={}).to_dict()
     found: dict[tuple[str, str], str] = {}
@@ -159,10 +159,10 @@ def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
 
 
 def settings_file() -> str:
-    """The text of a ``config.toml`` with every setting commented out at its default."""
+    """Return the text of a ``config.toml`` with every setting commented out at its default."""
     lines = [
-        "# Settings of this memory: take the # away from a line to change it.",
-        "# rlm-mem config list shows what is in force.",
+        "# Settings of this memory: remove the # from a line to change it.",
+        "# rlm-mem config list shows the current settings.",
     ]
     for section, values in Config().to_dict().items():
         lines += ["", f"[{section}]"]

@@ -17,10 +17,10 @@ def tier_skills(
         Path, argument("FOLDER", "The folder where agents look for skills, such as .claude/skills.")
     ],
     mid: Annotated[
-        bool, flag("--mid", "Also from the mid tier: work that succeeded but is not stable yet.")
+        bool, flag("--mid", "Also from the mid tier: successful work that is not stable yet.")
     ] = False,
 ) -> None:
-    """Write stable memories as skills (NAME/SKILL.md), update them, and withdraw those of demoted memories."""
+    """Write stable memories as skills (NAME/SKILL.md), update them, and remove those of demoted memories."""
     with call.open() as memory:
         found = write_skills(
             memory.store, memory.continuum.files, folder, tiers=(*SKILL_TIERS, "mid") if mid else SKILL_TIERS

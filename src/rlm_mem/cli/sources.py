@@ -1,4 +1,4 @@
-"""Input of `rlm-mem remember`: text, files, stdin."""
+"""Input of commands: text, files, stdin."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ class InputText:
 
 
 def typed(words: Sequence[str]) -> str:
-    """The text given as arguments; a single word that is the name of a file is refused as ambiguous."""
+    """Return the text given as arguments; a single word that is the name of a file is refused as ambiguous."""
     given = " ".join(words)
     if len(words) == 1 and len(given) < 1024 and given.strip() and Path(given).exists():
         option = "--folder" if Path(given).is_dir() else "--file"
         raise InputError(
             f"{given!r} names a {option[2:]} here",
-            hint=f"rlm-mem remember {option} {given} remembers what is in it",
+            hint=f"rlm-mem remember {option} {given} remembers its content",
         )
     return given
 
 
-def piped(most: int) -> str | None:
-    """The text of at most so many bytes of UTF-8 that is piped into the command, or None on a terminal."""
+def piped(max_bytes: int) -> str | None:
+    """Return the text piped into the command, of at most ``max_bytes`` in UTF-8; None on a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return None
-    return _decoded(bounded(sys.stdin.buffer, "stdin", most), "stdin")
+    return _decoded(bounded(sys.stdin.buffer, "stdin", max_bytes), "stdin")
 
 
-def one_file(path: Path, most: int) -> InputText:
-    """A file named by the user of at most so many bytes of UTF-8; raises an error if it cannot be read."""
+def one_file(path: Path, max_bytes: int) -> InputText:
+    """Read a file named by the user, of at most ``max_bytes`` in UTF-8."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} remembers a folder")
     if path.is_fifo():
         note(f"reading the pipe {path} until its writer closes it; Ctrl-C ends it")
     try:
         with path.open("rb") as handle:
-            return InputText(_decoded(bounded(handle, str(path), most), str(path)), path)
+            return InputText(_decoded(bounded(handle, str(path), max_bytes), str(path)), path)
     except FileNotFoundError:
         raise NotFoundError(f"there is no file {path}") from None
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file named by the user, or stdin (``-``), opened in binary mode."""
+    """Open a file named by the user, or stdin (``-``), in binary mode."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return
@@ -70,11 +70,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         yield handle
 
 
-def bounded(handle: BinaryIO, name: str, most: int) -> bytes:
-    """All bytes of a file, which may be endless; raises InputError where there are more than text of ``most`` takes."""
-    data = handle.read(2 * most + 4)  # as UTF-16
-    if len(data) > 2 * most + 3:
-        raise InputError(f"{name} is larger than {most:,} bytes", hint="split it into several files")
+def bounded(handle: BinaryIO, name: str, max_bytes: int) -> bytes:
+    """Read a file, which may be endless; raise InputError if its text cannot be within ``max_bytes`` of UTF-8."""
+    data = handle.read(2 * max_bytes + 4)  # as UTF-16
+    if len(data) > 2 * max_bytes + 3:
+        raise InputError(f"{name} is larger than {max_bytes:,} bytes", hint="split it into several files")
     return data
 
 

@@ -18,7 +18,7 @@ def show_step(console: rich.Console, step: Mapping[str, Any], *, seen: set[str] 
     """Print one step (a ``LoopStep`` as plain data) below a rule.
 
     Args:
-        seen: program lines that were shown before; longer runs of them are left out, and new lines are added to it.
+        seen: program lines shown before; longer runs of them are left out, and new lines are added to the set.
     """
     rule(console, step_title(step), style="dim")
     for part in step_parts(step, whole=False, seen=seen):
@@ -26,7 +26,7 @@ def show_step(console: rich.Console, step: Mapping[str, Any], *, seen: set[str] 
 
 
 def step_title(step: Mapping[str, Any]) -> rich.Text:
-    """Number, sub-question and seconds of a step."""
+    """Return the title of a step: number, sub-question and seconds."""
     name = f"step {step['turn']}"
     if step["depth"]:
         name += f" of a sub-question (depth {step['depth']}): {one_line(step['question'], 60)}"
@@ -36,7 +36,7 @@ def step_title(step: Mapping[str, Any]) -> rich.Text:
 def step_parts(
     step: Mapping[str, Any], *, whole: bool, seen: set[str] | None = None
 ) -> list[rich.RenderableType]:
-    """Programs, calls, output and error of a step; ``whole`` keeps all lines of the output."""
+    """Return programs, calls, output and error of a step; ``whole`` keeps all lines of the output."""
     parts: list[rich.RenderableType] = [_program(program, seen) for program in step["programs"]]
     if not parts:
         parts.append(_inset(text(one_line(step["reply"], 400), "italic")))
@@ -52,7 +52,7 @@ def step_parts(
 
 
 def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
-    """Tokens and US dollars; empty if nothing was spent."""
+    """Return tokens and US dollars as text; empty if nothing was spent."""
     if not usage or not (usage["input_tokens"] or usage["output_tokens"]):
         return ""
     if cost == 0 and usage["estimated"]:
@@ -62,7 +62,7 @@ def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
 
 
 def _program(code: str, seen: set[str] | None) -> rich.RenderableType:
-    """The program, highlighted; long runs of lines in ``seen`` are replaced by their number."""
+    """Return the program, highlighted; long runs of lines in ``seen`` are replaced by their number."""
     lines = rich.Syntax("", "python", theme="ansi_dark").highlight(safe(code).strip("\n")).split("\n")
     known = set() if seen is None else seen
     shown: list[rich.RenderableType] = []
@@ -81,7 +81,7 @@ def _inset(content: rich.RenderableType) -> rich.RenderableType:
 
 
 def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
-    """``search × 2, read_chunk × 21, FINAL · 12 ms``: the calls of the program and their total time."""
+    """Summarise the calls of a program and their total time: ``search × 2, read_chunk × 21, FINAL · 12 ms``."""
     counts = Counter(call["name"] for call in calls)
     if not counts:
         return ""

@@ -20,7 +20,7 @@ from rlm_mem.cli import rich
 # Remembered text is untrusted: its escape sequences must not reach the terminal.
 _VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "�") | dict.fromkeys(range(0xD800, 0xE000), "�")
-# Direction marks and overrides can make a line read as something else; some terminals interpret line and paragraph
+# Direction marks and overrides can disguise the content of a line; some terminals interpret line and paragraph
 # separators and annotation characters.
 _FORMATTING = (
     *(0x061C, 0x200E, 0x200F, 0x2028, 0x2029),
@@ -33,29 +33,29 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *_FORMATTING
 
 
 UNCUT = 10_000
-"""Columns of a console that cuts nothing."""
+"""Width in columns of a console that does not cut text."""
 MAX_SHOWN_CHARS = 20_000
-"""Most characters of an answer that a terminal shows."""
+"""Maximum characters of an answer that a terminal shows."""
 FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 RIGHT: dict[str, Any] = {"justify": "right"}
 """Options of table columns: ``FOLDED`` for text that may take several lines, ``RIGHT`` for figures."""
 
 
 def safe(text: str) -> str:
-    """The text with control characters made visible; newlines and tabs stay."""
+    """Return the text with control characters made visible, except newlines and tabs."""
     return text.replace("\r\n", "\n").translate(_VISIBLE)
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """The text on one line, with each run of white space as one space, cut at ``limit`` characters with an ellipsis."""
+    """Return the text on one line, white space collapsed, cut at ``limit`` characters with an ellipsis."""
     flat = " ".join(safe(text[: limit * 4]).split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
 def screen() -> rich.Console:
-    """The console on stdout. It uses colours only on a terminal, and respects ``NO_COLOR``.
+    """Return the console on stdout, which uses colours only on a terminal and respects ``NO_COLOR``.
 
-    What goes to a file or another program is neither wrapped nor cut, unless ``COLUMNS`` is set.
+    Output to a file or another program is neither wrapped nor cut, unless ``COLUMNS`` is set.
     """
     made = rich.Console(highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
@@ -64,24 +64,24 @@ def screen() -> rich.Console:
 
 
 def rule(console: rich.Console, title: rich.Text | str = "", *, style: str, characters: str = "─") -> None:
-    """Print a line across the console, or of 80 columns where it has no end."""
+    """Print a line across the console, or of 80 columns if the console has no width."""
     line = rich.Rule(title, align="left", style=style, characters=characters)
     console.print(line, width=80 if console.width == UNCUT else None)
 
 
 def messages() -> rich.Console:
-    """The console on stderr: errors, hints, progress."""
+    """Return the console on stderr, for errors, hints and progress."""
     return rich.Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def text(content: str, style: str = "") -> rich.Text:
-    """Remembered or typed text as Rich text: never markup, never a control sequence."""
+    """Return remembered or typed text as Rich text, without markup or control sequences."""
     # Style the content only: a style of the whole text would also apply to text appended later.
     return rich.Text().append(safe(content), style or None)
 
 
 def long_text(content: str, style: str = "") -> rich.Text:
-    """Text of any length for a terminal: the first 20,000 characters, and the total if it is longer."""
+    """Return text for a terminal: the first 20,000 characters, and the total if it is longer."""
     shown = text(content[:MAX_SHOWN_CHARS], style)
     if len(content) > MAX_SHOWN_CHARS:
         shown.append(f"\n… {MAX_SHOWN_CHARS:,} of {len(content):,} characters (--json prints all)", "dim")
@@ -89,14 +89,14 @@ def long_text(content: str, style: str = "") -> rich.Text:
 
 
 def indented(content: str, columns: int, style: str = "") -> rich.Padding:
-    """A paragraph in which every line is indented, wrapped ones included."""
+    """Return a paragraph in which every line is indented, including wrapped ones."""
     return rich.Padding(text(content, style), (0, 0, 0, columns), expand=False)
 
 
 def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) -> rich.Table:
-    """A table without a frame. A column is a name, or a name and Rich's options for it.
+    """Return a table without a frame; a column is a name, or a name and Rich's options for it.
 
-    Where the terminal is too narrow, columns are cut with an ellipsis; those that fold take more lines.
+    On a narrow terminal, columns are cut with an ellipsis; those that fold take more lines.
     """
     made = rich.Table(
         title=title,
@@ -114,7 +114,7 @@ def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) 
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> rich.Table:
-    """A table of names and values, one pair a line."""
+    """Return a table of names and values, one pair a line."""
     made = table(("", {"style": "dim"}), ("", FOLDED))
     made.show_header = False
     for name, value in rows:
@@ -123,7 +123,7 @@ def pairs(rows: Iterable[tuple[str, object]]) -> rich.Table:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON types: data classes as objects, times in ISO 8601, decimals as numbers."""
+    """Return the value as JSON types: data classes as objects, times in ISO 8601, decimals as numbers."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -152,8 +152,7 @@ def plain(value: Any) -> Any:
 def print_json(value: Any) -> None:
     """Print the value as JSON on stdout: UTF-8, indented by 2.
 
-    Control characters, characters that change the direction of writing, and text that the output cannot encode are
-    escaped.
+    Control characters, direction marks, and text that the output cannot encode are escaped.
     """
     # These characters occur only within strings, where the escape is equivalent.
     made = json.dumps(plain(value), ensure_ascii=False, indent=2).translate(_ESCAPED)
@@ -176,16 +175,16 @@ def print_error(message: str, hint: str | None = None) -> None:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say, when Ctrl-C ends what is done inside, that the command may be given again."""
+    """If Ctrl-C ends the block, print that the command can be repeated."""
     try:
         yield
     except KeyboardInterrupt:
-        note("what is stored stays; the same command goes on from there")
+        note("what was stored is kept; repeat the command to continue")
         raise
 
 
 def note(message: str) -> None:
-    """A remark for people, on stderr."""
+    """Print a remark on stderr."""
     messages().print(text(message, "dim"), soft_wrap=True)
 
 
@@ -193,7 +192,7 @@ def note(message: str) -> None:
 def progress(
     label: str, *, unit: str = "chunks", quiet: bool = False
 ) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr, removed when done. Without a terminal, or when quiet, nothing is shown.
+    """Show a progress bar on stderr, removed when done; without a terminal, or if quiet, show nothing.
 
     Yields:
         a function ``(done, total)`` that updates the bar.
@@ -215,17 +214,17 @@ def progress(
 
 
 def day(stamp: str | None) -> str:
-    """The day of an ISO time, or a dash."""
+    """Return the day of an ISO time, or a dash."""
     return stamp[:10] if stamp else "–"
 
 
 def moment(stamp: str | None) -> str:
-    """An ISO time to the minute, or a dash."""
+    """Return an ISO time to the minute, or a dash."""
     return stamp[:16].replace("T", " ") if stamp else "–"
 
 
 def money(cost: Decimal | float | None) -> str:
-    """US dollars with 2 decimals (4 between 0 and 1), or ``unpriced``."""
+    """Return US dollars with 2 decimals (4 between 0 and 1), or ``unpriced``."""
     if cost is None:
         return "unpriced"
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"

@@ -1,4 +1,4 @@
-"""`rlm-mem token`: makes, lists and revokes a server's named tokens; revokes and readmits OAuth subjects."""
+"""`rlm-mem token`: creates, lists and revokes a server's named tokens; revokes and readmits OAuth subjects."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def create(
         option(
             "--in",
             "NAMESPACE",
-            "A namespace that it reaches, team/* for all below team, * for all. Required; repeatable.",
+            "A namespace in its scope, team/* for all below team, * for all. Required; repeatable.",
         ),
     ] = [],  # noqa: B006 - Typer makes a new list
     allow: Annotated[
         str, option("--allow", "LIST", "read, write, review, admin or metrics; several with commas.")
     ] = "read,write",
-    lasts: Annotated[str, option("--expires", "WHEN", "How long it lasts (90d), a date, or never.")] = "90d",
+    lasts: Annotated[str, option("--expires", "WHEN", "Its lifetime (90d), a date, or never.")] = "90d",
     rate: Annotated[
-        float | None, option("--rate", "N", "Maximum of requests per second with this token.")
+        float | None, option("--rate", "N", "Maximum requests per second with this token.")
     ] = None,
     tokens: File = None,
 ) -> None:
@@ -52,7 +52,7 @@ def create(
     if call.json:
         print_json({"token": token, **_plain(file, record)})
         return
-    # The token alone on stdout, for scripts.
+    # Only the token goes to stdout, for scripts.
     print(token)
     console = messages()
     ends = f"until {moment(record.expires_at)}" if record.expires_at else "until it is revoked"

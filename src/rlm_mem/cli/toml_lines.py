@@ -13,14 +13,14 @@ _HEADER = re.compile(r"\s*\[")
 
 
 def toml_with_value(text: str, section: str, name: str, value: Any, *, where: str) -> str:
-    """The text with ``name = value`` in its section, or (None) without it.
+    """Return the text with ``name = value`` in its section, or (None) without it.
 
     The value replaces the former one, if any; otherwise it is inserted below the commented default, or at the beginning
     of the section, which is added if missing.
 
     Args:
         text: a whole TOML file.
-        value: a string, number, boolean or list of them, which JSON and TOML write alike.
+        value: a string, number, boolean or list of them, whose syntax is the same in JSON and TOML.
         where: the name of the file, for messages.
 
     Raises:
@@ -91,7 +91,7 @@ def _is_assignment(line: str, name: str) -> bool:
 
 
 def _comment_of(line: str) -> str:
-    """The comment after the value of a line, with two spaces before it; empty if there is none."""
+    """Return the comment after the value of a line, preceded by two spaces; empty if there is none."""
     stripped = line.rstrip("\r\n")
     for found in re.finditer("#", stripped[:1000]):
         try:

@@ -1,4 +1,4 @@
-"""`rlm-mem trace`, `tier` and `state`: logs and traces of work, their uses, tiered memories, the working state."""
+"""`rlm-mem trace`, `tier` and `state`: logs of work and their uses, tiered memories, the working state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key = Annotated[str, argument("KEY", "The memory: its file, FILE#ENTRY, or its c
 
 
 def _key(memory: rlm_mem.Memory, given: str) -> str:
-    """A memory by its file, or by an id of its chunk, which may be short."""
+    """Return the key of a memory: its file, or the full id of its chunk."""
     return given if "/" in given else full_id(memory, given)
 
 
@@ -39,7 +39,7 @@ def trace_record(
         bool | None, option("--success/--failure", "", "Whether it succeeded, if known.")
     ] = None,
     indicator: Annotated[
-        list[str] | None, option("--indicator", "TEXT", "What showed the success; repeatable.")
+        list[str] | None, option("--indicator", "TEXT", "Evidence of the success; repeatable.")
     ] = None,
     precondition: Annotated[
         list[str] | None, option("--precondition", "TEXT", "What it requires; repeatable.")
@@ -148,7 +148,7 @@ def tier_log(
         mark = f"{step['id']}: " if step["id"] in undoable else ""
         console.print(indented(f"{mark}{step['reason']}", 4, "dim"))
     if not steps:
-        console.print(text("nothing has changed yet", "dim"))
+        console.print(text("no changes yet", "dim"))
 
 
 def tier_undo(
@@ -186,7 +186,7 @@ def tier_health(call: Call) -> None:
 
 
 def tier_check(call: Call) -> None:
-    """List memory files that break a rule, and index manual edits; exit with 1 if any does."""
+    """List memory files that violate a rule, and index manual edits; exit with 1 if there are any."""
     with call.open() as memory:
         memory.continuum.sync()
         problems = memory.continuum.check()
@@ -237,11 +237,11 @@ def state_step(
     """Update the working state after a tool call."""
     with call.open(create=True) as memory:
         memory.continuum.workspace.after_tool_call(tool, arguments, result)
-    call.report({"noted": tool}, f"noted {tool}")
+    call.report({"noted": tool}, f"recorded {tool}")
 
 
 def state_clear(call: Call) -> None:
-    """Clear the working state, at boot or to start over. Nothing else is changed."""
+    """Clear the working state, at boot or to start over; nothing else is changed."""
     with call.open() as memory:
-        gone = memory.continuum.workspace.clear()
-    call.report({"cleared": gone}, f"cleared {amount(len(gone), 'file')}")
+        removed = memory.continuum.workspace.clear()
+    call.report({"cleared": removed}, f"cleared {amount(len(removed), 'file')}")

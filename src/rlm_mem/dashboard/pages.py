@@ -28,7 +28,7 @@ from rlm_mem.dashboard import (
 from rlm_mem.dashboard.rendering import HEADERS, static_file
 from rlm_mem.dashboard.requests import NamespaceCache, PageRequest, namespaces_route, page_route
 from rlm_mem.errors import NotFoundError, RlmMemError
-from rlm_mem.operations.changes import kept_alive
+from rlm_mem.operations.changes import with_keep_alive
 from rlm_mem.operations.problems import problem_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:
         except RlmMemError as error:
             return Response(str(error), problem_of(error).status, media_type="text/plain")
         return StreamingResponse(
-            kept_alive(changed(state.changes_of(opened))),
+            with_keep_alive(changed(state.changes_of(opened))),
             media_type="text/event-stream",
             headers={**HEADERS, "X-Accel-Buffering": "no"},
         )

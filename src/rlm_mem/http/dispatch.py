@@ -16,7 +16,7 @@ from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.http.streams import SERVED, Exchange
 from rlm_mem.operations.decoding import from_json, from_parameters, part, unknown_parameter
-from rlm_mem.operations.fitting import Reply, answered
+from rlm_mem.operations.fitting import Reply, run_fitted
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import Problem, Refused, problem, problem_of
 from rlm_mem.operations.traits import PreconditionFailed, next_link
@@ -92,7 +92,7 @@ class Resource:
         run = operation.run
 
         def run_operation() -> tuple[Reply, bytes]:
-            answer = answered(lambda request: run(context, request), arguments)
+            answer = run_fitted(lambda request: run(context, request), arguments)
             reply = answer if isinstance(answer, Reply) else Reply(answer)
             return reply, b"" if reply.data is None else encode(reply.data)
 
@@ -110,7 +110,7 @@ class Resource:
         )
 
     async def _body(self, operation: Operation, request: Request) -> Any:
-        content = await read_body(request, operation.most_bytes or MAX_BODY_BYTES)
+        content = await read_body(request, operation.max_bytes or MAX_BODY_BYTES)
         if operation.body is None:
             return None
         if not content and not any(field.required for field in msgspec.structs.fields(operation.body)):

@@ -26,9 +26,9 @@ _REASONS = {
     400: "The request cannot be read.", 401: "The token is missing or wrong.", 403: "Not allowed here.",
     404: "There is no such thing.", 405: "The address does not take this method.",
     408: "The body took too long to arrive.",
-    409: "It does not fit what is there, or somebody else was first.", 412: "It has changed since that ETag.",
+    409: "It conflicts with the current state or another change.", 412: "It has changed since that ETag.",
     413: "The body is too large.", 415: "The body has the wrong media type.", 421: "Not a name of this server.",
-    422: "The request does not fit its schema.", 429: "Too many requests.", 500: "The store or the server failed.",
+    422: "The request does not match its schema.", 429: "Too many requests.", 500: "The store or the server failed.",
     502: "The model failed.", 503: "Busy, or the model is not set up.", 504: "The model took too long.",
     507: "The disk is full.",
 }  # fmt: skip

@@ -20,10 +20,10 @@ from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import body_parts
 from rlm_mem.http.openapi import document
 from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEvents, limits_of, run_out
-from rlm_mem.operations.changes import kept_alive
+from rlm_mem.operations.changes import with_keep_alive
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import (
-    MOST_UPLOAD_BYTES,
+    MAX_UPLOAD_BYTES,
     ExportQuery,
     Imported,
     ImportQuery,
@@ -61,7 +61,9 @@ def event(name: str, data: Any, number: int | None = None) -> bytes:
 
 def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
     """A response that sends events as they arrive, and comments while there are none, to keep the connection open."""
-    return StreamingResponse(kept_alive(events), media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"})
+    return StreamingResponse(
+        with_keep_alive(events), media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"}
+    )
 
 
 async def run_events(
@@ -184,7 +186,7 @@ async def _import(exchange: Exchange) -> Response:
     try:
         path = Path(folder) / query.name
         with path.open("xb") as file:
-            async for part in body_parts(exchange.request, MOST_UPLOAD_BYTES):
+            async for part in body_parts(exchange.request, MAX_UPLOAD_BYTES):
                 file.write(part)
         done: Imported = await exchange.work(lambda memory: import_file(memory, path, query))
     finally:

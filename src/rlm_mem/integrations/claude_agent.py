@@ -17,7 +17,7 @@ from claude_agent_sdk.types import HookEvent, HookJSONOutput
 
 from rlm_mem.config import locate
 from rlm_mem.errors import RlmMemError
-from rlm_mem.mcp.hooks import carry_out
+from rlm_mem.mcp.hooks import handle_event
 from rlm_mem.memory import Memory
 
 _CLIENT = "claude-agent-sdk"
@@ -80,7 +80,7 @@ class _Hooks:
             return Memory.open(self._place, namespace=namespace, actor=f"hook:{_CLIENT}")
 
         try:
-            return carry_out(
+            return handle_event(
                 kind,
                 _CLIENT,
                 cast("Mapping[str, Any]", event),

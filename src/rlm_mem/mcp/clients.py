@@ -1,4 +1,4 @@
-"""MCP clients: where each keeps its configuration, the format of the server entry, and writing it with a backup.
+"""MCP clients: the location of their configuration, the format of the server entry, and writing it with a backup.
 
 File locations and formats follow the documentation of the clients: code.claude.com/docs/en/mcp,
 modelcontextprotocol.io (Claude Desktop), cursor.com/docs/mcp, code.visualstudio.com/docs,
@@ -26,17 +26,17 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
-from rlm_mem.mcp.commented_json import holds_nothing, read_commented, rewritten, without_empty
+from rlm_mem.mcp.commented_json import is_empty, read_commented, rewritten, without_empty
 from rlm_mem.mcp.hook_clients import Place
 
 _TABLE = re.compile(r"^\s*+\[\[?\s*+([^\[\]]*[^\[\]\s])\s*+\]\]?\s*+(?:#.*)?$")
 
-#: The new text of a file, or None when no change is needed.
+#: The new text of a file, or None if nothing changes.
 Edit = str | None
 
 
 def read_text(path: Path) -> str:
-    """The content of a file with its line ends, without a byte order mark; empty when there is none.
+    """Return the content of a file with its line ends, without a byte order mark; empty if there is no file.
 
     Raises:
         StorageError: it cannot be read as text.
@@ -50,8 +50,9 @@ def read_text(path: Path) -> str:
 
 
 def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
-    """The JSON text with the entry in one of its objects, or (entry None) without it; comments are kept. None when
-    nothing changes, empty when there was nothing but the entry.
+    """Return the JSON text with the entry in one of its objects, or (entry None) without it; comments are kept.
+
+    The result is None if nothing changes, and empty if the text contained only the entry.
 
     Raises:
         InvalidConfig: the text is not a JSON object, or the entry has a form that cannot be replaced.
@@ -65,24 +66,22 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     servers = settings.get(table, {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
         raise InvalidConfig(f"{where} has an unexpected form: {table} is not an object")
-    if (
-        servers.get(name) == entry
-    ):  # an entry is never null, so this also covers that there is nothing to remove
+    if servers.get(name) == entry:  # also if there is nothing to remove, since an entry is never null
         return None
     servers = {key: value for key, value in servers.items() if key != name or entry is not None}
     if entry is not None:
         servers[name] = entry
-    wanted = {**settings, table: servers}
+    changed = {**settings, table: servers}
     if not servers:
-        del wanted[table]
+        del changed[table]
     if not text.strip():
-        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(changed, ensure_ascii=False, indent=2) + "\n"
     made = rewritten(text, {**settings, table: servers})
     if not servers:
         made = without_empty(made, table)
-    if entry is None and holds_nothing(made):
+    if entry is None and is_empty(made):
         return ""
-    if read_commented(made) not in (wanted, {**settings, table: servers}):
+    if read_commented(made) not in (changed, {**settings, table: servers}):
         raise InvalidConfig(
             f"{where} has {table}.{name} in a form that cannot be edited safely",
             hint="use --print and edit it by hand",
@@ -91,8 +90,9 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
 
 
 def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
-    """The TOML text with the table `[table.name]`, or (entry None) without it; all other lines are unchanged. None when
-    nothing changes.
+    """Return the TOML text with the table `[table.name]`, or (entry None) without it; other lines are unchanged.
+
+    The result is None if nothing changes.
 
     Raises:
         InvalidConfig: the text is not TOML, or the entry has a form that cannot be replaced by lines.
@@ -111,7 +111,7 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
             path = [part.strip().strip("\"'") for part in header.group(1).split(".")]
             last = number if path[:2] == [table, name] else -1
         elif last >= 0 and line.strip() and not line.lstrip().startswith("#"):
-            last = number  # what follows it, blank lines and comments, is of the next table
+            last = number  # blank lines and comments after it belong to the next table
         if last == number:
             ours = [ours[0] if ours else number, number]
     block = []
@@ -128,12 +128,12 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         above = text if not text or text.endswith("\n") else text + end
         made = above + (end if above else "") + end.join(block) + end
     made = made if made.strip() else ""
-    wanted = {key: value for key, value in servers.items() if key != name}
+    expected = {key: value for key, value in servers.items() if key != name}
     if entry is not None:
-        wanted[name] = entry
+        expected[name] = entry
     after = _toml(made, where)
     others = {key: value for key, value in before.items() if key != table}
-    if after.get(table, {}) != wanted or {k: v for k, v in after.items() if k != table} != others:
+    if after.get(table, {}) != expected or {k: v for k, v in after.items() if k != table} != others:
         raise InvalidConfig(
             f"{where} has {table}.{name} in a form that cannot be edited safely",
             hint="use --print and edit it by hand",
@@ -149,9 +149,9 @@ def _toml(text: str, where: str) -> dict[str, Any]:
 
 
 def remove_file(path: Path) -> None:
-    """Delete a settings file that held nothing but this package's part, and its folder if that is empty then.
+    """Delete a settings file without other content, and its folder if that becomes empty.
 
-    A link, as to a folder of dotfiles, stays, and the file that it leads to is emptied.
+    A symbolic link, for example to a folder of dotfiles, is kept, and its target is emptied.
 
     Raises:
         StorageError: the file cannot be deleted.
@@ -168,15 +168,15 @@ def remove_file(path: Path) -> None:
 
 
 def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
-    """Replace a file atomically, keeping a copy of the former content beside it.
+    """Replace a file atomically, and keep a backup of the former content beside it.
 
     Returns:
-        The copy, or None when there was no file.
+        The backup, or None if there was no file.
 
     Raises:
         StorageError: the file cannot be written; it is unchanged.
     """
-    path = path.resolve()  # a link to a file in a dotfiles folder stays a link
+    path = path.resolve()  # a symbolic link to a file in a dotfiles folder is kept
     backup = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,7 +208,7 @@ _BACKUP = ".backup-"
 
 
 def removal(path: Path, present: str, edit: Callable[[str, Any], Edit], ours: Any) -> Edit:
-    """What a removal writes: the file as it was before the install, if nothing else was changed since.
+    """Return the text after a removal: the file as it was before the installation, if nothing else was changed since.
 
     Args:
         present: the text of the file.
@@ -224,7 +224,7 @@ def removal(path: Path, present: str, edit: Callable[[str, Any], Edit], ours: An
     path = path.resolve()
     for copy in sorted(path.parent.glob(f"{glob.escape(path.name)}{_BACKUP}*"), reverse=True):
         former = read_text(copy)
-        with contextlib.suppress(InvalidConfig):  # a copy of something else
+        with contextlib.suppress(InvalidConfig):  # a backup in another format
             if edit(former, None) is None and edit(former, ours) == present:
                 return former
     return made
@@ -245,17 +245,17 @@ class Client:
 
     Attributes:
         name: the name that `--client` takes.
-        user: finds the user's settings file, from home folder and environment.
+        user: returns the user's settings file, given home folder and environment.
         project: path of a project's settings file in its folder; None: the client has none.
         table: the object or table with the servers.
         form: json or toml.
-        folder: how an entry writes the project's folder, with a trailing slash; empty: paths are relative to it.
+        folder: the client's variable for the project's folder, with a trailing slash; empty: paths are relative to it.
         program: the client's own command.
         fixed: fields of every entry besides the command.
         one_list: whether an entry has command and arguments in one list.
-        in_project: whether the client starts servers of the user's settings in the project's folder as well.
-        next_step: what the user has to do after the installation.
-        after_removal: the same after the entry was removed.
+        in_project: whether the client starts servers of the user's settings in the project's folder too.
+        next_step: what the user must do after the installation.
+        after_removal: what the user should know after a removal.
     """
 
     name: str
@@ -269,11 +269,11 @@ class Client:
     one_list: bool = False
     in_project: bool = False
     next_step: str = "Restart the client."
-    after_removal: str = "A session that is open keeps the server until it ends."
+    after_removal: str = "Open sessions keep the server until they end."
 
 
 def _application(folder: str, file: str) -> Place:
-    """A file in the folder where desktop applications keep their settings."""
+    """Return a finder of a file in the settings folder of desktop applications."""
 
     def place(home: Path, environ: Mapping[str, str]) -> Path:
         if sys.platform == "darwin":
@@ -288,7 +288,7 @@ def _application(folder: str, file: str) -> Place:
 
 
 def _zed(home: Path, environ: Mapping[str, str]) -> Path:
-    """Zed's settings file, which is in ~/.config on macOS too."""
+    """Return Zed's settings file, which is in ~/.config on macOS too."""
     if sys.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData" / "Roaming") / "Zed" / "settings.json"
     root = environ.get("XDG_CONFIG_HOME") if sys.platform != "darwin" else None
@@ -296,7 +296,7 @@ def _zed(home: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _cline(home: Path, environ: Mapping[str, str]) -> Path:
-    """The file that extension and command share since Cline 4.0; earlier extensions kept their own within VS Code."""
+    """Return the file that extension and command share since Cline 4.0; earlier extensions had their own in VS Code."""
     if environ.get("CLINE_MCP_SETTINGS_PATH"):
         return Path(environ["CLINE_MCP_SETTINGS_PATH"])
     file = Path("settings") / "cline_mcp_settings.json"
@@ -306,7 +306,7 @@ def _cline(home: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _opencode(home: Path, environ: Mapping[str, str]) -> Path:
-    """OpenCode's settings file, which may have comments."""
+    """Return OpenCode's settings file, which may have comments."""
     folder = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
     commented = folder / "opencode.jsonc"
     return commented if commented.exists() else folder / "opencode.json"
@@ -429,7 +429,7 @@ NAMES = tuple(client.name for client in CLIENTS)
 
 
 def client_named(name: str) -> Client:
-    """The client with this name.
+    """Return the client with this name.
 
     Raises:
         InputError: the name is unknown.
@@ -444,7 +444,7 @@ def client_named(name: str) -> Client:
 
 
 def launcher() -> list[str]:
-    """The command that starts this installation, by its absolute path, since a client's PATH may differ."""
+    """Return the command that starts this installation, by its absolute path, since a client's PATH may differ."""
     if ".cache/uv" in sys.prefix.replace("\\", "/") or "/uv/archive" in sys.prefix.replace("\\", "/"):
         # Run by uvx: its environment is temporary, so the entry starts uvx.
         return [shutil.which("uvx") or "uvx", "--from", "rlm-mem[server]", "rlm-mem"]
@@ -453,13 +453,13 @@ def launcher() -> list[str]:
 
 
 def shared_launcher() -> list[str]:
-    """The command that starts the server on any machine, for a committed file: by name, never by path."""
+    """Return the command that starts the server on any machine, for a committed file: by name, never by path."""
     own = launcher()
     return ["uvx", *own[1:]] if "--from" in own else ["rlm-mem"]
 
 
 def place_in_project(client: Client, brain: Path, project: Path) -> str | None:
-    """The path of a brain inside the project, for a committed file; None for a brain outside the project."""
+    """Return the path of a brain inside the project, for a committed file; None for a brain outside the project."""
     try:
         inside = brain.expanduser().resolve().relative_to(project.resolve())
     except ValueError:
@@ -468,11 +468,11 @@ def place_in_project(client: Client, brain: Path, project: Path) -> str | None:
 
 
 def project_arguments(client: Client, *, committed: bool) -> list[str]:
-    """The options that make the server serve the project in which a client starts it; none if the project is unknown.
+    """Return the options for serving the project in which a client starts the server; none if it is unknown.
 
     Args:
         committed: whether the entry is in the settings of a project. Clients start these servers in its folder, except
-            those whose entries have to name the folder.
+            those whose entries must name the folder.
     """
     if client.in_project:
         return ["--project"]
@@ -482,23 +482,21 @@ def project_arguments(client: Client, *, committed: bool) -> list[str]:
 
 
 def is_here(client: Client, home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether the client seems to be installed: its command is on the PATH, or its settings exist."""
+    """Return whether the client seems to be installed: its command is on the PATH, or its settings exist."""
     settings = client.user(home, environ)
     own_folder = settings.parent if settings.parent != home else home / f".{client.program}"
     return bool((client.program and shutil.which(client.program)) or settings.exists() or own_folder.is_dir())
 
 
 def entry_of(client: Client, command: list[str]) -> dict[str, Any]:
-    """The server's entry in the client's configuration; settings are passed as arguments, since some clients drop the
-    environment.
-    """
+    """Return the server's entry for the client; settings are arguments, since some clients drop the environment."""
     if client.one_list:
         return {**client.fixed, "command": command}
     return {**client.fixed, "command": command[0], "args": command[1:]}
 
 
 def planned(client: Client, path: Path, entry: dict[str, Any] | None) -> Edit:
-    """The new text of the file with the entry, or (entry None) without it; None when nothing changes.
+    """Return the new text of the file with the entry, or (entry None) without it; None if nothing changes.
 
     Raises:
         InvalidConfig: the file cannot be edited safely.

@@ -1,6 +1,6 @@
-"""JSON with comments and trailing commas, as in the settings of editors: reading it, and changing it in place.
+"""JSON with comments and trailing commas, as in the settings of editors: parsing it, and editing it in place.
 
-Everything else in the text is kept: comments, order, indentation.
+Edits keep comments, order and indentation.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _SPACE = re.compile(r"\s*+")
 _TOO_DEEP = "it is nested too deeply"
 
 
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def read_commented(text: str) -> Any:
-    """The value of the text.
+    """Return the value of the text.
 
     Raises:
         ValueError: it is not JSON even after comments and trailing commas are removed, or is nested too deeply.
@@ -36,16 +36,16 @@ def read_commented(text: str) -> Any:
         raise ValueError(_TOO_DEEP) from None
 
 
-def holds_nothing(text: str) -> bool:
-    """Whether the text is an empty object without a comment."""
+def is_empty(text: str) -> bool:
+    """Return whether the text is an empty object without a comment."""
     return re.sub(r"\s", "", text) in ("", "{}")
 
 
 def rewritten(text: str, wanted: Any) -> str:
-    """The text, changed where its value differs from ``wanted``.
+    """Return the text, edited so that its value is ``wanted``.
 
     Args:
-        wanted: the value that the result must have; it should differ in few places.
+        wanted: the value of the result, which should differ in few places.
 
     Raises:
         ValueError: the text is not JSON with comments, or nested too deeply.
@@ -58,41 +58,41 @@ def rewritten(text: str, wanted: Any) -> str:
 
 
 def without_empty(text: str, *path: str) -> str:
-    """The text without the member at the path, if that is an empty object or list without a comment in it.
+    """Return the text without the member at the path, if that is an empty object or list without a comment.
 
     Args:
-        path: the keys that lead to the member; each but the last must name an object.
+        path: the keys of the member; each but the last must name an object.
 
     Raises:
         ValueError: there is no such member.
     """
     plain = _without_comments(text)
-    within = _container(plain, _after_space(plain, 0))
+    within = _parse_container(plain, _after_space(plain, 0))
     for key in path[:-1]:
-        within = _container(plain, within.by_key()[key].value)
+        within = _parse_container(plain, within.by_key()[key].value)
     member = within.by_key()[path[-1]]
     if text[member.value + 1 : member.end - 1].strip():
         return text
-    return _removed(text, plain, within, member)
+    return _remove_member(text, plain, within, member)
 
 
 def _with_one_change(text: str, wanted: Any) -> str | None:
-    """The text with one more change towards the value; None if it already has that value."""
+    """Return the text with one difference from ``wanted`` removed; None if there is none."""
     plain = _without_comments(text)
     position, unit = _after_space(plain, 0), "  "
     if plain[position : position + 1] == "{":
-        unit = _indent_of(plain, _container(plain, position)) or unit
+        unit = _indent_of(plain, _parse_container(plain, position)) or unit
     bare = _without_trailing_commas(plain)
     while True:
-        value, end = _decoded(bare, position)
+        value, end = _parse_value(bare, position)
         if value == wanted:
             return None
         if isinstance(value, dict) and isinstance(wanted, dict):
-            within = _container(plain, position)
+            within = _parse_container(plain, position)
             present = within.by_key()
             for member in within.members:
                 if member.key not in wanted:
-                    return _removed(text, plain, within, member)
+                    return _remove_member(text, plain, within, member)
             for key in reversed(wanted):
                 if key not in present:
                     return _inserted(text, plain, within, wanted[key], unit, 0, key)
@@ -100,7 +100,7 @@ def _with_one_change(text: str, wanted: Any) -> str | None:
                 (present[key].value, wanted[key]) for key in wanted if value[key] != wanted[key]
             )
         elif isinstance(value, list) and isinstance(wanted, list):
-            within = _container(plain, position)
+            within = _parse_container(plain, position)
             shorter = min(len(value), len(wanted))
             same = next((at for at in range(shorter) if value[at] != wanted[at]), shorter)
             rest = shorter - same
@@ -108,7 +108,7 @@ def _with_one_change(text: str, wanted: Any) -> str | None:
             if len(value) > same + tail and len(wanted) > same + tail:
                 position, wanted = within.members[same].value, wanted[same]
             elif len(value) > len(wanted):
-                return _removed(text, plain, within, within.members[same])
+                return _remove_member(text, plain, within, within.members[same])
             else:
                 return _inserted(text, plain, within, wanted[same], unit, same)
         else:
@@ -121,9 +121,9 @@ class _Member:
     """A member of an object, or an element of a list (its key is empty).
 
     Attributes:
-        start: where the key begins; in a list, where the value begins.
-        value: where the value begins.
-        end: where the value ends.
+        start: position of the key; in a list, of the value.
+        value: position of the value.
+        end: end of the value.
     """
 
     key: str
@@ -141,16 +141,16 @@ class _Container:
     members: list[_Member]
 
     def is_on_one_line(self, text: str) -> bool:
-        """Whether both brackets are on the same line."""
+        """Return whether both brackets are on the same line."""
         return "\n" not in text[self.start : self.end]
 
     def by_key(self) -> dict[str, _Member]:
-        """The members by key; of a repeated key the last one, as a parser reads it."""
+        """Return the members by key; of a repeated key the last one, as parsers do."""
         return {member.key: member for member in self.members}
 
 
 def _without_comments(text: str) -> str:
-    """The text with a space in place of each character of a comment, including line ends within it."""
+    """Replace each character of a comment by a space, including line ends within it."""
     parts: list[str] = []
     position = 0
     while found := _NEXT.search(text, position):
@@ -161,7 +161,7 @@ def _without_comments(text: str) -> str:
             continue
         end = text.find("\n", found.end()) if found[0] == "//" else text.find("*/", found.end())
         if end < 0 and found[0] == "/*":
-            raise ValueError("a comment that is not closed")
+            raise ValueError("a comment is not closed")
         position = len(text) if end < 0 else end + (2 if found[0] == "/*" else 0)
         parts.append(" " * (position - found.start()))
     return "".join(parts) + text[position:]
@@ -171,8 +171,8 @@ def _without_trailing_commas(plain: str) -> str:
     return _STRING_OR_COMMA.sub(lambda found: " " if found[0] == "," else found[0], plain)
 
 
-def _container(plain: str, start: int) -> _Container:
-    """The object or list that begins here in a text without comments."""
+def _parse_container(plain: str, start: int) -> _Container:
+    """Parse the object or list at this position of a text without comments."""
     closing = {"{": "}", "[": "]"}.get(plain[start : start + 1])
     if closing is None:
         raise ValueError("an object was expected")
@@ -195,13 +195,13 @@ def _container(plain: str, start: int) -> _Container:
             if plain[colon : colon + 1] != ":":
                 raise ValueError("a colon was expected")
             value = _after_space(plain, colon + 1)
-        _, end = _decoded(plain, value)
+        _, end = _parse_value(plain, value)
         members.append(_Member(key, position, value, end))
         position = end
 
 
-def _decoded(plain: str, position: int) -> tuple[Any, int]:
-    """The value that begins here, and where it ends."""
+def _parse_value(plain: str, position: int) -> tuple[Any, int]:
+    """Return the value at this position, and its end."""
     try:
         return _DECODER.raw_decode(plain, position)
     except RecursionError:
@@ -209,7 +209,7 @@ def _decoded(plain: str, position: int) -> tuple[Any, int]:
 
 
 def _written(value: Any, unit: str | None, key: str | None = None) -> str:
-    """A value, or a member of an object, as JSON: indented, or (unit None) on one line."""
+    """Return a value, or a member of an object, as JSON: indented, or (unit None) on one line."""
     written = json.dumps(value, ensure_ascii=False, indent=unit)
     return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
@@ -220,7 +220,7 @@ def _after_space(plain: str, position: int) -> int:
 
 
 def _indent_of(plain: str, within: _Container) -> str:
-    """The white space before the first member, if that begins a line; else empty."""
+    """Return the white space before the first member, if that begins a line; else an empty text."""
     if not within.members:
         return ""
     first = within.members[0].start
@@ -229,7 +229,7 @@ def _indent_of(plain: str, within: _Container) -> str:
 
 
 def _indent_at(text: str, position: int) -> str:
-    """The indentation of the line with this position."""
+    """Return the indentation of the line with this position."""
     line = text[text.rfind("\n", 0, position) + 1 :]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
@@ -237,9 +237,9 @@ def _indent_at(text: str, position: int) -> str:
 def _inserted(
     text: str, plain: str, within: _Container, value: Any, unit: str, index: int, key: str | None = None
 ) -> str:
-    """The text with a new member on its own lines; the rest of the line before it, such as a comment, stays there.
+    """Insert a new member on its own lines; the rest of the line before it, such as a comment, is kept there.
 
-    Where members are on the line of both brackets, the new one is, too.
+    If the members are on one line with both brackets, so is the new one.
     """
     if within.members and within.is_on_one_line(text):
         written = _written(value, None, key)
@@ -262,20 +262,20 @@ def _inserted(
     if line >= 0 and not plain[after:line].strip() and line < within.end:
         before, after = before + text[after:line], line
     comma = "," if index < len(within.members) else ""
-    # An object that was on one line now closes on its own line, indented one step less.
+    # The closing bracket of an object that was on one line gets its own line, indented one step less.
     closing = "" if "\n" in text[after : within.end] else "\n" + outer
     return f"{before}\n{indent}{written}{comma}{closing}{text[after:]}"
 
 
-def _removed(text: str, plain: str, within: _Container, member: _Member) -> str:
-    """The text without a member and its comma, and without its lines if nothing else was on them."""
+def _remove_member(text: str, plain: str, within: _Container, member: _Member) -> str:
+    """Remove a member with its comma, and its lines if nothing else is on them."""
     end = _after_space(plain, member.end)
     has_comma = plain[end : end + 1] == ","
     end = end + 1 if has_comma else member.end
     start = member.start
     line = text.rfind("\n", 0, start)
     rest = text.find("\n", end)
-    # A line end may end a comment before it, so it is removed only if another line end follows the member.
+    # The line end before the member may end a comment, so it is removed only if another one follows the member.
     if line > within.start and not text[line:start].strip() and rest >= 0 and not text[end:rest].strip():
         start = line
     before = [one for one in within.members if one.end <= member.start]

@@ -1,4 +1,4 @@
-"""The doctor: checks of an installation and a brain, each defect with its remedy."""
+"""The doctor: checks of an installation and a brain, with a remedy for each defect."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _EXTRAS = {
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The result of one check: `state` is ok, warning or wrong; `remedy` is what to do about it.
+    """The result of one check: `state` is ok, warning or wrong; `remedy` is the action to take.
 
     `guarantees` has the results of the probes of a sandbox engine; None for other checks.
     """
@@ -51,10 +51,10 @@ class Diagnosis:
 
 
 def examine(brain: Path | str | None = None, namespace: str | None = None) -> Iterator[Diagnosis]:
-    """Check the environment, the brain, its index, the model, the sandbox and the clients; changes nothing.
+    """Check the environment, the brain, its index, the model, the sandbox and the clients, without changes.
 
     The clients checked are those on this machine, with the settings of the user and of the project in the working
-    folder; each server that they name is started in the way the client starts it.
+    folder; each server in them is started in the same way as by the client.
 
     Args:
         brain: the folder, or a DSN; None: the default of the command line.
@@ -96,7 +96,7 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
         yield Diagnosis(
             "brain",
             OK if writable else WARN,
-            f"found at {place}" + ("" if writable else ", and it cannot be written"),
+            f"found at {place}" + ("" if writable else ", but not writable"),
             None if writable else "Change its permissions, or use it read-only.",
         )
     try:
@@ -108,16 +108,16 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
         yield from _engines(config)
         return
     with memory:
-        looks: tuple[tuple[str, Callable[[Memory], Diagnosis]], ...] = (
+        checks: tuple[tuple[str, Callable[[Memory], Diagnosis]], ...] = (
             ("store", _store),
             ("clock", _clock),
             ("search", _search),
             ("model", _model),
             ("sandbox", _sandbox),
         )
-        for subject, look in looks:
+        for subject, check in checks:
             try:
-                yield look(memory)
+                yield check(memory)
             except RlmMemError as error:
                 yield _failed(subject, error)
             except Exception as error:  # noqa: BLE001 - a check that fails is itself a finding
@@ -143,14 +143,14 @@ def _extras() -> Iterator[Diagnosis]:
         else:
             yield Diagnosis(
                 f"extra {extra}",
-                OK,  # a client that needs it fails below
+                OK,  # the check of a client that needs it fails below
                 f"not installed: {purpose}",
                 f'pip install "rlm-mem[{extra}]"',
             )
 
 
 def _clients(home: Path, environ: Mapping[str, str], project: Path, *, plugin: bool) -> Iterator[Diagnosis]:
-    """Check that the server starts as each installed client starts it; the same command is tried only once."""
+    """Check that the server starts in the way of each installed client; the same command is tried only once."""
     tried: dict[Hashable, Started] = {}
     for client in CLIENTS:
         own, shared = client.user(home, environ), project / client.project if client.project else None
@@ -175,20 +175,16 @@ def _clients(home: Path, environ: Mapping[str, str], project: Path, *, plugin: b
         yield Diagnosis(
             f"client {client.name}",
             OK,
-            "is installed, but not connected to this memory",
+            "installed, but not connected to this memory",
             f"rlm-mem install {client.name}",
         )
 
 
 def _has_plugin(home: Path, environ: Mapping[str, str]) -> bool:
-    """Whether Claude Code has the plugin of this package enabled."""
+    """Return whether the plugin of this package is enabled in Claude Code."""
     try:
         settings = read_commented(read_text(hook_client_named("claude-code").user(home, environ)))
-    except (
-        RlmMemError,
-        ValueError,
-        RecursionError,
-    ):  # no settings, or damaged ones, in which nothing is enabled
+    except (RlmMemError, ValueError, RecursionError):  # missing or damaged settings
         return False
     plugins = settings.get("enabledPlugins") if isinstance(settings, dict) else None
     return isinstance(plugins, dict) and any(
@@ -197,7 +193,7 @@ def _has_plugin(home: Path, environ: Mapping[str, str]) -> bool:
 
 
 def _hooks(home: Path, environ: Mapping[str, str], project: Path, *, plugin: bool) -> Iterator[Diagnosis]:
-    """Check that the hooks in the settings of clients name a command that is there, all events, and are not paused."""
+    """Check that the hooks in the settings of clients name an existing command and all events, and are not paused."""
     if (until := paused()) is not None:
         yield Diagnosis("hooks", WARN, f"paused {until}", "rlm-mem hook resume ends the pause.")
     for client in HOOK_CLIENTS:
@@ -218,11 +214,18 @@ def _hooks(home: Path, environ: Mapping[str, str], project: Path, *, plugin: boo
 def _hooks_in(client: HookClient, file: Path, found: Mapping[str, str], *, shared: bool) -> Diagnosis:
     subject = f"hooks {client.name}" + (" (project)" if shared else "")
     again = f"rlm-mem install {client.name} --hooks{' --project' if shared else ''} writes them again."
-    gone = sorted({_program(line) for line in found.values() if shutil.which(_program(line)) is None})
-    if gone:
-        remedy = "Put the command on the PATH: pipx install rlm-mem" if gone == ["rlm-mem"] else again
+    missing_programs = sorted(
+        {_program(line) for line in found.values() if shutil.which(_program(line)) is None}
+    )
+    if missing_programs:
+        remedy = (
+            "Put the command on the PATH: pipx install rlm-mem" if missing_programs == ["rlm-mem"] else again
+        )
         return Diagnosis(
-            subject, FAIL, f"{file} names a command that does not exist: {', '.join(gone)}", remedy
+            subject,
+            FAIL,
+            f"{file} names a command that does not exist: {', '.join(missing_programs)}",
+            remedy,
         )
     missing = [event for event in client.events.values() if event not in found]
     if missing:
@@ -231,7 +234,7 @@ def _hooks_in(client: HookClient, file: Path, found: Mapping[str, str], *, share
 
 
 def _program(line: str) -> str:
-    """The program that a command line starts."""
+    """Return the program that a command line starts."""
     try:
         return shlex.split(line)[0]
     except (ValueError, IndexError):  # open quotes: not written by install
@@ -255,11 +258,11 @@ def _start(
 
     again = _again(client, shared)
     if shared and not is_our_command(entry):
-        # Whoever wrote a project's file may have put any command in it.
+        # Another person may have written the project's file, with any command.
         return Diagnosis(subject, WARN, f"{entry.file} starts another command, which was not tried", again)
-    handed_on = {**environ, "RLM_MEM_BRAIN": "", "XDG_DATA_HOME": "", **entry.environ}
+    inherited = {**environ, "RLM_MEM_BRAIN": "", "XDG_DATA_HOME": "", **entry.environ}
     try:
-        place = locate(entry.brain, cwd=entry.folder, environ=handed_on)
+        place = locate(entry.brain, cwd=entry.folder, environ=inherited)
     except RlmMemError as error:
         return _failed(subject, error)
     if isinstance(place, Path) and not (entry.folder / place / "memory").is_dir():
@@ -272,9 +275,9 @@ def _start(
     result = tried.get(entry.start) or started(entry, environ)
     tried[entry.start] = result
     if result.failure:
-        # An entry of this installation is as install writes it: another one would start no better without the package.
-        lacks = find_spec(_EXTRAS["server"][0]) is None and is_our_command(entry)
-        remedy = 'pip install "rlm-mem[server]"' if lacks else again
+        # The entry is the one that install writes, so writing it again does not help without the package.
+        lacks_package = find_spec(_EXTRAS["server"][0]) is None and is_our_command(entry)
+        remedy = 'pip install "rlm-mem[server]"' if lacks_package else again
         return Diagnosis(
             subject, FAIL, f"the server that {entry.file} names does not start: {result.failure}", remedy
         )
@@ -294,7 +297,7 @@ def _store(memory: Memory) -> Diagnosis:
             "store",
             FAIL,
             f"{message}; {amount(unreadable, 'file')} cannot be read",
-            "rlm-mem store check names them.",
+            "rlm-mem store check lists them.",
         )
     return Diagnosis("store", OK, f"{message} (rlm-mem store check checks every file)")
 
@@ -304,7 +307,7 @@ def _clock(memory: Memory) -> Diagnosis:
     fault = store.backend.clock_fault(store.namespace, store.clock())
     if fault:
         return Diagnosis("clock", WARN, fault, "Set the clock of the machine that is wrong.")
-    return Diagnosis("clock", OK, "nothing was remembered by a clock that was far ahead of this one")
+    return Diagnosis("clock", OK, "no memory was stored with a clock far ahead of this one")
 
 
 def _search(memory: Memory) -> Diagnosis:
@@ -334,14 +337,14 @@ def _sandbox(memory: Memory) -> Diagnosis:
     from rlm_mem.sandbox.session import SandboxSession
 
     with SandboxSession(memory.store, config=memory.config) as session:
-        worked = session.run("print(6 * 7)")
-        escaped = session.run("open('/etc/hostname').read()")
+        ordinary = session.run("print(6 * 7)")
+        escape = session.run("open('/etc/hostname').read()")
         engine = session.engine_name
-    if worked.error is not None or "42" not in worked.output:
+    if ordinary.error is not None or "42" not in ordinary.output:
         return Diagnosis(
-            "sandbox", FAIL, f"{engine} cannot run a program: {worked.error}", "Try sandbox.engine."
+            "sandbox", FAIL, f"{engine} cannot run a program: {ordinary.error}", "Try sandbox.engine."
         )
-    if escaped.error is None:
+    if escape.error is None:
         return Diagnosis("sandbox", FAIL, f"{engine} let a program open a file", "Use the engine monty.")
     return Diagnosis("sandbox", OK, f"{engine} runs programs and denies them access to files")
 
@@ -352,7 +355,7 @@ def _engines(config: Config) -> Iterator[Diagnosis]:
 
 
 def _engine(config: Config, name: str) -> Diagnosis:
-    """What an engine guarantees here, according to its probes."""
+    """Check the guarantees of an engine on this machine by its probes."""
     from rlm_mem.sandbox.engine import EngineLimits
     from rlm_mem.sandbox.guarantees import probe_engine
 
@@ -374,9 +377,7 @@ def _engine(config: Config, name: str) -> Diagnosis:
     broken = [probe for probe in found.probes if not probe.held]
     if broken:
         tried = "; ".join(f"{probe.tried}: {probe.detail}" for probe in broken)
-        return Diagnosis(
-            subject, FAIL, f"did not hold: {tried}", "Use the other engine, and report this.", found
-        )
+        return Diagnosis(subject, FAIL, f"failed: {tried}", "Use the other engine, and report this.", found)
     loop = next(probe.detail for probe in found.probes if probe.tried == "loop without end")
     parts = [
         found.isolation,
@@ -389,7 +390,7 @@ def _engine(config: Config, name: str) -> Diagnosis:
             f"the worker has {found.descriptors} open files and {found.variables} environment variables"
         )
     if name == "cpython" and found.system_call_filter:
-        parts.append("without the filter it would not start")
+        parts.append("it does not start without the filter")
     state = OK if found.system_call_filter or name == "monty" else WARN
     remedy = (
         None

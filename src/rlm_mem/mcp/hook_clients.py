@@ -15,7 +15,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.record import FrozenRecord
 
 Place = Callable[[Path, Mapping[str, str]], Path]
-"""Finds a settings file, from the home folder and the environment."""
+"""Returns a settings file, given the home folder and the environment."""
 
 #: Time limit of each hook, in seconds.
 SECONDS: dict[str, float] = {
@@ -28,11 +28,11 @@ class HookClient(FrozenRecord, frozen=True):
 
     Attributes:
         name: the name that ``--client`` takes.
-        events: this package's event → the client's.
-        user: finds the user's settings file. ``project``: a project's settings file.
+        events: the client's names of events, by this package's names.
+        user: returns the user's settings file. ``project``: path of a project's settings file.
         flat: whether an event has a list of commands instead of groups of commands.
         milliseconds: whether time limits are in milliseconds instead of seconds.
-        most: events for which the client grants fewer seconds than :data:`SECONDS`, and warns of a longer limit.
+        max_seconds: events for which the client permits fewer seconds than :data:`SECONDS`.
     """
 
     name: str
@@ -41,10 +41,10 @@ class HookClient(FrozenRecord, frozen=True):
     project: str
     flat: bool = False
     milliseconds: bool = False
-    most: Mapping[str, int] = {}
+    max_seconds: Mapping[str, int] = {}
 
     def context(self, kind: str, text: str) -> str:
-        """The JSON that adds a text to the model's context; empty if the client accepts no text at this event."""
+        """Return the JSON that adds a text to the model's context; empty if the client accepts none at this event."""
         if self.flat:
             return json.dumps({"additional_context": text}) if kind == "session-start" else ""
         output = {"hookEventName": self.events[kind], "additionalContext": text}
@@ -58,7 +58,7 @@ def _folder_of(variable: str, folder: str, file: str) -> Place:
     return place
 
 
-#: The events of Claude Code, which others took over.
+#: The events of Claude Code, which other clients have adopted.
 _EVENTS = {
     "session-start": "SessionStart",
     "user-prompt": "UserPromptSubmit",
@@ -79,7 +79,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         _EVENTS,
         _folder_of("CODEX_HOME", ".codex", "hooks.json"),
         ".codex/hooks.json",
-        most={"session-end": 3},
+        max_seconds={"session-end": 3},
     ),
     HookClient(
         "cursor",
@@ -112,13 +112,13 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         _EVENTS,
         _folder_of("QWEN_HOME", ".qwen", "settings.json"),
         ".qwen/settings.json",
-        milliseconds=True,  # later versions take seconds, and values from 1,000 on as milliseconds
+        milliseconds=True,  # later versions take seconds, but values from 1,000 as milliseconds
     ),
 )
 
 
 def hook_client_named(name: str) -> HookClient:
-    """The client with this name.
+    """Return the client with this name.
 
     Raises:
         InputError: the client has no hooks, or is unknown.

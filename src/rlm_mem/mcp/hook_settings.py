@@ -13,15 +13,15 @@ from typing import Any
 
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.mcp.clients import Edit, read_text
-from rlm_mem.mcp.commented_json import holds_nothing, read_commented, rewritten, without_empty
+from rlm_mem.mcp.commented_json import is_empty, read_commented, rewritten, without_empty
 from rlm_mem.mcp.hook_clients import SECONDS, HookClient, hook_client_named
 
-_MARGIN = 2  # seconds by which the client's own time limit is longer
-_OURS = re.compile(r"\brlm[-_]mem\b.{0,400}?\bhook (?:" + "|".join(SECONDS) + r")\b")
+_MARGIN = 2  # seconds added to a hook's own limit for the limit of the client
+_OUR_COMMAND = re.compile(r"\brlm[-_]mem\b.{0,400}?\bhook (?:" + "|".join(SECONDS) + r")\b")
 
 
 def cursor_has_our_hooks(event: Mapping[str, Any]) -> bool:
-    """Whether Cursor has hooks of this package in its own settings, for the folders of an event.
+    """Return whether Cursor has hooks of this package in its own settings, for the folders of an event.
 
     Raises:
         StorageError: its settings cannot be read.
@@ -34,7 +34,7 @@ def cursor_has_our_hooks(event: Mapping[str, Any]) -> bool:
 
 
 def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
-    """The entries of this package, by the client's events.
+    """Return the entries of this package, by the client's events.
 
     Args:
         command: the command that starts this installation.
@@ -43,7 +43,7 @@ def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] 
     made: dict[str, Any] = {}
     for kind, event in client.events.items():
         line = _line([*command, "hook", kind, "--client", client.name, *options])
-        seconds = client.most.get(kind, int(SECONDS[kind]) + _MARGIN)
+        seconds = client.max_seconds.get(kind, int(SECONDS[kind]) + _MARGIN)
         entry = {"command": line, "timeout": seconds * 1_000 if client.milliseconds else seconds}
         if client.flat:
             made[event] = [entry]
@@ -57,7 +57,7 @@ def _line(words: Sequence[str]) -> str:
 
 
 def our_hooks(text: str) -> dict[str, str]:
-    """This package's commands in a settings file, by the client's events; empty where the file is not JSON."""
+    """Return this package's commands in a settings file, by the client's events; empty if the file is not JSON."""
     try:
         settings = read_commented(text) if text.strip() else {}
     except (ValueError, RecursionError):
@@ -74,12 +74,12 @@ def our_hooks(text: str) -> dict[str, str]:
 
 
 def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *, where: str) -> Edit:
-    """The settings with this package's former hooks replaced by ``ours``, or removed (None).
+    """Return the settings with this package's former hooks replaced by ``ours``, or removed (None).
 
     Other entries, their order, comments and the indent of the file are kept.
 
     Returns:
-        the new text; None when nothing changes; empty when the file contained nothing else and can be deleted.
+        The new text; None if nothing changes; empty if the file contained nothing else and can be deleted.
 
     Raises:
         InvalidConfig: the text is not a JSON object of the client's format, with or without comments.
@@ -106,11 +106,11 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
     made = _in_place(text, wanted, [event for event in changed if event not in kept])
     if not kept and client.flat and set(read_commented(made)) == {"version"}:
         made = rewritten(made, {})
-    return "" if not kept and holds_nothing(made) else made
+    return "" if not kept and is_empty(made) else made
 
 
 def _with_ours(groups: list[Any], ours: list[Any]) -> list[Any]:
-    """The groups of an event, with this package's groups in place of its former ones, else at the end."""
+    """Return the groups of an event, with this package's groups in place of its former ones, else at the end."""
     left = [_without_ours(group) for group in groups]
     first = next(
         (at for at, (group, rest) in enumerate(zip(groups, left, strict=True)) if rest != group), None
@@ -123,7 +123,7 @@ def _with_ours(groups: list[Any], ours: list[Any]) -> list[Any]:
 
 
 def _in_place(text: str, wanted: dict[str, Any], emptied: list[str]) -> str:
-    """Settings changed to the wanted value; parts left empty are removed unless they have comments."""
+    """Edit settings to the wanted value; remove parts that become empty, unless they have comments."""
     hooks = {**wanted["hooks"], **{event: [] for event in emptied}}
     made = rewritten(text, {**wanted, "hooks": hooks})
     for event in emptied:
@@ -132,7 +132,7 @@ def _in_place(text: str, wanted: dict[str, Any], emptied: list[str]) -> str:
 
 
 def _without_ours(group: Any) -> Any:
-    """A group, or a bare command, without this package's commands; None if nothing is left."""
+    """Return a group, or a single command, without this package's commands; None if nothing remains."""
     if not isinstance(group, dict):
         return group
     if _is_ours(group):
@@ -146,4 +146,4 @@ def _without_ours(group: Any) -> Any:
 
 def _is_ours(entry: Any) -> bool:
     command = entry.get("command") if isinstance(entry, dict) else None
-    return isinstance(command, str) and _OURS.search(command) is not None
+    return isinstance(command, str) and _OUR_COMMAND.search(command) is not None

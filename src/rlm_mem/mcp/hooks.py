@@ -1,9 +1,8 @@
-"""The hooks of coding agents: they add memories to the context of sessions and prompts, and capture sessions by rule.
+"""The hooks of coding agents, which add memories to the context of sessions and prompts, and capture sessions by rule.
 
 A client starts ``rlm-mem hook EVENT --client NAME``, writes the event as one JSON object to stdin and reads a JSON
 object from stdout; ``hook_clients`` has the fields and names of each client. A hook never blocks its client: on any
-error, and at its time limit, :func:`guarded` ends it with exit code 0 and nothing on stdout, and writes the reason to
-a log.
+error, and at its time limit, :func:`guarded` ends it with exit code 0 and no output, and logs the reason.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from rlm_mem.mcp.pausing import paused
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-#: Limit of an event, in bytes.
-MOST_EVENT = 16_000_000
+#: Maximum bytes of an event.
+MAX_EVENT_BYTES = 16_000_000
 
-_MOST_LOG = 1_000_000  # bytes; a larger log is renamed, and the one renamed before is dropped
-_SESSIONS = 50  # most sessions for which the shown chunks are recorded
-_SHOWN_CHUNKS = "index/told.json"  # derived: a brain under git has no conflict in it
+_MAX_LOG_BYTES = 1_000_000  # a larger log is renamed, replacing the one renamed before
+_MAX_SESSIONS = 50  # maximum number of sessions for which the shown chunks are recorded
+_SHOWN_CHUNKS = "index/told.json"  # in the index, which git ignores, so that it causes no conflicts
 
 Open = Callable[[str | None], "Memory"]
-"""Opens the memory of a namespace; None names the shared one."""
+"""Opens the memory of a namespace; None means the shared one."""
 
 
-def event_from(data: bytes) -> dict[str, Any]:
+def parse_event(data: bytes) -> dict[str, Any]:
     """Parse the event, a JSON object on stdin.
 
     Raises:
@@ -57,8 +56,8 @@ def event_from(data: bytes) -> dict[str, Any]:
     return event
 
 
-def doubled_by_cursor(client: str, event: Mapping[str, Any]) -> bool:
-    """Whether Cursor runs this hook of Claude Code's settings, which it reads as well, beside one of its own.
+def is_cursor_duplicate(client: str, event: Mapping[str, Any]) -> bool:
+    """Return whether Cursor runs this hook from Claude Code's settings in addition to one of its own.
 
     Raises:
         StorageError: its settings cannot be read.
@@ -70,7 +69,7 @@ def doubled_by_cursor(client: str, event: Mapping[str, Any]) -> bool:
     return cursor_has_our_hooks(event)
 
 
-def carry_out(
+def handle_event(
     kind: str,
     client: str,
     event: Mapping[str, Any],
@@ -83,17 +82,17 @@ def carry_out(
 
     Args:
         kind: ``session-start``, ``user-prompt``, ``stop``, ``pre-compact`` or ``session-end``.
-        client: its name, which is recorded with captured memories.
-        event: as the client wrote it.
+        client: the client's name, which is recorded with captured memories.
+        event: the event from the client.
         open_memory: opens the memory of a namespace; None means the shared one.
         brain: the folder of the brain, which may contain the rules; None for a database.
         namespace: namespace of the project's memories; None: derived from the project's repository.
 
     Returns:
-        context for the model; empty if there is none.
+        The context for the model; empty if there is none.
 
     Raises:
-        RlmMemError: the event is not as the client documents it, or the memory cannot be used.
+        RlmMemError: the event is malformed, or the memory cannot be used.
     """
     is_paused = paused() is not None
     project = project_of(_folder(event))
@@ -106,15 +105,16 @@ def carry_out(
 
         if is_paused:
             if _transcript(event) is not None and (brain is None or (brain / "memory").is_dir()):
-                _capture(event, session, memory(own), brain, nothing=True)
+                _capture(event, session, memory(own), brain, skip=True)
             return ""
         if kind in ("session-start", "user-prompt"):
             if brain is not None and not (brain / "memory").is_dir():
-                context = None  # the memory is empty
+                context = None  # there is no memory yet
             else:
                 context = _context_for(kind, event, session, project, own, memory, brain)
             if kind == "user-prompt" and _transcript(event) is None:
-                _capture(event, session, memory(own), brain)  # it could not be captured later
+                # Without a transcript, the prompt cannot be captured later.
+                _capture(event, session, memory(own), brain)
             return context.text if context is not None else ""
         _capture(event, session, memory(own), brain)
     return ""
@@ -131,33 +131,33 @@ def _context_for(
 ) -> AgentContext:
     limits = load_limits(brain)
     shared = memory(None)
-    of_project = memory(own) if own is not None and own != shared.store.namespace else None
+    project_memory = memory(own) if own is not None and own != shared.store.namespace else None
     known = _shown_chunks(shared)
     if kind == "session-start":
         if event.get("source") == "resume" and known.get(session.id):
             return AgentContext("")  # its context still contains the memories
         context = session_context(
-            of_project, shared, project.name if project is not None else "", budget=limits.context_tokens
+            project_memory, shared, project.name if project is not None else "", budget=limits.context_tokens
         )
         known[session.id] = []
     else:
         prompt = event.get("prompt")
         context = prompt_context(
-            [one for one in (of_project, shared) if one is not None],
+            [one for one in (project_memory, shared) if one is not None],
             prompt if isinstance(prompt, str) else "",
             budget=limits.prompt_tokens,
             known=known.get(session.id, ()),
         )
     if context.chunk_ids and not shared.store.backend.read_only:
         known[session.id] = [*known.pop(session.id, []), *context.chunk_ids]
-        newest = dict(list(known.items())[-_SESSIONS:])
+        newest = dict(list(known.items())[-_MAX_SESSIONS:])
         files = shared.store.backend.files(shared.store.namespace)
         files.write(_SHOWN_CHUNKS, json.dumps(newest).encode(), durable=False)
     return context
 
 
 def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
-    """Session → ids of the chunks that it was shown; empty if the file is damaged, since it only avoids repetition."""
+    """Return the ids of the chunks shown to each session; empty if the file is damaged: it only avoids repetition."""
     data = shared.store.backend.files(shared.store.namespace).read(_SHOWN_CHUNKS)
     try:
         known = json.loads(data) if data else {}
@@ -169,14 +169,14 @@ def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
 
 
 def _capture(
-    event: Mapping[str, Any], session: Session, memory: Memory, brain: Path | None, *, nothing: bool = False
+    event: Mapping[str, Any], session: Session, memory: Memory, brain: Path | None, *, skip: bool = False
 ) -> None:
     """Capture the transcript that the event names, else the messages in the event itself.
 
-    ``nothing`` only notes how far the transcript was read, so that what is said in a pause is not captured after it.
+    ``skip`` only records the end of the transcript, so that nothing said during a pause is captured after it.
     """
     rules = load_rules(brain)
-    if nothing:
+    if skip:
         limits = replace(rules.limits, per_message=0, whole_transcript=False)
         rules = replace(rules, limits=limits)
     path = _transcript(event)
@@ -202,7 +202,7 @@ def _transcript(event: Mapping[str, Any]) -> Path | None:
 
 
 def _folder(event: Mapping[str, Any]) -> Path:
-    """The folder of the session: the project's folder if the client names it, else the working folder."""
+    """Return the folder of the session: the project's folder if the client names it, else the working folder."""
     roots = event.get("workspace_roots")
     if isinstance(roots, list) and roots and isinstance(roots[0], str):
         return Path(roots[0])
@@ -215,30 +215,30 @@ def _first(event: Mapping[str, Any], *names: str) -> Any:
 
 
 def log_file() -> Path:
-    """The log of failed hooks."""
+    """Return the path of the log of failed hooks."""
     return user_data_brain().parent / "hooks.log"
 
 
 @contextmanager
 def guarded(what: str, seconds: float) -> Iterator[None]:
-    """Run a hook so that it never raises and ends in time.
+    """Run the block so that it never raises and ends in time.
 
-    After ``seconds`` the process ends with exit code 0. An incomplete write is completed or undone when the memory is
-    next opened, as after a crash.
+    After ``seconds`` the process ends with exit code 0. An incomplete write is completed or undone the next time the
+    memory is opened, as after a crash.
     """
 
-    def give_up() -> None:
-        _write_log(what, f"took longer than {seconds:g} seconds and was given up")
+    def end_process() -> None:
+        _write_log(what, f"ended after the limit of {seconds:g} seconds")
         os._exit(0)
 
-    timer = threading.Timer(seconds, give_up)
+    timer = threading.Timer(seconds, end_process)
     timer.daemon = True
     timer.start()
     try:
         yield
     except RlmMemError as error:
         _write_log(what, str(error))
-    except Exception as error:  # noqa: BLE001 - any error is logged, and the client goes on
+    except Exception as error:  # noqa: BLE001 - any error is logged, and the client continues
         _write_log(what, f"{type(error).__name__}: {error}")
     finally:
         timer.cancel()
@@ -249,9 +249,9 @@ def _write_log(what: str, reason: str) -> None:
     line = " ".join(f"{datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z} {what}: {reason}".split())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size > _MOST_LOG:
+        if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
             path.replace(path.with_suffix(".log.old"))
         with path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(line[:2_000] + "\n")
     except OSError:
-        return  # a full disk must not stop the client either
+        return  # a full disk must not block the client either

@@ -1,6 +1,6 @@
-"""Messages that the protocol's parser refuses: mended if possible, else (over stdio) answered with an error.
+"""Messages that the protocol's parser refuses: repaired if possible, else (over stdio) answered with an error.
 
-Over stdio the parser silently drops such a message, and the client would wait in vain for an answer.
+Over stdio the parser silently drops such a message, and the client would wait for an answer without end.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from rlm_mem.sandbox.values import well_formed
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
 
-# An unterminated string is a token too: retrying from each character within it would take quadratic time.
+# An unterminated string is a token too, since retrying from each of its characters would take quadratic time.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.?)*+"?|[{\[]+|[}\]]+|[,:]|[^\s"{}\[\],:]+', re.DOTALL)
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,40}")
 
 
 class AnsweredMessages:
-    """A stream of messages that mends, or answers with an error, those that cannot be read.
+    """A stream of messages that repairs those that cannot be read, or answers them with an error.
 
-    Half of a surrogate pair, which JavaScript writes for a text cut within an emoji, is replaced by U+FFFD. The
-    messages of a batch, which the protocol had until 2025-03-26, are read one after the other. Any other unreadable
-    message, such as one nested too deeply, is answered with an error that has the id of the request, or null where it
-    has none that a request may have.
+    An unpaired surrogate, which JavaScript writes for a text cut within an emoji, is replaced by U+FFFD. The messages
+    of a batch, which the protocol had until 2025-03-26, are returned one after the other. Any other unreadable message,
+    such as one nested too deeply, is answered with an error with the id of the request, or null without a valid one.
 
     Args:
         received: the messages of the client.
@@ -46,8 +45,8 @@ class AnsweredMessages:
         self._batch: deque[object] = deque()
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message, or the parser's error if it cannot be read."""
-        return await self._answered(self._next_of_batch() or await self._received.receive())
+        """Return the next message, or the parser's error if it cannot be read."""
+        return await self._handled(self._next_of_batch() or await self._received.receive())
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -57,7 +56,7 @@ class AnsweredMessages:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return await self._answered(self._next_of_batch() or await self._received.__anext__())
+        return await self._handled(self._next_of_batch() or await self._received.__anext__())
 
     async def __aenter__(self) -> AnsweredMessages:
         return self
@@ -77,9 +76,9 @@ class AnsweredMessages:
         except ValidationError as error:
             return error
 
-    async def _answered(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+    async def _handled(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
         if isinstance(item, SessionMessage):
-            # The parser takes a request whose id is null, a fraction, a list or the like for a notification.
+            # The parser treats a request whose id is null, a fraction or a list as a notification.
             method = getattr(item.message, "method", "")
             if isinstance(item.message, mcp_types.JSONRPCNotification) and not method.startswith(
                 "notifications/"
@@ -91,33 +90,35 @@ class AnsweredMessages:
         first = item.errors()[0]
         if first["type"] == "json_invalid":
             line = first["input"]
-            read = _read(line)
+            read = _parse_repaired(line)
             if isinstance(read, SessionMessage):
                 return read
-            if read is None and line.strip() and not _is_answer(line):
-                reason = first.get("ctx", {}).get("error", "it is no JSON")
+            if read is None and line.strip() and not _is_response(line):
+                reason = first.get("ctx", {}).get("error", "it is not JSON")
                 await self._refuse(request_id(line), mcp_types.PARSE_ERROR, reason)
-            return item if read is None else await self._answered(read)
-        message = _whole(item)
+            return item if read is None else await self._handled(read)
+        message = _original_message(item)
         if isinstance(message, list) and message:
-            # A message of the batch that is a list again is no message.
+            # A batch within a batch is not a valid message.
             self._batch.extend(one if not isinstance(one, list) else None for one in message)
         elif not isinstance(message, dict) or message.keys().isdisjoint(("result", "error")):
-            asked = message.get("id") if isinstance(message, dict) else None
-            known = isinstance(asked, str | int) and not isinstance(asked, bool)
+            request = message.get("id") if isinstance(message, dict) else None
+            known = isinstance(request, str | int) and not isinstance(request, bool)
             await self._refuse(
-                asked if known else None, mcp_types.INVALID_REQUEST, "it is no request of JSON-RPC 2.0"
+                request if known else None, mcp_types.INVALID_REQUEST, "it is not a JSON-RPC 2.0 request"
             )
         return item
 
-    async def _refuse(self, asked: str | int | None, code: int, reason: str) -> None:
+    async def _refuse(self, request: str | int | None, code: int, reason: str) -> None:
         error = mcp_types.ErrorData(code=code, message=f"the request cannot be read: {reason}")
-        await self._answers.send(SessionMessage(mcp_types.JSONRPCError(jsonrpc="2.0", id=asked, error=error)))
+        await self._answers.send(
+            SessionMessage(mcp_types.JSONRPCError(jsonrpc="2.0", id=request, error=error))
+        )
 
 
-def _read(line: str) -> SessionMessage | ValidationError | None:
-    """The message of a line whose surrogates are mended; an error if it is no message, None if it is no JSON."""
-    text = mended(line)
+def _parse_repaired(line: str) -> SessionMessage | ValidationError | None:
+    """Return the message of a line after replacing surrogates; an error if it is not a message, None if not JSON."""
+    text = replace_surrogates(line)
     if text is None:
         return None
     try:
@@ -126,8 +127,8 @@ def _read(line: str) -> SessionMessage | ValidationError | None:
         return error
 
 
-def mended(message: str | bytes) -> str | None:
-    """The JSON with U+FFFD in place of each half surrogate pair; None if it has no surrogates, or is not JSON."""
+def replace_surrogates(message: str | bytes) -> str | None:
+    """Replace each unpaired surrogate in JSON by U+FFFD; return None if it has no surrogates, or is not JSON."""
     lower = message.lower()
     if not ("\\ud" in lower if isinstance(lower, str) else b"\\ud" in lower):
         return None
@@ -137,23 +138,23 @@ def mended(message: str | bytes) -> str | None:
         return None
 
 
-def _whole(refused: ValidationError) -> object:
-    """A message that is JSON but no valid message, as it was sent."""
-    # The error for another type than a mapping, and for a missing field, has the whole message as its input.
+def _original_message(refused: ValidationError) -> object:
+    """Return a refused message that is JSON, as it was sent."""
+    # The errors for a value that is not a mapping, and for a missing field, have the whole message as their input.
     whole = {("model_type", 1), ("missing", 2)}
     return next((one["input"] for one in refused.errors() if (one["type"], len(one["loc"])) in whole), None)
 
 
-def _is_answer(line: str) -> bool:
-    """Whether a line that cannot be parsed is an answer of the client, to which nothing is answered."""
+def _is_response(line: str) -> bool:
+    """Return whether a line that cannot be parsed is a response of the client, which gets no answer."""
     return '"result"' in (keys := _keys(line)) or '"error"' in keys
 
 
 def request_id(line: str) -> str | int | None:
-    """The id of a request that cannot be parsed, however deeply nested; None if it has no id or is an answer."""
+    """Return the id of a request that cannot be parsed, however deeply nested; None without an id or for a response."""
     keys = _keys(line)
     found = keys.get('"id"')
-    if found is None or _is_answer(line):
+    if found is None or _is_response(line):
         return None
     if _WHOLE_NUMBER.fullmatch(found):
         return int(found)
@@ -165,7 +166,7 @@ def request_id(line: str) -> str | int | None:
 
 
 def _keys(line: str) -> dict[str, str]:
-    """The first tokens of the values of a mapping that cannot be parsed, by their keys in quotes."""
+    """Return the first token of each value of a mapping that cannot be parsed, by the key in quotes."""
     depth, key, text = 0, "", ""
     found: dict[str, str] = {}
     for token in _TOKEN.finditer(line):

@@ -1,4 +1,4 @@
-"""A pause of the hooks: until it ends none gives memories to its agent, and nothing of what is said is captured."""
+"""A pause of the hooks, during which they neither provide memories to agents nor capture anything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _file() -> Path:
 
 
 def pause(length: timedelta | None) -> str:
-    """Pause the hooks of all clients of this user; returns until when, in words."""
+    """Pause the hooks of all clients of this user; return the end of the pause in words."""
     end = _NO_END if length is None else f"{datetime.now(UTC) + length:%Y-%m-%dT%H:%M:%SZ}"
     path = _file()
     try:
@@ -24,29 +24,29 @@ def pause(length: timedelta | None) -> str:
         path.write_text(end, encoding="utf-8")
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}; the hooks are not paused") from None
-    return _words(end)
+    return _in_words(end)
 
 
 def resume() -> bool:
-    """End the pause; False if there was none."""
-    was = paused() is not None
+    """End the pause; return False if there was none."""
+    was_paused = paused() is not None
     try:
         _file().unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(f"{_file()} cannot be removed: {error.strerror}") from None
-    return was
+    return was_paused
 
 
 def paused() -> str | None:
-    """Until when the hooks are paused, in words; None: they are not. A file that cannot be read pauses without end."""
+    """Return the end of the pause in words; None if there is none. An unreadable file is a pause without end."""
     try:
         end = _file().read_text(encoding="utf-8").strip()
-        return _words(end) if end == _NO_END or datetime.now(UTC) < datetime.fromisoformat(end) else None
+        return _in_words(end) if end == _NO_END or datetime.now(UTC) < datetime.fromisoformat(end) else None
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError):
-        return _words(_NO_END)
+        return _in_words(_NO_END)
 
 
-def _words(end: str) -> str:
+def _in_words(end: str) -> str:
     return end if end == _NO_END else f"until {end[:16].replace('T', ' ')} UTC"

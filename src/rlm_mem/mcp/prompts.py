@@ -18,7 +18,7 @@ _MAX_CHARS = 20_000
 
 @dataclass(frozen=True)
 class PromptText:
-    """A prompt: its purpose, its one argument if it has one, and its text with `{}` for that argument."""
+    """A prompt: its purpose, its argument if any, and its text with `{}` for that argument."""
 
     name: str
     title: str
@@ -43,7 +43,7 @@ PROMPTS: tuple[PromptText, ...] = (
     PromptText(
         "save_session",
         "Save what matters",
-        "Store what is worth knowing later from the present conversation.",
+        "Store what is worth knowing later from the current conversation.",
         None,
         "",
         "Go through this conversation and call remember for each thing that will matter in later sessions: "
@@ -65,7 +65,7 @@ PROMPTS: tuple[PromptText, ...] = (
 
 
 def render(name: str, arguments: dict[str, str] | None) -> tuple[PromptText, str]:
-    """The prompt with this name, and its text with the argument filled in.
+    """Return the prompt with this name, and its text with the argument filled in.
 
     Raises:
         NotFoundError: there is no such prompt.

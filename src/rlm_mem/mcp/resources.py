@@ -13,40 +13,42 @@ from rlm_mem.errors import NotFoundError
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-_RECENT = 20
+_MAX_RECENT = 20
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A resource, or a template of resources, as clients list it."""
+class Listing:
+    """A resource, or a template of resources, in the lists of clients."""
 
     uri: str
     name: str
     description: str
 
 
-FIXED: tuple[Listed, ...] = (
-    Listed("memory://status", "status", "Figures of the memory: counts, types, time span."),
-    Listed("memory://recent", "recent", f"The {_RECENT} newest memories."),
-    Listed("memory://hud", "hud", "The figures of LIVEHUD: memories, last recall, costs, persona."),
-    Listed("memory://trajectories", "trajectories", "Recorded recalls, newest first."),
+FIXED: tuple[Listing, ...] = (
+    Listing("memory://status", "status", "Figures of the memory: counts, types, time span."),
+    Listing("memory://recent", "recent", f"The {_MAX_RECENT} newest memories."),
+    Listing("memory://hud", "hud", "The figures of LIVEHUD: memories, last recall, costs, persona."),
+    Listing("memory://trajectories", "trajectories", "Recorded recalls, newest first."),
 )
-TEMPLATES: tuple[Listed, ...] = (
-    Listed("memory://chunks/{id}", "chunk", "One memory whole: content, metadata, links."),
-    Listed("memory://trajectories/{id}", "trajectory", "One recorded recall: programs, output, outcome."),
+TEMPLATES: tuple[Listing, ...] = (
+    Listing("memory://chunks/{id}", "chunk", "One memory: content, metadata, links."),
+    Listing("memory://trajectories/{id}", "trajectory", "One recorded recall: programs, output, outcome."),
 )
 
 
-def recent(memory: Memory) -> list[Listed]:
-    """The newest memories, as resources."""
+def recent(memory: Memory) -> list[Listing]:
+    """Return the newest memories, as resources."""
     return [
-        Listed(f"memory://chunks/{one.id}", one.id, f"{one.type}, {(one.occurred_at or one.created_at)[:10]}")
-        for one in memory.store.latest(_RECENT)
+        Listing(
+            f"memory://chunks/{one.id}", one.id, f"{one.type}, {(one.occurred_at or one.created_at)[:10]}"
+        )
+        for one in memory.store.latest(_MAX_RECENT)
     ]
 
 
 def read_resource(memory: Memory, uri: str) -> str:
-    """The content of a resource, as JSON text.
+    """Return the content of a resource, as JSON text.
 
     Raises:
         NotFoundError: the namespace has no such resource.
@@ -57,10 +59,10 @@ def read_resource(memory: Memory, uri: str) -> str:
     name = unquote(name)
     found: Any = None
     if scheme == "memory" and separator:
-        if name and kind in _ONE:
-            found = _ONE[kind](memory, name)
-        elif not name and kind in _ALL:
-            found = _ALL[kind](memory)
+        if name and kind in _BY_ID:
+            found = _BY_ID[kind](memory, name)
+        elif not name and kind in _COLLECTIONS:
+            found = _COLLECTIONS[kind](memory)
     if found is None:
         raise NotFoundError(
             f"there is no resource {uri!r:.120}", hint="see the lists of resources and templates"
@@ -83,7 +85,7 @@ def _trajectory(memory: Memory, trajectory_id: str) -> dict[str, Any]:
 
 
 def _recent(memory: Memory) -> list[dict[str, Any]]:
-    ids = [one.id for one in memory.store.latest(_RECENT)]
+    ids = [one.id for one in memory.store.latest(_MAX_RECENT)]
     chunks = memory.store.get_many(ids)
     return [chunks[chunk_id].to_dict() for chunk_id in ids if chunk_id in chunks]
 
@@ -99,8 +101,8 @@ def _hud(memory: Memory) -> dict[str, Any]:
     return dict(memory.hud_figures(persona_of(memory)))
 
 
-_ONE: dict[str, Callable[[Memory, str], Any]] = {"chunks": _chunk, "trajectories": _trajectory}
-_ALL: dict[str, Callable[[Memory], Any]] = {
+_BY_ID: dict[str, Callable[[Memory, str], Any]] = {"chunks": _chunk, "trajectories": _trajectory}
+_COLLECTIONS: dict[str, Callable[[Memory], Any]] = {
     "status": lambda memory: memory.store.get_stats(),
     "hud": _hud,
     "recent": _recent,

@@ -18,7 +18,7 @@ from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
 from rlm_mem.mcp.service import OfferedTool, input_schema, object_schema
-from rlm_mem.operations.context import in_words
+from rlm_mem.operations.problems import problem_of
 from rlm_mem.sandbox.engine import Stop
 from rlm_mem.telemetry import with_current_context
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Context = ServerRequestContext[dict[str, Any], Any]
 
 _WORKERS = 4
-_PROGRESS_EVERY = 0.1  # least seconds between reports: a long text has thousands of chunks
+_PROGRESS_INTERVAL = 0.1  # minimum seconds between reports, since a long text has thousands of chunks
 
 _R = TypeVar("_R")
 
@@ -46,8 +46,8 @@ class McpServer:
 
     Args:
         service: the service to expose.
-        client_of: returns the client that sent a request, from the request's ASGI scope; None: every client is the
-            owner of the memory, as on stdin and stdout.
+        client_of: returns the client that sent a request, given its ASGI scope; None: every client is the owner of the
+            memory, as on stdin and stdout.
     """
 
     def __init__(self, service: Service, client_of: Callable[[Scope], Caller] | None = None) -> None:
@@ -78,8 +78,8 @@ class McpServer:
     def close(self) -> None:
         """Cancel running calls, then close the service."""
         self._closing.set()
-        for given_up in list(self._open):
-            given_up.set()
+        for cancelled in list(self._open):
+            cancelled.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.service.close()
 
@@ -97,27 +97,27 @@ class McpServer:
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         tools = self.service.tools_of(self._client(context))
-        return types.ListToolsResult(tools=[_listed(tool) for tool in tools])
+        return types.ListToolsResult(tools=[_tool_description(tool) for tool in tools])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in self.service.tools:
             known = ", ".join(self.service.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are: {known}")
         client = self._client(context)
-        given_up = _CallStop(self._closing)
-        self._open.add(given_up)
+        cancelled = _CallStop(self._closing)
+        self._open.add(cancelled)
         progress = self._progress(context, asyncio.get_running_loop())
         try:
             answer = await self._in_worker(
                 lambda: self.service.call(
-                    params.name, params.arguments, progress=progress, given_up=given_up, client=client
+                    params.name, params.arguments, progress=progress, cancelled=cancelled, client=client
                 )
             )
         except asyncio.CancelledError:
-            given_up.set()
+            cancelled.set()
             raise
         finally:
-            self._open.discard(given_up)
+            self._open.discard(cancelled)
         return types.CallToolResult(
             content=[types.TextContent(text=answer.text)],
             structured_content=answer.data,
@@ -127,13 +127,13 @@ class McpServer:
     def _progress(
         self, context: Context, loop: asyncio.AbstractEventLoop
     ) -> Callable[[float, float | None, str], None]:
-        """Report progress from a worker thread, at a bounded rate."""
+        """Return a function that reports progress from a worker thread, at a bounded rate."""
         last = float("-inf")
 
         def report(done: float, total: float | None, message: str) -> None:
             nonlocal last
             now = time.monotonic()
-            if now - last < _PROGRESS_EVERY and done != total:
+            if now - last < _PROGRESS_INTERVAL and done != total:
                 return
             last = now
             sending = context.session.report_progress(done, total, message)
@@ -155,7 +155,7 @@ class McpServer:
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         client = self._client(context)
-        newest = await self._asked(
+        newest = await self._run_or_refuse(
             lambda: resources.recent(self.service.opened.admit(client, "read").reading.memory)
         )
         return types.ListResourcesResult(
@@ -186,19 +186,19 @@ class McpServer:
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri, client = str(params.uri), self._client(context)
-        text = await self._asked(
+        text = await self._run_or_refuse(
             lambda: resources.read_resource(self.service.opened.admit(client, "read").reading.memory, uri)
         )
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)]
         )
 
-    async def _asked(self, work: Callable[[], _R]) -> _R:
-        """Run a function in a worker; an RlmMemError becomes an error of the protocol."""
+    async def _run_or_refuse(self, work: Callable[[], _R]) -> _R:
+        """Run a function in a worker, and turn an RlmMemError into an error of the protocol."""
         try:
             return await self._in_worker(work)
         except RlmMemError as error:
-            raise MCPError(types.INVALID_PARAMS, in_words(error)) from None
+            raise MCPError(types.INVALID_PARAMS, problem_of(error).sentence) from None
 
     # --- prompts ---------------------------------------------------------------------------------------
 
@@ -224,13 +224,13 @@ class McpServer:
         )
 
     async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        found, text = await self._asked(lambda: prompts.render(params.name, params.arguments))
+        found, text = await self._run_or_refuse(lambda: prompts.render(params.name, params.arguments))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=found.description, messages=[message])
 
 
 class _CallStop(Stop):
-    """Set when the client cancels the call, or the server ends."""
+    """The stop of a call, set if the client cancels it or the server ends."""
 
     def __init__(self, closing: threading.Event) -> None:
         super().__init__()
@@ -240,7 +240,7 @@ class _CallStop(Stop):
         return super().is_set() or self._server_ends.is_set()
 
 
-def _listed(tool: OfferedTool) -> types.Tool:
+def _tool_description(tool: OfferedTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.tool.title,

@@ -1,4 +1,4 @@
-"""The service behind every transport: one confined memory, its tools with their schemas, and their calls."""
+"""The service behind every transport: one confined memory, its tools with their schemas, and calls of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.context import OpenMemory, storable
 from rlm_mem.operations.decoding import from_agent
-from rlm_mem.operations.fitting import Reply, answered
+from rlm_mem.operations.fitting import Reply, run_fitted
 from rlm_mem.operations.operation import Context, Operation, Tool, no_progress, parts_of
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.operations.registry import OPERATIONS
@@ -33,13 +33,13 @@ _LOCAL = Caller(OWNER)
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """An operation as agents see it.
+    """An operation as a tool for agents.
 
     Attributes:
-        operation: the operation that the tool carries out.
+        operation: the operation that the tool runs.
         tool: name, description and annotations.
         request, response, run: the tool's own, else those of the operation.
-        path: name of an argument → name of the part of the HTTP address that it fills.
+        path: names of path parameters of the HTTP address, by the arguments that provide them.
     """
 
     operation: Operation
@@ -61,7 +61,7 @@ class OfferedTool:
 
 
 def tools_for(*, every: bool = False, read_only: bool = False) -> list[OfferedTool]:
-    """The tools of a server: the default ones, then the others, both in the order of the operations.
+    """Return the tools of a server: the default ones, then the others, both in the order of the operations.
 
     Args:
         every: include tools that are not offered by default.
@@ -91,7 +91,7 @@ def _offered(operation: Operation, tool: Tool) -> OfferedTool:
 
 
 def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The JSON schema (2020-12) of a Struct, with `type: object` at its root, as clients require."""
+    """Return the JSON schema (2020-12) of a Struct, with `type: object` at its root, as clients require."""
     (reference,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     root: dict[str, Any] = components.pop(reference["$ref"].rpartition("/")[2])
     if components:
@@ -100,9 +100,9 @@ def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def input_schema(tool: OfferedTool) -> dict[str, Any]:
-    """The schema of a tool's arguments, without their aliases.
+    """Return the schema of a tool's arguments, without their aliases.
 
-    A model reads the schema with every request, so it is short: patterns are enforced, but only described in words.
+    It is short, since a model reads it with every request: patterns are enforced, but only described in words.
     """
     schema: dict[str, Any] = _without_patterns(object_schema(tool.request))
     schema["additionalProperties"] = False
@@ -133,7 +133,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of a call: plain data and the same as JSON text, or the text of an error."""
+    """The result of a call: plain data and its JSON text, or the text of an error."""
 
     text: str
     data: dict[str, Any] | None = None
@@ -145,7 +145,7 @@ class Answer:
 
 
 class Service:
-    """Carries out the calls of clients on one memory; safe for several threads.
+    """Runs the calls of clients on one memory; safe for several threads.
 
     Args:
         opened: the memory to serve.
@@ -161,7 +161,7 @@ class Service:
 
     @property
     def memory(self) -> Memory:
-        """The memory of the server, opened when first asked for.
+        """The memory of the server, opened on first access.
 
         Raises:
             RlmMemError: it cannot be opened.
@@ -169,7 +169,7 @@ class Service:
         return self.opened.memory
 
     def tools_of(self, client: Caller) -> list[OfferedTool]:
-        """The tools that a client may call."""
+        """Return the tools that a client may call."""
         access = client.access
         return [
             tool
@@ -183,13 +183,13 @@ class Service:
         arguments: Mapping[str, Any] | str | None,
         *,
         progress: Callable[[float, float | None, str], None] = no_progress,
-        given_up: threading.Event | None = None,
+        cancelled: threading.Event | None = None,
         client: Caller = _LOCAL,
     ) -> Answer:
-        """Run a tool. Its errors are part of the answer, so that the calling model can react.
+        """Run a tool; its errors are part of the answer, so that the calling model can react.
 
         Args:
-            client: who calls; by default the owner of the memory.
+            client: the caller; by default the owner of the memory.
 
         Raises:
             NotFoundError: there is no such tool.
@@ -198,7 +198,7 @@ class Service:
         if tool is None:
             raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"there are: {', '.join(self.tools)}")
         with telemetry.operation("tool", tool=name) as current:
-            answer = self._answer(tool, arguments, progress, given_up or threading.Event(), client)
+            answer = self._answer(tool, arguments, progress, cancelled or threading.Event(), client)
             if answer.failed:
                 current.failed("refused")
             return answer
@@ -208,7 +208,7 @@ class Service:
         tool: OfferedTool,
         arguments: Mapping[str, Any] | str | None,
         progress: Callable[[float, float | None, str], None],
-        given_up: threading.Event,
+        cancelled: threading.Event,
         client: Caller,
     ) -> Answer:
         try:
@@ -220,10 +220,10 @@ class Service:
                 opened=opened,
                 path={part: getattr(request, name) for name, part in tool.path.items()},
                 progress=progress,
-                given_up=given_up,
+                cancelled=cancelled,
             )
-            with stopped_by(given_up) if isinstance(given_up, Stop) else nullcontext():
-                result = answered(lambda given: tool.run(context, given), request)
+            with stopped_by(cancelled) if isinstance(cancelled, Stop) else nullcontext():
+                result = run_fitted(lambda given: tool.run(context, given), request)
             data = plain(result.data if isinstance(result, Reply) else result)
         except Exception as error:  # noqa: BLE001 - an internal error must not end the server: log it and answer
             why = problem_of(error)
@@ -238,7 +238,5 @@ class Service:
 
 
 def plain(result: msgspec.Struct) -> dict[str, Any]:
-    """The result as plain data; text that UTF-8 cannot encode is replaced, since memories may contain lone
-    surrogates.
-    """
+    """Return the result as plain data, with unpaired surrogates replaced, since UTF-8 cannot encode them."""
     return storable(msgspec.to_builtins(result))

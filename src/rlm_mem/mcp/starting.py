@@ -1,4 +1,4 @@
-"""Starting the server as a client does: its entry in the client's settings, and a first exchange of messages."""
+"""Test starts of the server as by a client: its entry in the client's settings, and a first exchange of messages."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from typing import IO
 from rlm_mem.mcp.clients import ENTRY_NAME, Client, launcher, read_text, shared_launcher
 from rlm_mem.mcp.commented_json import read_commented
 
-_HANDED_ON = (
+_PASSED_VARIABLES = (
     ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PROCESSOR_ARCHITECTURE", "SYSTEMDRIVE",
      "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE")
     if sys.platform == "win32"
     else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 )  # fmt: skip
-"""Environment variables that clients built on the protocol's SDK hand on to a server; others hand on more."""
+"""Environment variables that clients built on the protocol's SDK pass to a server; others pass more."""
 
 _SECONDS = 30.0
-_LONGEST_LINE = 16 * 1024 * 1024
+_MAX_LINE_BYTES = 16 * 1024 * 1024
 _MESSAGES = (
     {
         "jsonrpc": "2.0",
@@ -47,7 +47,7 @@ _MESSAGES = (
 
 @dataclass(frozen=True)
 class ServerEntry:
-    """How a client starts the server.
+    """The start of the server by a client.
 
     Attributes:
         file: the settings file with the entry.
@@ -63,7 +63,7 @@ class ServerEntry:
 
     @property
     def start(self) -> Hashable:
-        """Key by which two entries start the server in the same way."""
+        """A key that is equal for entries that start the server in the same way."""
         return self.command, tuple(sorted(self.environ.items())), self.folder
 
     @property
@@ -75,7 +75,7 @@ class ServerEntry:
 
 @dataclass(frozen=True)
 class Started:
-    """The result of a start: the number of tools that the server offers, or why it did not answer."""
+    """The result of a start: the number of tools that the server offers, or the failure."""
 
     tools: int = 0
     seconds: float = 0.0
@@ -83,14 +83,14 @@ class Started:
 
 
 def entry_in(client: Client, file: Path, folder: Path) -> ServerEntry | None:
-    """The entry of this memory in a settings file; None where there is none.
+    """Return the entry of this memory in a settings file; None if there is none.
 
     Args:
-        folder: where the client starts the server: the home folder or the project's folder.
+        folder: the working folder of the server: the home folder or the project's folder.
 
     Raises:
         StorageError: the file cannot be read.
-        ValueError: the file or the entry is malformed, so the client could not use it.
+        ValueError: the file or the entry is malformed.
     """
     text = read_text(file)
     if not text.strip():
@@ -112,28 +112,28 @@ def entry_in(client: Client, file: Path, folder: Path) -> ServerEntry | None:
     if not (isinstance(words, list) and words and isinstance(environ, dict)) or not all(
         isinstance(word, str) for word in (*words, *environ.values())
     ):
-        raise ValueError(f"{client.table}.{ENTRY_NAME} in {file} names no command with arguments")
+        raise ValueError(f"{client.table}.{ENTRY_NAME} in {file} does not name a command with arguments")
     for variable in ("${CLAUDE_PROJECT_DIR:-.}", "${workspaceFolder}"):
         words = [str(word).replace(variable, str(folder)) for word in words]
     return ServerEntry(file, tuple(map(str, words)), environ, folder)
 
 
 def is_our_command(entry: ServerEntry) -> bool:
-    """Whether an entry that others may have written starts this package with a brain on this machine."""
+    """Return whether an entry, which others may have written, starts this package with a brain on this machine."""
     ours = (launcher(), shared_launcher())
     known = any(list(entry.command[: len(start) + 1]) == [*start, "mcp"] for start in ours)
     return known and not entry.environ and not any("://" in word for word in entry.command)
 
 
 def started(entry: ServerEntry, environ: Mapping[str, str], *, seconds: float = _SECONDS) -> Started:
-    """Start the server, ask for its tools as a client does, and end it.
+    """Start the server, request its tools as a client does, and end it.
 
     Args:
-        environ: the user's environment; only the variables that every client hands on are used.
-        seconds: how long the server may take to answer.
+        environ: the user's environment; only the variables that every client passes are used.
+        seconds: time limit for the answer.
     """
-    handed_on = {name: environ[name] for name in _HANDED_ON if name in environ} | dict(entry.environ)
-    begun = time.monotonic()
+    passed = {name: environ[name] for name in _PASSED_VARIABLES if name in environ} | dict(entry.environ)
+    begin = time.monotonic()
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
@@ -142,24 +142,24 @@ def started(entry: ServerEntry, environ: Mapping[str, str], *, seconds: float = 
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=entry.folder,
-                env=handed_on,
+                env=passed,
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             return Started(failure=f"{entry.command[0]} cannot be started: {reason}")
         found: int | str = ""
         try:
-            found = _tools(process, begun + seconds)
+            found = _tools(process, begin + seconds)
         finally:
             _end(process, by_force=not isinstance(found, int))
-        taken = time.monotonic() - begun
+        taken = time.monotonic() - begin
         if isinstance(found, int):
             return Started(found, taken)
         return Started(0, taken, f"{found}{_last_line(errors)}")
 
 
 def _tools(process: subprocess.Popen[bytes], deadline: float) -> int | str:
-    """The number of tools, or why the server did not list them."""
+    """Return the number of tools, or why the server did not list them."""
     assert process.stdin is not None
     assert process.stdout is not None
     lines: queue.Queue[bytes] = queue.Queue()
@@ -168,38 +168,38 @@ def _tools(process: subprocess.Popen[bytes], deadline: float) -> int | str:
         process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in _MESSAGES))
         process.stdin.flush()
     except OSError:
-        pass  # the process has ended: its output tells more
+        pass  # the process has ended: its output has the reason
     while True:
         try:
             line = lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            return "it does not answer"
+            return "no answer"
         if not line:
-            return "it ends without an answer"
+            return "it ended without an answer"
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):
-            return "what it puts out is not the protocol"
+            return "its output is not of the protocol"
         if not isinstance(answer, dict) or answer.get("id") not in (1, 2):
             continue
         result = answer.get("result")
         if not isinstance(result, dict):
-            return f"it answers with an error: {json.dumps(answer.get('error'))[:200]}"
+            return f"it answered with an error: {json.dumps(answer.get('error'))[:200]}"
         if answer["id"] == 2:
             tools = result.get("tools")
-            return len(tools) if isinstance(tools, list) else "it names no tools"
+            return len(tools) if isinstance(tools, list) else "it did not list its tools"
 
 
 def _read(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
     while True:
-        line = stream.readline(_LONGEST_LINE)
+        line = stream.readline(_MAX_LINE_BYTES)
         lines.put(line)
         if not line:
             return
 
 
 def _end(process: subprocess.Popen[bytes], *, by_force: bool) -> None:
-    """End the process as clients do, by closing its input; kill it if it keeps running, sooner if it did not answer."""
+    """End the process by closing its input, as clients do; kill it if it keeps running, sooner if it did not answer."""
     try:
         if process.stdin is not None:
             process.stdin.close()

@@ -1,4 +1,4 @@
-"""What programs and agents can do with a memory: each operation with its types, its function and its description.
+"""The operations on a memory for programs and agents, each with its types, function and description.
 
 Each subject has one module with its operations (`chunks`, `links`, `asking`, …); `registry` lists them. The package
 also contains what all interfaces share: settings and the open memory (`context`, `state`), errors as problems

@@ -24,7 +24,7 @@ class ArchiveQuery(Bounded, kw_only=True):
     start: Since | None = None
     end: Until | None = None
     type: TypeFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], Meta(description="Which come first.")] = "oldest"
+    order: Annotated[Literal["oldest", "newest"], Meta(description="Sort order.")] = "oldest"
     limit: Limit = 50
     cursor: Cursor | None = None
 
@@ -79,7 +79,7 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_archived, request=Bounded, response=ChunkOut, tagged=True,
     ),
     Operation(
-        "", "", "restoreChunks", "Bring chunks back from the archive, by ids.", _GROUP,
+        "", "", "restoreChunks", "Restore chunks from the archive, by ids.", _GROUP,
         run=_restore_several, request=IdsArguments, response=RestoreResponse, writes=True,
         tool=Tool(
             name="restore",

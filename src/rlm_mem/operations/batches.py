@@ -1,4 +1,4 @@
-"""Several changes over HTTP in one commit: all of them are made, or none."""
+"""Several changes over HTTP in one transaction: all of them are made, or none."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter
 
-MOST_STEPS = 5_000
-MOST_BYTES = 32 * 1024 * 1024
+MAX_STEPS = 5_000
+MAX_BYTES = 32 * 1024 * 1024
 
 Target = Annotated[
     str,
@@ -98,11 +98,11 @@ Step = Remember | Create | Update | Undo | Delete | Restore | Link | Unlink
 class BatchRequest(Request):
     """Changes in the order in which they are made."""
 
-    steps: Annotated[list[Step], Meta(min_length=1, max_length=MOST_STEPS)]
+    steps: Annotated[list[Step], Meta(min_length=1, max_length=MAX_STEPS)]
 
 
 class StepDone(Struct):
-    """What one step did: the chunks it made or changed, and the revision of the one that it changed."""
+    """The result of one step: the chunks that it created or changed, and the revision of a changed one."""
 
     do: str
     chunk_ids: list[str]
@@ -110,13 +110,13 @@ class StepDone(Struct):
 
 
 class BatchDone(Struct):
-    """What each step did, in their order."""
+    """The results of the steps, in order."""
 
     steps: list[StepDone]
 
 
 #: Each step runs the function of the corresponding HTTP address, so that the same rules apply to both.
-_RUNS: dict[type[Request], Callable[[Context, Any], Any]] = {
+_FUNCTIONS: dict[type[Request], Callable[[Context, Any], Any]] = {
     Create: chunks.create, Update: chunks.change, Undo: chunks.undo,
     Delete: chunks.delete, Restore: chunks.restore, Link: links.link, Unlink: links.unlink,
 }  # fmt: skip
@@ -131,17 +131,17 @@ def _batch(context: Context, request: BatchRequest) -> BatchDone:
                 continue
             for step in steps:
                 try:
-                    done.append(_carry_out(context, step, done))
+                    done.append(_run_step(context, step, done))
                 except (RlmMemError, Refused) as error:
-                    raise Refused(_of_step(error, len(done), step)) from error
+                    raise Refused(_step_problem(error, len(done), step)) from error
     return BatchDone(done)
 
 
 def _remember(context: Context, steps: Sequence[Remember], first: int) -> list[StepDone]:
-    """Remember the texts of consecutive steps together."""
+    """Remember the texts of consecutive steps in one call."""
 
     def refuse(place: int, error: Exception) -> None:
-        raise Refused(_of_step(error, first + place, steps[place])) from error
+        raise Refused(_step_problem(error, first + place, steps[place])) from error
 
     items = []
     for place, step in enumerate(steps):
@@ -153,16 +153,16 @@ def _remember(context: Context, steps: Sequence[Remember], first: int) -> list[S
     return [StepDone("remember", one.chunk_ids, None) for one in made]
 
 
-def _carry_out(context: Context, step: Step, done: list[StepDone]) -> StepDone:
+def _run_step(context: Context, step: Step, done: list[StepDone]) -> StepDone:
     path = {
-        name: _chunk(given, done) if name in ("chunk_id", "target_id") else given
+        name: _chunk_id(given, done) if name in ("chunk_id", "target_id") else given
         for name in ("chunk_id", "target_id", "link_type")
         if (given := getattr(step, name, None)) is not None
     }
-    wanted = getattr(step, "if_revision", None)
-    answer = _RUNS[type(step)](
+    revision = getattr(step, "if_revision", None)
+    answer = _FUNCTIONS[type(step)](
         # A step has the same fields as the body and parameters of its address.
-        replace(context, path=path, if_match=None if wanted is None else f'"{wanted}"'),
+        replace(context, path=path, if_match=None if revision is None else f'"{revision}"'),
         step,
     )
     made = answer.data if isinstance(answer, Reply) else answer
@@ -174,17 +174,17 @@ def _carry_out(context: Context, step: Step, done: list[StepDone]) -> StepDone:
     return StepDone(kind, [path["chunk_id"]], None)
 
 
-def _chunk(named: str, done: list[StepDone]) -> str:
+def _chunk_id(named: str, done: list[StepDone]) -> str:
     if not named.startswith("#"):
         return named
     number = int(named[1:])
     if number >= len(done) or not done[number].chunk_ids:
-        raise Refused(problem(409, f"{named}: no step before this one made chunks under that number"))
+        raise Refused(problem(409, f"{named}: no earlier step with that number created a chunk"))
     return done[number].chunk_ids[0]
 
 
-def _of_step(error: Exception, number: int, step: Step) -> Problem:
-    """The problem of a step, with the number of the step; nothing of the batch was done."""
+def _step_problem(error: Exception, number: int, step: Step) -> Problem:
+    """Return the problem of a step, with the number of the step; nothing of the batch was done."""
     if isinstance(error, PreconditionFailed):  # no header named the revision, so 412 would mislead
         why = problem(409, error.message, hint="read it again")
     else:
@@ -199,8 +199,8 @@ def _of_step(error: Exception, number: int, step: Step) -> Problem:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", "/batch", "batch", "Make several changes in one commit: all of them, or none.", "chunks",
-        run=_batch, request=BatchRequest, response=BatchDone, writes=True, most_bytes=MOST_BYTES,
-        description="The problem of a step that cannot be made names the step (`/steps/N`), and nothing is done.",
+        "POST", "/batch", "batch", "Make several changes in one transaction: all of them, or none.", "chunks",
+        run=_batch, request=BatchRequest, response=BatchDone, writes=True, max_bytes=MAX_BYTES,
+        description="If a step fails, its problem names the step (`/steps/N`), and nothing is done.",
     ),
 )  # fmt: skip

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 #: Kinds of change: chunks, tags and links; runs of recall and reason; tiers and their review; mode and sliders.
 TOPICS = frozenset({"memories", "recalls", "tiers", "persona"})
 
-_RUNS = 8
+_WATCHED_RUNS = 8
 """How many of the newest runs are watched for growth: more than run at the same time."""
 
 _PERSONA = ("persona", "personalities", "sliders", "gauges")
-"""Folders of a brain with the state of sessions, and with files written by hand."""
+"""Folders of a brain with the state of persona sessions, and with files edited by hand."""
 
 _KEEP_ALIVE = 15.0
-"""Seconds of silence after which a stream sends a comment."""
+"""Seconds without an event after which a stream sends a comment."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class ChangeNotice:
-    """Something was written, by this process or another one.
+    """A notice that this process or another one has written something.
 
     Attributes:
-        seq: number of the notice in this feed, rising by one.
+        seq: number of the notice in this feed, incremented by one.
         at: when the change was noticed (UTC).
         topics: the members of TOPICS that are affected.
         events: new lines of the audit log, for listeners that asked for them.
@@ -122,7 +122,7 @@ class ChangeFeed:
                 listener.ready.clear()
                 waiting, listener.waiting = listener.waiting, []
                 if waiting and not self._closed:
-                    yield _merged(waiting)
+                    yield _merge(waiting)
         finally:
             self._listeners.discard(listener)
 
@@ -140,7 +140,7 @@ class ChangeFeed:
                     return
                 except RlmMemError as error:
                     # A database that restarts, or a folder that is briefly unavailable: poll again later.
-                    _log.warning("changes cannot be seen: %s", error)
+                    _log.warning("cannot check for changes: %s", error)
                     await asyncio.sleep(max(2.0, self._interval))
                     continue
                 if seen is not None:
@@ -169,7 +169,7 @@ class ChangeFeed:
         self, seen: dict[str, object] | None, with_events: bool
     ) -> tuple[dict[str, object], tuple[dict[str, Any], ...]]:
         memory = self._memory()
-        now = state_of(memory)
+        now = topic_states(memory)
         news: tuple[dict[str, Any], ...] = ()
         if with_events:
             if not self._last_event:
@@ -184,8 +184,8 @@ class ChangeFeed:
         return now, news
 
 
-async def kept_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Parts of an event stream as they arrive, and a comment after some silence, which reveals a lost connection."""
+async def with_keep_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the parts of an event stream, and a comment after some seconds without any, to detect a lost connection."""
     waiting: asyncio.Future[bytes] | None = None
     try:
         while True:
@@ -210,8 +210,8 @@ async def kept_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             await close()
 
 
-def state_of(memory: Memory) -> dict[str, object]:
-    """For each topic, a value that differs after a change; cheap enough to compute several times a second."""
+def topic_states(memory: Memory) -> dict[str, object]:
+    """Return a value for each topic that differs after a change; cheap enough to compute several times a second."""
     return {
         "memories": memory.store.backend.version(memory.store.namespace),
         "recalls": _runs(memory),
@@ -223,7 +223,7 @@ def state_of(memory: Memory) -> dict[str, object]:
 def _runs(memory: Memory) -> object:
     from rlm_mem.recall.trajectory import recent
 
-    return recent(memory.store, _RUNS)
+    return recent(memory.store, _WATCHED_RUNS)
 
 
 def _persona(memory: Memory) -> object:
@@ -231,7 +231,7 @@ def _persona(memory: Memory) -> object:
     return [stored.signatures(folder, recursive=True) for folder in _PERSONA]
 
 
-def _merged(changes: list[ChangeNotice]) -> ChangeNotice:
+def _merge(changes: list[ChangeNotice]) -> ChangeNotice:
     """Merge several notices into one with the number and time of the last."""
     if len(changes) == 1:
         return changes[0]

@@ -18,7 +18,7 @@ from rlm_mem.operations.shapes import (
     ChunkView,
     chunk_out,
     chunk_view,
-    shaped,
+    fill,
     summary_of,
 )
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, not_modified
@@ -62,7 +62,7 @@ PREFIX = "/api/v1"
 _GROUP = "chunks"
 Place = tuple[float, int]
 #: Fields of a chunk's metadata that a change may name.
-_ABOUT = (
+_METADATA_FIELDS = (
     "conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra", "origin", "trust", "expires_at",
 )  # fmt: skip
 ReplacedIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=20)]
@@ -120,11 +120,11 @@ class RememberArguments(Request):
 
 
 class RememberRequest(RememberArguments):
-    """Text of any length: it is cut into chunks, typed, linked, and stored once."""
+    """Text of any length: it is split into chunks, typed, linked, and stored once."""
 
     origin: OriginName | None = None  # type: ignore[assignment]
     trust: TrustName | None = None
-    expires: Annotated[Time, Meta(description="From then on it is gone; instead of ttl.")] | None = None
+    expires: Annotated[Time, Meta(description="When it expires; instead of ttl.")] | None = None
     source: Line = "interaction"
     extra: Extra | None = None
     provenance: Extra | None = None
@@ -133,8 +133,8 @@ class RememberRequest(RememberArguments):
 class RememberResponse(Struct):
     """What was stored; ``duplicates`` were already stored, ``replaced`` were replaced by it, and ``proposed`` are cases
     of the review queue: what the text may replace or contradict. ``secrets`` counts by rule what looks like a key or
-    password, ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others are stored as they are.
-    ``note`` is a sentence about that.
+    password; ``secrets_hidden`` of them are stored as ``[redacted:RULE]``, the others as they are. ``note`` is a
+    sentence about them.
     """
 
     chunk_ids: list[str]
@@ -149,7 +149,7 @@ class RememberResponse(Struct):
 
 
 class ChunkWritten(ChunkOut):
-    """A chunk as it was written; where there were secrets in what came, with the counts of RememberResponse."""
+    """A chunk as it was written; if the text contained secrets, with the counts of RememberResponse."""
 
     secrets: dict[str, int] | UnsetType = UNSET
     secrets_hidden: int | UnsetType = UNSET
@@ -172,12 +172,12 @@ class NewChunk(Request):
     secrets: Secrets | None = None
     origin: OriginName | None = None
     trust: TrustName | None = None
-    expires: Annotated[Time, Meta(description="From then on it is gone; instead of ttl.")] | None = None
+    expires: Annotated[Time, Meta(description="When it expires; instead of ttl.")] | None = None
     ttl: TtlText | None = None
 
 
 class ChunkFields(Bounded, kw_only=True):
-    """What of a memory is to change; what is left out or null stays as it is."""
+    """New values of a memory's fields; those left out or null are unchanged."""
 
     content: Annotated[ChunkContent, Meta(description="The new content.")] | None = None
     tags: Annotated[Tags | Tag, Meta(description="The new tags.")] | None = None
@@ -187,17 +187,17 @@ class ChunkFields(Bounded, kw_only=True):
 
 
 class ChunkChange(ChunkFields):
-    """What is to change; what is left out or null stays as it is."""
+    """New values of a chunk's fields; those left out or null are unchanged."""
 
     conversation_id: Line | None = None
     source: Line | None = None
     occurred_at: Time | None = None
     valid_from: Time | None = None
     valid_to: Time | None = None
-    extra: Annotated[Extra, Meta(description="Merged with the fields that are there.")] | None = None
+    extra: Annotated[Extra, Meta(description="Merged with the existing fields.")] | None = None
     origin: OriginName | None = None
     trust: TrustName | None = None
-    expires_at: Annotated[Time, Meta(description="From then on it is gone.")] | None = None
+    expires_at: Annotated[Time, Meta(description="When it expires.")] | None = None
 
 
 class UpdateArguments(ChunkFields, kw_only=True):
@@ -210,9 +210,9 @@ class UpdateArguments(ChunkFields, kw_only=True):
 
 
 class UndoRequest(Request):
-    """Which version to bring back."""
+    """Which version to restore."""
 
-    to_revision: Annotated[Revision, Meta(description="By default the one before the present.")] | None = None
+    to_revision: Annotated[Revision, Meta(description="By default the one before the current.")] | None = None
 
 
 class ReadQuery(Bounded, kw_only=True):
@@ -225,7 +225,7 @@ class ReadQuery(Bounded, kw_only=True):
 class DeleteQuery(Request):
     """How to delete a chunk."""
 
-    permanent: Annotated[bool, Meta(description="Remove it for good, with its versions.")] = False
+    permanent: Annotated[bool, Meta(description="Erase it permanently, with its versions.")] = False
 
 
 class ListQuery(Bounded, kw_only=True):
@@ -234,14 +234,14 @@ class ListQuery(Bounded, kw_only=True):
     conversation_id: Line | None = None
     start: Since | None = None
     end: Until | None = None
-    tag: Annotated[Tags, Meta(description="All of these must be there.")] = field(default_factory=list)
-    any_tag: Annotated[Tags, Meta(description="At least one of these must be there.")] = field(
+    tag: Annotated[Tags, Meta(description="Only with all of these tags.")] = field(default_factory=list)
+    any_tag: Annotated[Tags, Meta(description="Only with at least one of these tags.")] = field(
         default_factory=list
     )
     type: TypeFilter | None = None
     origin: OriginFilter | None = None
     trust: TrustFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], Meta(description="Which come first.")] = "oldest"
+    order: Annotated[Literal["oldest", "newest"], Meta(description="Sort order.")] = "oldest"
     as_of: AsOf | None = None
     limit: Limit = 50
     cursor: Cursor | None = None
@@ -255,7 +255,7 @@ class ChunkPage(MayBeCut):
 
 
 class VersionOut(Struct):
-    """One state of a chunk; ``current`` marks the present one."""
+    """One version of a chunk; ``current`` marks the current one."""
 
     revision: int
     modified_at: str
@@ -264,7 +264,7 @@ class VersionOut(Struct):
 
 
 class Versions(MayBeCut):
-    """Every kept version, the oldest first."""
+    """Every kept version, oldest first."""
 
     items: list[VersionOut]
 
@@ -277,7 +277,7 @@ class Reads(Struct):
 
 
 class ChunkViews(MayBeCut):
-    """The memories that exist, and the ids that do not."""
+    """The memories found, and the ids that do not exist."""
 
     memories: list[ChunkView]
     missing: list[str]
@@ -305,7 +305,7 @@ class IdsArguments(Request):
 
 def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
     if chunk is None:
-        raise NotFoundError(f"there is no chunk {chunk_id}", hint="a deleted one is below /archive")
+        raise NotFoundError(f"there is no chunk {chunk_id}", hint="deleted chunks are under /archive")
     return chunk
 
 
@@ -327,7 +327,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         **to_remember(context, request),
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
     )
-    return shaped(
+    return fill(
         RememberResponse,
         made,
         chunks_created=made.created,
@@ -339,25 +339,25 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
 
 
 def to_remember(context: Context, request: RememberRequest | RememberArguments) -> dict[str, Any]:
-    """The request as arguments of ``Memory.remember``, or as an item of ``remember_many``."""
+    """Return the request as arguments of ``Memory.remember``, or as an item of ``remember_many``."""
     given = structs.asdict(request)
     extra, given["chunk_type"] = given.pop("extra", None), given.pop("type")
     if isinstance(request, RememberRequest):
         _check_expiry(context, request.expires, request.ttl)
     else:
         given["origin"] = request.origin or "agent"
-    context.check_own([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
+    context.check_owned([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
     return {**given, "metadata": {"extra": extra} if extra else None}
 
 
 def _check_period(valid_from: str | None, valid_to: str | None) -> None:
-    """Refuse two valid times that contradict each other, which a schema cannot express."""
+    """Refuse a period that ends before it starts, which a schema cannot exclude."""
     if valid_from and valid_to and parse_time(valid_from) > parse_time(valid_to):
         raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
 
 
 def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
-    """Refuse a time in the past, or both a time and a lifetime, which a schema cannot express either."""
+    """Refuse an expiry in the past, or both a time and a lifetime, which a schema cannot exclude."""
     try:
         expiry(expires, ttl, context.memory.store.clock())
     except InvalidChunk as error:
@@ -378,7 +378,7 @@ def create(context: Context, request: NewChunk) -> Reply:
 
 
 def _as_of(context: Context, moment: str | None) -> ChunkStore:
-    """The store, or a view of it as of a time."""
+    """Return the store, or a view of it as of a time."""
     store = context.memory.store
     return store if moment is None else store.held_at(moment)
 
@@ -388,7 +388,7 @@ def _read(context: Context, request: ReadQuery) -> Reply:
     chunk = _as_of(context, request.as_of).get_chunk(chunk_id, track=request.track)
     if chunk is None and request.as_of is not None and context.memory.store.exists(chunk_id):
         raise NotFoundError(
-            f"{chunk_id} was not valid at {request.as_of}", hint="leave out as_of to get its present state"
+            f"{chunk_id} was not valid at {request.as_of}", hint="leave out as_of to get its current state"
         )
     chunk = _found(chunk, chunk_id)
     if not_modified(context, chunk):
@@ -405,7 +405,9 @@ def _reads(context: Context, _: object) -> Reads:
 def change(context: Context, request: ChunkChange) -> Reply:
     """Change a chunk."""
     chunk_id: str = context.path["chunk_id"]
-    about: dict[str, Any] = {name: value for name in _ABOUT if (value := getattr(request, name)) is not None}
+    about: dict[str, Any] = {
+        name: value for name in _METADATA_FIELDS if (value := getattr(request, name)) is not None
+    }
     found: list[Screened] = []
     with matched(context, chunk_id):
         if request.valid_from or request.valid_to:
@@ -425,7 +427,7 @@ def change(context: Context, request: ChunkChange) -> Reply:
 
 
 def delete(context: Context, request: DeleteQuery) -> Reply:
-    """Archive a chunk, or remove it for good."""
+    """Archive a chunk, or erase it permanently."""
     chunk_id = context.path["chunk_id"]
     with matched(context, chunk_id):
         if not context.memory.delete(chunk_id, request.permanent):
@@ -434,13 +436,13 @@ def delete(context: Context, request: DeleteQuery) -> Reply:
 
 
 def restore(context: Context, _: object) -> Reply:
-    """Bring a chunk back from the archive."""
+    """Restore a chunk from the archive."""
     chunk_id = context.path["chunk_id"]
     with matched(context, chunk_id, archived=True):
         chunk = context.memory.restore(chunk_id)
     if chunk is None and context.memory.store.exists(chunk_id):
         raise Refused(
-            problem(409, f"{chunk_id} is not in the archive: it was never deleted, or is back already")
+            problem(409, f"{chunk_id} is not in the archive: it was never deleted, or is already restored")
         )
     if chunk is None:
         raise NotFoundError(f"the archive has no chunk {chunk_id}")
@@ -461,7 +463,7 @@ def _history(context: Context, _: object) -> Versions:
 
 
 def undo(context: Context, request: UndoRequest) -> Reply:
-    """Bring back a former version."""
+    """Restore a former version."""
     chunk_id = context.path["chunk_id"]
     with matched(context, chunk_id):
         chunk = context.memory.undo(chunk_id, to_revision=request.to_revision)
@@ -489,17 +491,17 @@ def _list(context: Context, request: ListQuery) -> ChunkPage:
 
 
 def page_of_chunks(found: list[Summary] | list[Chunk], order: str, after: Place | None) -> ChunkPage:
-    """Summaries as one page, and the cursor of the next one."""
+    """Return summaries as one page, with the cursor of the next one."""
     return ChunkPage(
         [summary_of(one) for one in found], None if after is None else encode_cursor(order, *after)
     )
 
 
-_MADE = {"chunk_id": "$response.body#/id"}
-_NEXT = dict.fromkeys(
+_CREATED_ID = {"chunk_id": "$response.body#/id"}
+_CHUNK_LINKS = dict.fromkeys(
     ("getChunk", "updateChunk", "deleteChunk", "getHistory", "undoChunk", "getReads", "listLinks", "getNeighbours",
      "getMarkdown"),
-    _MADE,
+    _CREATED_ID,
 )  # fmt: skip
 
 
@@ -517,14 +519,14 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
 
 def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     ids = list(dict.fromkeys(request.ids))
-    context.check_own(ids)
-    with context.memory.batch():  # an invalid id must not leave it half done
+    context.check_owned(ids)
+    with context.memory.batch():  # an invalid id must not leave some of them archived
         done = {chunk_id: context.memory.delete(chunk_id) for chunk_id in ids}
     return Forgotten([one for one in ids if done[one]], [one for one in ids if not done[one]])
 
 
-def _by_agent(context: Context, chunk_id: str) -> dict[str, str] | None:
-    """Origin and trust of text by an agent, if the replaced text was trusted more; else None."""
+def _agent_provenance(context: Context, chunk_id: str) -> dict[str, str] | None:
+    """Return origin and trust of an agent's text, if the replaced text was trusted more; else None."""
     level = context.memory.store.trust_levels["agent"]
     for one in context.memory.store.summaries([chunk_id]):
         if rank(level) < rank(one.trust):
@@ -535,12 +537,12 @@ def _by_agent(context: Context, chunk_id: str) -> dict[str, str] | None:
 def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
     if all(value is None for value in (request.content, request.tags, request.type, request.confidence)):
         raise InputError("nothing to change", hint="give content, tags, type or confidence")
-    context.check_own([request.id])
+    context.check_owned([request.id])
     found: list[Screened] = []
     chunk = context.memory.store.update_chunk(
         request.id,
         content=request.content,
-        metadata=None if request.content is None else _by_agent(context, request.id),
+        metadata=None if request.content is None else _agent_provenance(context, request.id),
         tags=request.tags,
         chunk_type=request.type,
         confidence=request.confidence,
@@ -559,7 +561,7 @@ _IDS = {"id": "ids", "chunk_id": "ids", "chunk_ids": "ids", "memory_id": "ids", 
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", "/remember", "remember", "Remember text of any length, in one commit.", _GROUP,
+        "POST", "/remember", "remember", "Remember text of any length, in one transaction.", _GROUP,
         run=remember, request=RememberRequest, response=RememberResponse, writes=True,
         tool=Tool(
             name="remember",
@@ -586,10 +588,10 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/chunks", "createChunk", "Store one chunk as it is.", _GROUP,
-        run=create, request=NewChunk, response=ChunkWritten, status=201, writes=True, links={201: _NEXT},
+        run=create, request=NewChunk, response=ChunkWritten, status=201, writes=True, links={201: _CHUNK_LINKS},
     ),
     Operation(
-        "GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk whole.", _GROUP,
+        "GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk.", _GROUP,
         run=_read, request=ReadQuery, response=ChunkOut, tagged=True,
     ),
     Operation(
@@ -613,11 +615,11 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or remove it for good.",
+        "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or erase it permanently.",
         _GROUP, run=delete, request=DeleteQuery, status=204, writes=True, conditional=True,
     ),
     Operation(
-        "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Bring a chunk back from the archive.", _GROUP,
+        "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Restore a chunk from the archive.", _GROUP,
         run=restore, response=ChunkOut, writes=True, conditional=True,
     ),
     Operation(
@@ -625,7 +627,7 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_history, request=Bounded, response=Versions,
     ),
     Operation(
-        "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Bring back a former version as a new revision.",
+        "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Restore a former version as a new revision.",
         _GROUP, run=undo, request=UndoRequest, response=ChunkOut, writes=True, conditional=True,
     ),
     Operation(
@@ -633,7 +635,7 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_reads, response=Reads,
     ),
     Operation(
-        "", "", "getChunks", "Read chunks whole with their links, by ids.", _GROUP,
+        "", "", "getChunks", "Read chunks with their links, by ids.", _GROUP,
         permission="read", run=_get_several, request=GetArguments, response=ChunkViews,
         tool=Tool(
             name="get",

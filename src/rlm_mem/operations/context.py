@@ -1,4 +1,4 @@
-"""What the interfaces of one server share: its settings, its open memory, and the handles of open recalls."""
+"""State that the interfaces of one server share: settings, the open memory, and the handles of open recalls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.access.grants import OWNER, Access, Caller, Permission
 from rlm_mem.access.tokens import TokenFile
-from rlm_mem.errors import AccessDenied, NotFoundError, RlmMemError, ServerAway
+from rlm_mem.errors import AccessDenied, NotFoundError, ServerAway
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Open:
+class _OpenRecall:
     session: RecallSession
     used: float
     busy: int = 0
@@ -31,11 +31,11 @@ class _Open:
 class Handles:
     """Open recalls by handle; safe for several threads.
 
-    An idle handle expires, and the least recently used one is dropped when there are too many, so that the cost of a
-    client that does not finish its recalls is bounded.
+    An idle handle expires, and the least recently used one is dropped when there are too many, which bounds the cost
+    of a client that does not finish its recalls.
 
     Args:
-        limit: most handles at a time.
+        limit: maximum number of handles.
         idle_seconds: lifetime of an unused handle.
         clock: returns monotonic seconds.
     """
@@ -46,7 +46,7 @@ class Handles:
         self.limit = limit
         self.idle_seconds = idle_seconds
         self._clock = clock
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenRecall] = {}
         self._guard = threading.Lock()
 
     def __len__(self) -> int:
@@ -58,57 +58,59 @@ class Handles:
         with self._guard:
             ended = self._expired()
             while len(self._open) >= self.limit:
-                idle = [name for name, held in self._open.items() if not held.busy] or list(self._open)
+                idle = [name for name, recall in self._open.items() if not recall.busy] or list(self._open)
                 # Drop those that have an answer first, then the least recently used one.
                 ended.append(
                     self._open.pop(
                         min(idle, key=lambda n: (self._open[n].session.result is None, self._open[n].used))
                     )
                 )
-            self._open[handle] = _Open(session, self._clock())
-        for held in ended:
-            held.session.close()
+            self._open[handle] = _OpenRecall(session, self._clock())
+        for recall in ended:
+            recall.session.close()
         return handle
 
     def get(self, handle: str) -> RecallSession:
-        """The recall behind a handle, which thereby counts as used.
+        """Return the recall of a handle, and count the handle as used.
 
         Raises:
-            NotFoundError: the handle is unknown, has expired, or was displaced by newer ones.
+            NotFoundError: the handle is unknown, has expired, or was dropped in favour of newer ones.
         """
         with self._guard:
             ended = self._expired()
-            held = self._open.get(handle)
-            if held is not None:
-                held.used = self._clock()
+            recall = self._open.get(handle)
+            if recall is not None:
+                recall.used = self._clock()
         for old in ended:
             old.session.close()
-        if held is None:
+        if recall is None:
             raise NotFoundError(
                 f"there is no open recall {handle!r:.60}",
-                hint=f"call recall_open again; a handle ends after {self.idle_seconds / 60:.0f} minutes without use",
+                hint=f"call recall_open again; a handle expires after {self.idle_seconds / 60:.0f} minutes without use",
             )
-        return held.session
+        return recall.session
 
-    def working(self, handle: str, change: int) -> None:
-        """Count a program in (+1) or out (-1) under a handle, so that the handle is not displaced meanwhile."""
+    def mark_busy(self, handle: str, change: int) -> None:
+        """Add ``change`` (+1 or -1) to the running programs of a handle; a handle with any is not dropped."""
         with self._guard:
-            held = self._open.get(handle)
-            if held is not None:
-                held.busy += change
-                held.used = self._clock()
+            recall = self._open.get(handle)
+            if recall is not None:
+                recall.busy += change
+                recall.used = self._clock()
 
     def close(self) -> None:
         """End every open recall."""
         with self._guard:
             ended, self._open = list(self._open.values()), {}
-        for held in ended:
-            held.session.close()
+        for recall in ended:
+            recall.session.close()
 
-    def _expired(self) -> list[_Open]:
+    def _expired(self) -> list[_OpenRecall]:
         now = self._clock()
         old = [
-            name for name, held in self._open.items() if not held.busy and now - held.used > self.idle_seconds
+            name
+            for name, recall in self._open.items()
+            if not recall.busy and now - recall.used > self.idle_seconds
         ]
         return [self._open.pop(name) for name in old]
 
@@ -143,20 +145,20 @@ class CallCancelled(Exception):
     """The client cancelled a call; raised between two steps of a recall."""
 
 
-#: Most client views of a memory that are kept; an unused view costs a few kilobytes.
-_MOST_VIEWS = 1024
+#: Maximum number of client views of a memory that are kept; an unused view takes a few kilobytes.
+_MAX_VIEWS = 1024
 
 
 class OpenMemory:
-    """One memory, confined to its namespace, and the open recalls on it; safe for several threads.
+    """One memory, confined to its namespace, and its open recalls; safe for several threads.
 
-    The memory is opened on first use, so that it does not delay the first response to a client. ``admit`` returns the
-    part of it that a client may reach; interfaces use the memory of a server only through ``admit``.
+    The memory is opened on first use, so that it does not delay the first response to a client. Interfaces use the
+    memory of a server only through ``admit``, which returns the part of it that a client may reach.
 
     Args:
         settings: the settings of the server.
         handles: the handles of open recalls; by default a new set.
-        access: the access of the client that uses it; by default the owner's.
+        access: the client's access; by default the owner's.
         whole: the memory of the server, if this is a client's view of it; None: it is the server's memory itself.
     """
 
@@ -186,26 +188,26 @@ class OpenMemory:
         return self._memory is not None
 
     def admit(self, client: Caller, needed: Permission, *, everywhere: bool = False) -> OpenMemory:
-        """The memory as this client may use it, for an operation that needs this permission.
+        """Return the memory as this client may use it, for an operation that needs this permission.
 
         Args:
             everywhere: whether the operation concerns every namespace.
 
         Raises:
-            AccessDenied: the client's token lacks the permission, or does not reach every namespace.
-            NamespaceError: the client asks for a namespace that it may not reach.
+            AccessDenied: the client's token lacks the permission, or does not cover every namespace.
+            NamespaceError: the client requests a namespace that it may not reach.
             RlmMemError: the memory cannot be opened.
         """
         access = client.access
         access.check(needed)
         if everywhere and not access.covers("*"):
             raise AccessDenied(
-                f"the token {access.name!r:.80} does not reach every namespace, which this concerns",
+                f"the token {access.name!r:.80} does not cover every namespace, as this operation requires",
                 hint="use a token with the namespace *",
                 needed=needed,
             )
         own = self.memory.store.namespace
-        namespace = client.namespace_of(own, self._served)
+        namespace = client.namespace_of(own, self._namespace_patterns)
         if access.owner and namespace == own:
             return self
         with self._guard:
@@ -214,21 +216,21 @@ class OpenMemory:
                 settings = replace(self.settings, namespace=namespace, shared=None, actor=access.actor)
                 view = OpenMemory(settings, access=access, whole=self)
             self._views[access, namespace] = view
-            ended = self._views.popitem(last=False)[1] if len(self._views) > _MOST_VIEWS else None
+            ended = self._views.popitem(last=False)[1] if len(self._views) > _MAX_VIEWS else None
         if ended is not None:
             ended.close()
         return view
 
     @property
-    def _served(self) -> tuple[str, ...]:
+    def _namespace_patterns(self) -> tuple[str, ...]:
         """Patterns of the namespaces that the server offers."""
         return ("*",) if self.settings.namespace is None else (self.memory.store.namespace,)
 
     def namespaces_of(self, client: Caller) -> dict[str, int]:
-        """The namespaces that a client reaches: those that its token names, and of the others those with memories.
+        """Return the namespaces that a client may reach: those that its token names, and others with memories.
 
         Returns:
-            name → number of active memories, by name.
+            The number of active memories by name, sorted by name.
         """
         store = self.memory.store
         try:
@@ -236,7 +238,7 @@ class OpenMemory:
         except ServerAway as error:
             counts = dict(error.namespaces)
         named = [one for one in client.access.namespaces if "*" not in one]
-        offered = Access("", self._served)
+        offered = Access("", self._namespace_patterns)
         return {
             one: counts.get(one, 0)
             for one in sorted({store.namespace, *named, *counts})
@@ -270,7 +272,7 @@ class OpenMemory:
 
     @property
     def memory(self) -> Memory:
-        """The memory, opened when first asked for.
+        """The memory, opened on first access.
 
         Raises:
             RlmMemError: it cannot be opened.
@@ -308,13 +310,8 @@ class OpenMemory:
                 self._memory = None
 
 
-def in_words(error: RlmMemError) -> str:
-    """The message and remedy of an error as one text; characters that UTF-8 cannot encode are replaced."""
-    return error.sentence.encode("utf-8", "replace").decode()
-
-
 def storable(data: dict[str, Any]) -> dict[str, Any]:
-    """Plain data, with characters that UTF-8 cannot encode replaced."""
+    """Return plain data with characters that UTF-8 cannot encode replaced."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -18,15 +18,15 @@ from rlm_mem.errors import InputError
 from rlm_mem.operations.problems import FieldError, Refused, problem
 from rlm_mem.operations.types import PARTS, TIME_PATTERN, Request
 
-#: Most characters of text in all arguments of one call together; the limit of a single memory is a lower setting.
+#: Maximum characters of all arguments of one call; the limit of a single memory is a lower setting.
 MAX_ARGUMENT_CHARS = 10_000_000
 
 _MAX_DEPTH = 20
 _EMPTY = ("null", "none", "undefined")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
-_LONGEST, _LONGEST_NAME = 300, 80
-"""Characters of a message, which may quote what was given, and of a name in it."""
+_MAX_DETAIL_CHARS, _MAX_NAME_CHARS = 300, 80
+"""Maximum characters of a message, which may quote the input, and of a name in it."""
 _REGEX = "Expected `str` matching regex "
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _TYPES = {
@@ -36,13 +36,13 @@ _TYPES = {
     "bool": "true or false",
     "array": "a list",
 }
-"""Types as JSON has them, not as Python does."""
+"""Names of JSON types for messages, by their names in the decoder's messages."""
 
 _R = TypeVar("_R", bound=Request)
 
 
 def from_json(kind: type[_R], content: bytes) -> _R:
-    """A request from a JSON body. Since JSON has one kind of number, 5.0 is accepted as an integer.
+    """Decode a request from a JSON body; since JSON has one type of number, 5.0 is accepted as an integer.
 
     Raises:
         Refused: the body is not valid JSON, or does not fit the type.
@@ -57,11 +57,11 @@ def from_json(kind: type[_R], content: bytes) -> _R:
     except msgspec.ValidationError as error:
         raise _refused(kind, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(problem(400, f"the body is not valid JSON{_why_not(content, error)}")) from None
+        raise Refused(problem(400, f"the body is not valid JSON{_json_fault(content, error)}")) from None
 
 
-def _why_not(content: bytes, error: Exception) -> str:
-    """What is wrong with a body that the decoder refused; what it says of texts is of no use to their writer."""
+def _json_fault(content: bytes, error: Exception) -> str:
+    """Describe why the decoder refused a body; for invalid text, more precisely than the decoder."""
     try:
         text = content.decode()
     except UnicodeDecodeError as wrong:
@@ -69,14 +69,14 @@ def _why_not(content: bytes, error: Exception) -> str:
     try:
         json.dumps(json.loads(text), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return ": a text has half of a character (\\ud800 to \\udfff)"
+        return ": a text contains an unpaired surrogate (\\ud800 to \\udfff)"
     except (ValueError, RecursionError):
-        pass  # the decoder's own words say where
+        pass  # the decoder's message names the position
     return f": {error}"
 
 
 def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
-    """A request from the parameters of an address; a parameter that may be repeated becomes a list.
+    """Decode a request from the parameters of an address; a parameter that may be repeated becomes a list.
 
     Raises:
         Refused: a parameter is unknown, is repeated although it is not a list, or does not fit its type.
@@ -87,7 +87,7 @@ def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
         if name not in types:
             raise unknown_parameter(name, types)
         value = _typed(text, types[name])
-        if _is(list, types[name]):
+        if _allows(list, types[name]):
             found.setdefault(name, []).append(value)
         elif name in found:
             raise Refused(problem(422, f"{name} is given twice", fields=[FieldError("given twice", name)]))
@@ -100,23 +100,23 @@ def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
 
 
 def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None = None) -> _R:
-    """A request from the arguments of a tool, or from the fields of a form.
+    """Decode a request from the arguments of a tool, or from the fields of a form.
 
     Args:
-        given: an object, that object as JSON text, or nothing. Numbers and lists may come as text; null, an empty text
-            and (where no text is wanted) the word null leave an argument out.
+        given: an object, that object as JSON text, or None. Numbers and lists may be given as text; null, an empty
+            text and (unless the type is text) the word null omit an argument.
         aliases: other names of fields; giving both an alias and its field is refused.
 
     Raises:
         InputError: the arguments are too large, nested too deep or not an object, or a name is unknown or given twice.
         Refused: a wrong type, or a value out of range.
     """
-    given = _parsed(given) if isinstance(given, str) else given
+    given = _parse_json(given) if isinstance(given, str) else given
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
         raise InputError(f"the arguments must be an object, not {type(given).__name__}")
-    if _size(given) > MAX_ARGUMENT_CHARS:
+    if _text_size(given) > MAX_ARGUMENT_CHARS:
         raise InputError(
             f"the arguments have more than {MAX_ARGUMENT_CHARS:,} characters",
             hint="send the text in several calls",
@@ -130,13 +130,13 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
             raise InputError(f"there is no argument {name!r:.80}", hint=known_names)
         if field in known:
             raise InputError(f"{field} is given twice, also as {name!r}")
-        value = _understood(value, fields[field].type)
+        value = _normalized(value, fields[field].type)
         if fields[field].required or not _is_omitted(value, fields[field].type):
             known[field] = value
     try:
         try:
             return msgspec.convert(known, kind, strict=False)
-        except UnicodeEncodeError:  # half a character where a number is wanted: refused as any other text is
+        except UnicodeEncodeError:  # an unpaired surrogate instead of a number: refused like any other text
             readable = json.dumps(known, ensure_ascii=False).encode("utf-8", "replace")
             return msgspec.convert(json.loads(readable), kind, strict=False)
     except msgspec.ValidationError as error:
@@ -146,7 +146,7 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
 
 
 def part(name: str, value: str) -> str:
-    """A part of an address, validated by its type.
+    """Return a part of an address, validated by its type.
 
     Raises:
         Refused: the value does not fit the type.
@@ -158,7 +158,7 @@ def part(name: str, value: str) -> str:
 
 
 def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
-    """The refusal of a parameter that an address does not accept."""
+    """Return the refusal of a parameter that an address does not accept."""
     names = ", ".join(known)
     return Refused(
         problem(
@@ -174,29 +174,29 @@ def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
 
 
 def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refused:
-    """The refusal with the decoder's message, the name of the field, a pointer to it, and the accepted values."""
+    """Return the refusal with the decoder's message, the field's name, a pointer to it, and the accepted values."""
     what, _, where = str(error).partition(" - at ")
     path = re.findall(r"[^.\[\]]+", where.strip("`").removeprefix("$"))
     hint = ""
     if what.startswith(_REGEX):
-        what = f"expected {_described(kind, what) or 'another form'}"
+        what = f"expected {_pattern_description(kind, what) or 'another form'}"
     elif what.startswith(("Invalid enum value", "Invalid value")):
-        words = _words(kind, path)
+        words = _accepted_values(kind, path)
         hint = f"use one of {', '.join(words)}" if words else ""
     elif field := _FIELD.fullmatch(what):
-        names = _names(_at(kind, path))
+        names = [one.encode_name for one in _fields(_type_at(kind, path))]
         path = [*path, field[2]]
         what = "missing" if field[1] == "missing required" else "there is no such field"
         hint = f"there are: {', '.join(names)}" if names else ""
-    pointer = name or "/".join(["", *(one[:_LONGEST_NAME] for one in path)])
+    pointer = name or "/".join(["", *(one[:_MAX_NAME_CHARS] for one in path)])
     what = re.sub(
         r"`([a-z| ]+)`",
         lambda named: " or ".join(_TYPES.get(one, one) for one in named[1].split(" | ")),
         what,
     )
     detail = what.replace("`", "").encode("utf-8", "replace").decode()
-    if len(detail) > _LONGEST:  # it quotes what was given
-        detail = f"{detail[:_LONGEST]}…"
+    if len(detail) > _MAX_DETAIL_CHARS:  # it quotes the input
+        detail = f"{detail[:_MAX_DETAIL_CHARS]}…"
     detail = detail[:1].lower() + detail[1:]
     place = pointer.strip("/").replace("/", ".")
     return Refused(
@@ -206,39 +206,35 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
     )
 
 
-def _at(kind: Any, path: Iterable[str]) -> Any:
-    """The type of the field at a path below a type; None where the types do not say."""
+def _type_at(kind: Any, path: Iterable[str]) -> Any:
+    """Return the type of the field at a path below a type; None if it is not declared."""
     for name in path:
-        if not name.isdigit():  # the place in a list
+        if not name.isdigit():  # an index of a list
             kind = next((field.type for field in _fields(kind) if field.encode_name == name), None)
     return kind
 
 
-def _words(kind: Any, path: list[str]) -> list[str]:
-    """The words accepted at a path: those of a literal, or the tags of a union."""
-    literal = [one for one in _leaves(_at(kind, path)) if get_origin(one) is Literal]
+def _accepted_values(kind: Any, path: list[str]) -> list[str]:
+    """Return the values accepted at a path: those of a literal, or the tags of a union."""
+    literal = [one for one in _leaves(_type_at(kind, path)) if get_origin(one) is Literal]
     if literal:
         return [str(word) for one in literal for word in get_args(one)]
     above = [
         one
-        for one in _leaves(_at(kind, path[:-1]))
+        for one in _leaves(_type_at(kind, path[:-1]))
         if isinstance(one, type) and issubclass(one, msgspec.Struct)
     ]
     return [str(one.__struct_config__.tag) for one in above if one.__struct_config__.tag is not None]
 
 
-def _names(kind: Any) -> list[str]:
-    return [field.encode_name for field in _fields(kind)]
-
-
 def _fields(kind: Any) -> list[msgspec.structs.FieldInfo]:
-    """The fields of the one kind of object that a type permits; none where it permits several."""
+    """Return the fields of the one struct that a type permits; none if it permits several."""
     found = [one for one in _leaves(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
     return list(msgspec.structs.fields(found[0])) if len(found) == 1 else []
 
 
 def _leaves(kind: Any) -> Iterator[Any]:
-    """The types within unions, lists and descriptions."""
+    """Yield the types within unions, lists and annotations."""
     if get_origin(kind) is Annotated:
         yield from _leaves(get_args(kind)[0])
     elif get_origin(kind) is Literal or not get_args(kind):
@@ -248,8 +244,8 @@ def _leaves(kind: Any) -> Iterator[Any]:
             yield from _leaves(one)
 
 
-def _described(kind: Any, message: str) -> str:
-    """The description, from the types, of the pattern that a message quotes; empty without one."""
+def _pattern_description(kind: Any, message: str) -> str:
+    """Return the declared description of the pattern that a message quotes; empty if there is none."""
     for meta in getattr(kind, "__metadata__", ()):
         if meta.pattern is not None and message == f"{_REGEX}{meta.pattern!r}" and meta.description:
             example = f", such as {meta.examples[0]}" if meta.examples else ""
@@ -258,7 +254,7 @@ def _described(kind: Any, message: str) -> str:
         parts = [field.type for field in msgspec.structs.fields(kind)]
     else:
         parts = [*get_args(kind)]
-    return next((found for one in parts if (found := _described(one, message))), "")
+    return next((found for one in parts if (found := _pattern_description(one, message))), "")
 
 
 # --- conversion of text -------------------------------------------------------------------------
@@ -273,26 +269,26 @@ def _with_whole_numbers(data: Any) -> Any:
 
 
 def _typed(text: str, kind: Any) -> Any:
-    """The text as a number or boolean, if the type asks for one; else unchanged, for the decoder to check."""
-    if _is(bool, kind):
+    """Convert a text to a number or boolean if the type requires one; else return it unchanged for the decoder."""
+    if _allows(bool, kind):
         return {"true": True, "false": False}.get(text, text)
-    if _is(int, kind) and _WHOLE.fullmatch(text):
+    if _allows(int, kind) and _WHOLE.fullmatch(text):
         return int(text)
-    if _is(float, kind) and _NUMBER.fullmatch(text):
+    if _allows(float, kind) and _NUMBER.fullmatch(text):
         return float(text)
     return text
 
 
-def _understood(value: Any, kind: Any) -> Any:
+def _normalized(value: Any, kind: Any) -> Any:
     """Convert a list given as JSON text, as `a, b` or as one word, and a time in any ISO form; keep other values."""
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if _is(list, kind):
+    if _allows(list, kind):
         if text.startswith("["):
-            return _parsed(text)
+            return _parse_json(text)
         return [word.strip() for word in text.split(",") if word.strip()] or None
-    if _is_time(kind) and not re.search(TIME_PATTERN, text):
+    if _allows_time(kind) and not re.search(TIME_PATTERN, text):
         try:
             return format_time(parse_time(text))
         except (InputError, ValueError, OverflowError):
@@ -303,20 +299,20 @@ def _understood(value: Any, kind: Any) -> Any:
 def _is_omitted(value: object, kind: Any) -> bool:
     if not isinstance(value, str):
         return value is None
-    return value.strip() == "" or (not _is(str, kind) and value.strip().lower() in _EMPTY)
+    return value.strip() == "" or (not _allows(str, kind) and value.strip().lower() in _EMPTY)
 
 
-def _is(wanted: type, kind: Any) -> bool:
-    """Whether a type is `wanted`, apart from bounds, `| None` and an enclosing list."""
-    return kind is wanted or get_origin(kind) is wanted or any(_is(wanted, one) for one in get_args(kind))
+def _allows(wanted: type, kind: Any) -> bool:
+    """Return whether a type is `wanted`, apart from bounds, `| None` and an enclosing list."""
+    return kind is wanted or get_origin(kind) is wanted or any(_allows(wanted, one) for one in get_args(kind))
 
 
-def _is_time(kind: Any) -> bool:
+def _allows_time(kind: Any) -> bool:
     metas = getattr(kind, "__metadata__", ())
-    return any(meta.pattern == TIME_PATTERN for meta in metas) or any(map(_is_time, get_args(kind)))
+    return any(meta.pattern == TIME_PATTERN for meta in metas) or any(map(_allows_time, get_args(kind)))
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     if len(text) > MAX_ARGUMENT_CHARS:
         raise InputError(f"the arguments have more than {MAX_ARGUMENT_CHARS:,} characters")
     try:
@@ -325,14 +321,18 @@ def _parsed(text: str) -> Any:
         raise InputError(f"this is not valid JSON: {text[:60]!r}") from None
 
 
-def _size(value: object, depth: int = 0) -> int:
-    """Characters of all text in a value; refuses values that are nested too deep."""
+def _text_size(value: object, depth: int = 0) -> int:
+    """Return the number of characters of all text in a value.
+
+    Raises:
+        InputError: it is nested too deeply.
+    """
     if depth > _MAX_DEPTH:
         raise InputError(f"the arguments are nested deeper than {_MAX_DEPTH} levels")
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):
-        return sum(_size(key, depth + 1) + _size(item, depth + 1) for key, item in value.items())
+        return sum(_text_size(key, depth + 1) + _text_size(item, depth + 1) for key, item in value.items())
     if isinstance(value, list | tuple):
-        return sum(_size(item, depth + 1) for item in value) + len(value)
+        return sum(_text_size(item, depth + 1) for item in value) + len(value)
     return 1

@@ -1,4 +1,4 @@
-"""Erasing over HTTP: a person or a source in every namespace, or a namespace; and checking whether anything is left."""
+"""Erasing over HTTP: a person or a source in every namespace, or a namespace; and verifying an erasure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from msgspec import Meta, Struct, json
 from rlm_mem.errors import AccessDenied, InputError
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import shaped
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import DryRun, Line, Request
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
 _GROUP = "care"
-_MOST_CHARS = 50_000_000
+_MAX_CHARS = 50_000_000
 
 
 class EraseRequest(DryRun):
@@ -26,14 +26,14 @@ class EraseRequest(DryRun):
 
     person: Annotated[Line, Meta(description="The name, as whole words in any case.")] | None = None
     source: (
-        Annotated[Line, Meta(description="A conversation, a path, or a word of `source`, exactly.")] | None
+        Annotated[Line, Meta(description="A conversation, a path, or a value of `source`, exactly.")] | None
     ) = None
-    namespace: Annotated[Line, Meta(description="A namespace, of which everything is erased.")] | None = None
+    namespace: Annotated[Line, Meta(description="A namespace, which is erased completely.")] | None = None
 
 
 class Erased(Struct):
-    """What was erased, or would be. ``report`` is the content of the report: keep it apart, since it names what was
-    erased; with it anybody verifies the erasure. ``remaining`` says where it may still be.
+    """What was erased, or would be. ``report`` is the content of the report, with which the erasure can be verified:
+    keep it elsewhere, since it names what was erased. ``remaining`` lists where it may still be.
     """
 
     dry_run: bool
@@ -47,17 +47,17 @@ class Erased(Struct):
 class VerifyErasure(Request):
     """The report of an erasure."""
 
-    report: Annotated[str, Meta(max_length=_MOST_CHARS, description="The content that `erase` gave.")]
+    report: Annotated[str, Meta(max_length=_MAX_CHARS, description="The report that `erase` returned.")]
 
 
 class Left(Struct):
-    """Files or rows in which anything of it is found; empty: nowhere."""
+    """Files or rows that still contain any of it; empty if there are none."""
 
     left: list[str]
 
 
 def _everything(context: Context) -> Memory:
-    """The memory with every namespace.
+    """Return the memory with every namespace.
 
     Raises:
         AccessDenied: the server serves only one namespace.
@@ -73,8 +73,8 @@ def _everything(context: Context) -> Memory:
 
 
 @contextmanager
-def _stated() -> Iterator[None]:
-    """Refuse with 409 what a schema cannot exclude: both names or none, words that cannot be erased, a bad report."""
+def _input_errors_as_conflicts() -> Iterator[None]:
+    """Refuse with 409 what a schema cannot exclude: several subjects or none, a name too common, an invalid report."""
     try:
         yield
     except InputError as error:
@@ -83,22 +83,22 @@ def _stated() -> Iterator[None]:
 
 def _erase(context: Context, request: EraseRequest) -> Erased:
     whole = _everything(context)
-    with _stated():
+    with _input_errors_as_conflicts():
         made = whole.erase(
             person=request.person,
             source=request.source,
             namespace=request.namespace,
             dry_run=request.dry_run,
-            progress=lambda done, total: context.progress(done, total, f"looked at {done} of {total} chunks"),
+            progress=lambda done, total: context.progress(done, total, f"checked {done} of {total} chunks"),
         )
-    return shaped(Erased, made, report=json.encode(made).decode())
+    return fill(Erased, made, report=json.encode(made).decode())
 
 
 def _verify(context: Context, request: VerifyErasure) -> Left:
     from rlm_mem.store.core.erasing import read_report
 
     whole = _everything(context)
-    with _stated():
+    with _input_errors_as_conflicts():
         return Left(whole.verify_erasure(read_report(request.report.encode("utf-8", "replace"))))
 
 
@@ -106,11 +106,11 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/erase", "erase", "Erase a person, a source or a namespace; by default a dry run.", _GROUP,
         permission="admin", everywhere=True, run=_erase, request=EraseRequest, response=Erased, writes=True,
-        description="It cannot be undone. Where the server is stopped in the middle, the same request goes on.",
+        description="It cannot be undone. If the server is stopped meanwhile, repeat the request to continue.",
     ),
     Operation(
-        "POST", "/erase/verify", "verifyErasure", "Look for what is left of what the report of an erasure lists.",
+        "POST", "/erase/verify", "verifyErasure", "Check whether anything listed in the report of an erasure remains.",
         _GROUP, permission="admin", everywhere=True, run=_verify, request=VerifyErasure, response=Left,
-        most_bytes=4 * _MOST_CHARS,
+        max_bytes=4 * _MAX_CHARS,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Answers to requests, cut to the number of tokens that the caller allows."""
+"""Responses of operations, cut to the number of tokens that the caller allows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from rlm_mem.operations.types import Request
 from rlm_mem.text.tokens import count_tokens, truncate_tokens
 
 _WORD_CHARS, _NAME_CHARS = 40, 120
-"""Texts up to the first length count as words; texts without a space up to the second length count as ids, times or
-addresses. Both are never shortened."""
+"""Texts up to the first length, and up to the second if without spaces (ids, times, addresses), are never cut."""
 _CUT_MARK = " …"
-_TRIES = 8
+_MAX_PASSES = 8
 
 
 class Bounded(Request):
@@ -37,7 +36,7 @@ class Bounded(Request):
 
 
 class MayBeCut(Struct, kw_only=True):
-    """Base of their responses; ``truncated``: texts or items were left out to keep ``max_tokens``."""
+    """Base of their responses; ``truncated``: texts or items were cut to keep ``max_tokens``."""
 
     truncated: bool = False
 
@@ -51,43 +50,43 @@ class Reply:
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def answered(run: Callable[[Any], Any], request: Any) -> Any:
-    """The response of an operation, cut to the tokens that the request allows.
+def run_fitted(run: Callable[[Any], Any], request: Any) -> Any:
+    """Run an operation, and return its response cut to the tokens that the request allows.
 
-    Lists and texts are cut at their end; names and figures are kept, even if they alone are too long. A page ends
-    earlier, with the cursor of the next item, but has at least one item.
+    Lists and texts are cut at their end; names and figures are kept, even if they alone exceed the limit. A page gets
+    fewer items, but at least one, and the cursor of the next item.
 
     Args:
         run: the function of the operation; called again with a smaller limit if a page does not fit.
     """
     result = run(request)
-    room = getattr(request, "max_tokens", None)
+    max_tokens = getattr(request, "max_tokens", None)
     data = result.data if isinstance(result, Reply) else result
-    if room is None or data is None:
+    if max_tokens is None or data is None:
         return result
-    cut = fitted(data, room)
+    cut = fitted(data, max_tokens)
     if hasattr(data, "next_cursor"):
         while len(cut["items"]) < len(data.items) > 1:
             data = run(msgspec.structs.replace(request, limit=max(1, len(cut["items"]))))
-            cut = fitted(data, room)
+            cut = fitted(data, max_tokens)
         cut["items"] = cut["items"] or msgspec.to_builtins(data.items, enc_hook=str)
     return dataclasses.replace(result, data=cut) if isinstance(result, Reply) else cut
 
 
-def fitted(data: Any, room: int | None) -> Any:
-    """Plain data of at most ``room`` tokens as JSON, marked as truncated if cut; ``room`` None: the data unchanged."""
-    if room is None:
+def fitted(data: Any, max_tokens: int | None) -> Any:
+    """Return plain data cut to ``max_tokens`` tokens of JSON, marked as truncated if cut; None: the data unchanged."""
+    if max_tokens is None:
         return data
     plain = msgspec.to_builtins(data, enc_hook=str)
-    if _cost(plain) <= room:
+    if _cost(plain) <= max_tokens:
         return plain
-    aim = room
-    for _ in range(_TRIES):
+    aim = max_tokens
+    for _ in range(_MAX_PASSES):
         cut: dict[str, Any] = {**_cut(plain, aim), "truncated": True}
-        excess = _cost(cut) - room
+        excess = _cost(cut) - max_tokens
         if excess <= 0 or aim <= 0:
             break
-        aim -= excess  # parts are counted separately; together they may have a few tokens more
+        aim -= excess  # the sum of the parts' tokens may be a few less than those of the whole
     return cut
 
 
@@ -102,7 +101,7 @@ def _cut(data: Any, room: int) -> Any:
         return _cut_list(data, room)
     if not isinstance(data, dict):
         return data
-    rest = sorted((name for name in data if _can_be_cut(data[name])), key=lambda name: _rank(data[name]))
+    rest = sorted((name for name in data if _can_be_cut(data[name])), key=lambda name: _cut_order(data[name]))
     made = {
         name: ("" if isinstance(data[name], str) else []) if name in rest else data[name] for name in data
     }
@@ -117,7 +116,7 @@ def _cut(data: Any, room: int) -> Any:
 
 
 def _cut_list(items: Sequence[Any], room: int) -> list[Any]:
-    """The first items that fit; the very first may itself be cut."""
+    """Return the first items that fit; the very first may itself be cut."""
     kept: list[Any] = []
     for item in items:
         cost = _cost(item) + 1
@@ -137,8 +136,8 @@ def _can_be_cut(data: Any) -> bool:
     return isinstance(data, list | tuple) or (isinstance(data, dict) and any(map(_can_be_cut, data.values())))
 
 
-def _rank(data: Any) -> int:
-    """Order of cutting: texts, then lists that contain text, then lists of names and figures."""
+def _cut_order(data: Any) -> int:
+    """Return the order of cutting: texts, then lists that contain text, then lists of names and figures."""
     if isinstance(data, str):
         return 0
     return 1 if any(_can_be_cut(one) for one in (data.values() if isinstance(data, dict) else data)) else 2

@@ -12,7 +12,7 @@ from rlm_mem.operations.chunks import ChunkPage, Place, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, iso, shaped
+from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, fill, iso
 from rlm_mem.operations.traits import decode_cursor, etag, matched, page_of
 from rlm_mem.operations.types import (
     ChunkId,
@@ -42,7 +42,7 @@ class LinkQuery(Bounded, kw_only=True):
 
 
 class LinkRequest(Request):
-    """How strong a link is, and why it is there."""
+    """Strength of a link, and the reason for it."""
 
     strength: Annotated[Confidence, Meta(description="Strength, 0 to 1.")] = 0.5
     reasoning: Annotated[LongText, Meta(description="Why they are linked.")] | None = None
@@ -51,8 +51,8 @@ class LinkRequest(Request):
 class SupersedeRequest(Request):
     """What replaces a chunk, and why."""
 
-    by: Annotated[ChunkId, Meta(description="The chunk that holds instead.")]
-    reason: Annotated[LongText, Meta(description="Why it does.")] | None = None
+    by: Annotated[ChunkId, Meta(description="The chunk that replaces it.")]
+    reason: Annotated[LongText, Meta(description="Why it is replaced.")] | None = None
     confidence: Annotated[Confidence, Meta(description="How sure that is, 0 to 1.")] = 1.0
 
 
@@ -63,7 +63,7 @@ class UnlinkQuery(Request):
 
 
 class Links(MayBeCut):
-    """Linked chunks, the strongest first."""
+    """Linked chunks, strongest first."""
 
     items: list[Neighbour]
 
@@ -92,7 +92,7 @@ class NeighbourQuery(Request):
 
 
 class Neighbours(Struct):
-    """Ids around a chunk in its conversation, both in reading order."""
+    """Ids of chunks before and after a chunk in its conversation, both in reading order."""
 
     before: list[str]
     after: list[str]
@@ -106,21 +106,21 @@ class CountQuery(Request):
 
 
 class TagCount(Struct):
-    """A tag and how many chunks carry it."""
+    """A tag, and the number of chunks with it."""
 
     tag: str
     count: int
 
 
 class TagPage(Struct):
-    """Tags, the commonest first; ``next_cursor`` is null on the last page."""
+    """Tags, most frequent first; ``next_cursor`` is null on the last page."""
 
     items: list[TagCount]
     next_cursor: str | None
 
 
 class ConversationOut(Struct):
-    """A conversation: how many chunks, and the times of its first and last."""
+    """A conversation: its number of chunks, and the times of the first and last."""
 
     id: str
     count: int
@@ -129,7 +129,7 @@ class ConversationOut(Struct):
 
 
 class ConversationPage(Struct):
-    """Conversations, the most recently active first; ``next_cursor`` is null on the last page."""
+    """Conversations, most recently active first; ``next_cursor`` is null on the last page."""
 
     items: list[ConversationOut]
     next_cursor: str | None
@@ -145,7 +145,7 @@ class TimelineQuery(Bounded, kw_only=True):
 
 
 class Figures(Struct):
-    """How much is remembered; sizes in megabytes."""
+    """Figures of the memory; sizes in megabytes."""
 
     namespace: str
     chunk_count: int
@@ -169,16 +169,16 @@ class LinkArguments(LinkRequest, kw_only=True):
     type: Annotated[LinkType, Meta(description=f"{_STATED}.")]
 
 
-def _there(context: Context, chunk_id: str) -> None:
+def _require_chunk(context: Context, chunk_id: str) -> None:
     if not context.memory.store.exists(chunk_id):
         raise NotFoundError(f"there is no chunk {chunk_id}")
 
 
 def _list(context: Context, request: LinkQuery) -> Links:
     chunk_id = context.path["chunk_id"]
-    _there(context, chunk_id)
+    _require_chunk(context, chunk_id)
     found = context.memory.store.linked(chunk_id, request.type, request.direction, limit=request.limit)
-    return Links([shaped(Neighbour, link) for link in found])
+    return Links([fill(Neighbour, link) for link in found])
 
 
 def link(context: Context, request: LinkRequest) -> Reply:
@@ -186,10 +186,10 @@ def link(context: Context, request: LinkRequest) -> Reply:
     source, target, kind = context.path["chunk_id"], context.path["target_id"], context.path["link_type"]
     if source == target:
         raise Refused(problem(409, f"{source} cannot be linked to itself"))
-    context.check_own([source, target])
+    context.check_owned([source, target])
     with matched(context, source):
-        _there(context, source)
-        _there(context, target)
+        _require_chunk(context, source)
+        _require_chunk(context, target)
         context.memory.link(source, target, kind, request.strength, request.reasoning)
         chunk = context.memory.store.get_chunk(source, track=False)
     headers = {"ETag": etag(chunk)} if chunk is not None else {}
@@ -197,13 +197,13 @@ def link(context: Context, request: LinkRequest) -> Reply:
 
 
 def supersede(context: Context, request: SupersedeRequest) -> Reply:
-    """Let a chunk replace another one."""
+    """Mark a chunk as superseded by another one."""
     chunk_id = context.path["chunk_id"]
     if chunk_id == request.by:
         raise Refused(problem(409, f"{chunk_id} cannot replace itself"))
     with matched(context, chunk_id):
-        _there(context, chunk_id)
-        _there(context, request.by)
+        _require_chunk(context, chunk_id)
+        _require_chunk(context, request.by)
         chunk = context.memory.supersede(chunk_id, request.by, request.reason, confidence=request.confidence)
     return Reply(chunk_out(chunk), headers={"ETag": etag(chunk)})
 
@@ -212,13 +212,13 @@ def unlink(context: Context, request: UnlinkQuery) -> Unlinked:
     """Remove links of a chunk to another; also a step of a batch."""
     source, target = context.path["chunk_id"], context.path["target_id"]
     with matched(context, source):
-        _there(context, source)
+        _require_chunk(context, source)
         return Unlinked(context.memory.unlink(source, target, request.type))
 
 
 def _neighbours(context: Context, request: NeighbourQuery) -> Neighbours:
     chunk_id = context.path["chunk_id"]
-    _there(context, chunk_id)
+    _require_chunk(context, chunk_id)
     return Neighbours(*context.memory.store.neighbours(chunk_id, request.before, request.after))
 
 
@@ -270,12 +270,12 @@ def _stats(context: Context, _: object) -> Figures:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, the strongest first.",
+        "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, strongest first.",
         _GROUP, run=_list, request=LinkQuery, response=Links,
     ),
     Operation(
         "PUT", "/chunks/{chunk_id}/links/{link_type}/{target_id}", "putLink",
-        "Link a chunk to another one, or change the link that is there.", _GROUP,
+        "Link a chunk to another one, or change the existing link.", _GROUP,
         run=link, request=LinkRequest, response=LinkState, writes=True, conditional=True,
         tool=Tool(
             name="link",
@@ -293,7 +293,7 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/chunks/{chunk_id}/supersede", "supersedeChunk", "Let a chunk replace this one, which is kept.",
+        "POST", "/chunks/{chunk_id}/supersede", "supersedeChunk", "Supersede a chunk, which is kept, by another one.",
         _GROUP, run=supersede, request=SupersedeRequest, response=ChunkOut, writes=True, conditional=True,
     ),
     Operation(
@@ -307,16 +307,16 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_neighbours, request=NeighbourQuery, response=Neighbours,
     ),
     Operation(
-        "GET", "/tags", "listTags", "Tags with their counts.", _GROUP,
+        "GET", "/tags", "listTags", "Tags with the number of their chunks.", _GROUP,
         run=_tags, request=CountQuery, response=TagPage, paged=True,
     ),
     Operation(
-        "GET", "/conversations", "listConversations", "Conversations with their counts and times.", _GROUP,
+        "GET", "/conversations", "listConversations", "Conversations with number and times of their chunks.", _GROUP,
         run=_conversations, request=CountQuery, response=ConversationPage, paged=True,
     ),
     Operation(
         "GET", "/timeline", "getTimeline", "Chunks of a period, in order of time.", _GROUP,
         run=_timeline, request=TimelineQuery, response=ChunkPage, paged=True,
     ),
-    Operation("GET", "/stats", "getStats", "How much is remembered.", _GROUP, run=_stats, response=Figures),
+    Operation("GET", "/stats", "getStats", "Figures of the memory.", _GROUP, run=_stats, response=Figures),
 )  # fmt: skip

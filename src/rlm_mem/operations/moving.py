@@ -1,4 +1,4 @@
-"""Import of a file from the body, and export as a file; both are streamed and bounded."""
+"""Import of a file from the request body, and export as a file; both are streamed and bounded."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ FileName = Annotated[
         description="File name with its ending, such as notes.md, chat.json, export.jsonl or export.zip.",
     ),
 ]
-_LISTED = 200
+_MAX_LISTED = 200
 
 
 class UploadNotice(Struct):
-    """An entry that was kept unchanged, or could not be read, and why."""
+    """An entry that was left unchanged, or could not be read, and why."""
 
     where: str
     reason: str
 
 
 class Imported(MayBeCut):
-    """What an import did, or with ``dry_run`` would do; counts are of chunks, lists hold the first 200 entries.
+    """What an import did, or with ``dry_run`` would do; counts are of chunks, lists contain the first 200 entries.
 
-    ``created`` are new, ``updated`` replaced what was there, ``known`` were there already, ``kept`` differ from what is
-    there, which was kept (``conflicts`` says why).
+    ``created`` are new, ``updated`` replaced existing chunks, ``known`` existed already; ``kept`` differ from existing
+    chunks, which were kept (``conflicts`` has the reasons).
     """
 
     dry_run: bool
@@ -91,7 +91,7 @@ def import_file(
     )
     given = report.as_dict()
     for name in ("chunk_ids", "conflicts", "problems"):
-        given[name] = given[name][:_LISTED]
+        given[name] = given[name][:_MAX_LISTED]
     return msgspec.convert(given, Imported)
 
 
@@ -101,8 +101,8 @@ def _digest(path: Path) -> str:
 
 
 _GROUP = "import and export"
-#: Most bytes of a file that is imported in one request.
-MOST_UPLOAD_BYTES = 256 * 1024 * 1024
+#: Maximum bytes of a file that is imported in one request.
+MAX_UPLOAD_BYTES = 256 * 1024 * 1024
 
 _MEDIA = (
     "application/octet-stream", "application/json", "application/x-ndjson", "application/zip", "text/markdown",
@@ -115,14 +115,12 @@ _Format = Literal[
 
 
 class ImportQuery(Request):
-    """What is sent, and what to do with it."""
+    """Name and format of the file, and how to import it."""
 
     name: FileName
     format: Annotated[_Format, Meta(description="By default it is detected.")] | None = None
     dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
-    replace: Annotated[
-        bool, Meta(description="Imported chunks replace those present, also newer revisions.")
-    ] = False
+    replace: Annotated[bool, Meta(description="Replace existing chunks, even newer revisions.")] = False
 
 
 class ExportQuery(Request):
@@ -131,11 +129,11 @@ class ExportQuery(Request):
     format: Annotated[Literal["jsonl", "zip"], Meta(description="JSON lines, or Markdown in a zip.")] = (
         "jsonl"
     )
-    archive: Annotated[bool, Meta(description="With what was deleted.")] = True
+    archive: Annotated[bool, Meta(description="Include deleted chunks.")] = True
 
 
 class MarkdownOut(MayBeCut):
-    """A chunk as Markdown with YAML frontmatter."""
+    """A chunk as Markdown with YAML front matter."""
 
     name: str
     markdown: str
@@ -169,10 +167,10 @@ class SyncFolderRequest(Bounded, kw_only=True):
 
 
 class FolderSynced(MayBeCut):
-    """What became of the files; lists hold the first 200 entries, and ``counts`` has their whole lengths.
+    """What happened to the files; lists contain the first 200 entries, ``counts`` has their full lengths.
 
-    ``changed`` supersede their former text, ``archived`` are gone, ``renamed`` keep their chunks (former and present
-    name), ``restored`` came back. ``undo`` takes ``change`` back.
+    ``changed`` supersede their former text, ``archived`` were deleted, ``renamed`` (former and new name) keep their
+    chunks, ``restored`` exist again. ``undo`` undoes ``change``.
     """
 
     folder: str
@@ -196,14 +194,14 @@ class FolderSynced(MayBeCut):
     secrets_hidden: int
 
 
-_LISTS = ("added", "changed", "renamed", "archived", "restored", "refused")
+_LIST_FIELDS = ("added", "changed", "renamed", "archived", "restored", "refused")
 
 
 def _sync_folder(context: Context, request: SyncFolderRequest) -> FolderSynced:
     try:
         allowed = [Path(one).resolve() for one in context.memory.config.ingest.folders]
         path = Path(request.path).resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a path too long, a loop of links
+    except (OSError, RuntimeError, ValueError) as error:  # too long a path, a loop of symbolic links
         raise InputError(f"{request.path!r:.200} is not the path of a folder: {error}") from None
     if not any(path.is_relative_to(one) for one in allowed):
         raise InputError(
@@ -218,20 +216,21 @@ def _sync_folder(context: Context, request: SyncFolderRequest) -> FolderSynced:
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} files"),
     )
     given = report.as_dict()
-    counts = {name: len(given[name]) for name in _LISTS}
+    counts = {name: len(given[name]) for name in _LIST_FIELDS}
     return msgspec.convert(
-        {**given, **{name: given[name][:_LISTED] for name in _LISTS}, "counts": counts}, FolderSynced
+        {**given, **{name: given[name][:_MAX_LISTED] for name in _LIST_FIELDS}, "counts": counts},
+        FolderSynced,
     )
 
 
 def export_file(memory: Memory, query: ExportQuery) -> Path:
-    """The file of an export of the namespace, in a folder of its own that the caller removes."""
+    """Export the namespace to a file in a new temporary folder, which the caller removes."""
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-export-"))
     file = folder / f"memories.{query.format}"
-    here = [memory.store.namespace]
+    namespaces = [memory.store.namespace]
     try:
         interchange.export_store(
-            memory.store, file, format=query.format, namespaces=here, archive=query.archive
+            memory.store, file, format=query.format, namespaces=namespaces, archive=query.archive
         )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -258,9 +257,9 @@ def _import_text(context: Context, request: ImportArguments) -> Imported:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", "/import", "importFile", "Import a file: an export, a chat, notes; each thing once.", _GROUP,
+        "POST", "/import", "importFile", "Import a file: an export, a chat, notes; repeatable.", _GROUP,
         request=ImportQuery, response=Imported, writes=True, raw_body=_MEDIA,
-        description=f"The body is the file, at most {MOST_UPLOAD_BYTES // 1024 // 1024} MiB. Everything goes into the "
+        description=f"The body is the file, at most {MAX_UPLOAD_BYTES // 1024 // 1024} MiB. Everything goes into the "
         "namespace of this server.",
         tool=Tool(
             name="import",
@@ -282,8 +281,8 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST", "/folders/sync", "syncFolder", "Keep the memory in sync with a folder of text files.", _GROUP,
         permission="admin", everywhere=True, run=_sync_folder, request=SyncFolderRequest,
         response=FolderSynced, writes=True,
-        description="The folder is on the machine of the server, which names those that it may read in the setting "
-        "`ingest.folders`. One sync is one change, which can be undone.",
+        description="The folder is on the machine of the server, in a folder of its setting `ingest.folders`. One sync "
+        "is one change, which can be undone.",
         tool=Tool(
             name="sync_folder",
             title="Keep a folder in sync",
@@ -304,7 +303,7 @@ OPERATIONS: tuple[Operation, ...] = (
         },
     ),
     Operation(
-        "GET", "/chunks/{chunk_id}/markdown", "getMarkdown", "A chunk, deleted ones too, as Markdown.", _GROUP,
+        "GET", "/chunks/{chunk_id}/markdown", "getMarkdown", "A chunk, even a deleted one, as Markdown.", _GROUP,
         run=_markdown, request=Bounded, response=MarkdownOut,
     ),
 )  # fmt: skip

@@ -27,7 +27,7 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", ""]
 
 
 def no_progress(done: float, total: float | None, message: str) -> None:
-    """A progress callback that does nothing."""
+    """Ignore progress: the default callback."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Context:
 
     Attributes:
         opened: the memory as the client may use it (``OpenMemory.admit``), with the handles of its open recalls.
-        path: the parts of the address by name, each validated by its declared type.
+        path: the parameters in the path of the address, each validated by its declared type.
         if_match, if_none_match: the header as received, or None.
-        kept_runs: runs in the namespace of the client; None where runs are not kept, as over MCP.
+        kept_runs: runs in the namespace of the client; None if runs are not kept, as over MCP.
         progress: called with (done, total, message).
-        given_up: set when the client no longer waits.
+        cancelled: set when the client no longer waits.
     """
 
     opened: OpenMemory
@@ -49,7 +49,7 @@ class Context:
     if_none_match: str | None = None
     kept_runs: ClientRuns | None = None
     progress: Callable[[float, float | None, str], None] = no_progress
-    given_up: threading.Event = field(default_factory=threading.Event)
+    cancelled: threading.Event = field(default_factory=threading.Event)
 
     @property
     def memory(self) -> Memory:
@@ -58,12 +58,12 @@ class Context:
 
     @property
     def handles(self) -> Handles:
-        """The handles of open recalls."""
+        """Handles of open recalls."""
         return self.opened.handles
 
     @property
     def settings(self) -> Settings:
-        """The settings of the server."""
+        """Settings of the server."""
         return self.opened.settings
 
     @property
@@ -72,11 +72,11 @@ class Context:
         assert self.kept_runs is not None, "runs are operations of the HTTP interface only"
         return self.kept_runs
 
-    def check_own(self, chunk_ids: Iterable[str]) -> None:
-        """Raise when one of these chunks is in the shared namespace, which the server of a project may only read.
+    def check_owned(self, chunk_ids: Iterable[str]) -> None:
+        """Refuse to write chunks of the shared namespace, which the server of a project may only read.
 
         Raises:
-            NamespaceError: one of them is.
+            NamespaceError: one of these chunks is in it.
         """
         found = self.opened.reading.memory.store.elsewhere(list(chunk_ids))
         for chunk_id, namespace in found.items():
@@ -86,30 +86,30 @@ class Context:
             )
 
     def check(self) -> None:
-        """Raise when the client no longer waits.
+        """Raise if the client no longer waits.
 
         Raises:
             CallCancelled: the client has cancelled the call.
         """
-        if self.given_up.is_set():
+        if self.cancelled.is_set():
             raise CallCancelled("the client no longer waits for this call")
 
 
 @dataclass(frozen=True)
 class Tool:
-    """How an operation is offered to agents over MCP.
+    """A description of an operation as a tool for agents over MCP.
 
     Attributes:
-        name: a verb of the characters `[a-z_]`.
+        name: a verb of characters `[a-z_]`.
         title: the name for people.
-        description: tells the model what the tool does, and when to use it.
-        request, response, run: for agents, where they differ from the operation's own; None: the operation's.
-        path: name of an argument → part of the operation's address that it stands for; arguments named like a part need
-            no entry. The function always reads them from the path of the context.
+        description: describes for the model what the tool does, and when to use it.
+        request, response, run: for agents, if they differ from the operation's own; None: the operation's.
+        path: name of an argument → path parameter of the operation that it provides; an argument with the same name
+            needs no entry. The function reads both from the path of the context.
         destructive: whether it may remove or replace something.
         idempotent: whether repeating the call changes nothing further.
-        open_world: whether it may ask a model over the network, as configured.
-        aliases: other names of arguments.
+        open_world: whether it may call a model over the network, if configured.
+        aliases: alternative names of arguments.
         default: whether it is offered without ``--tools all``.
     """
 
@@ -132,9 +132,9 @@ class Operation:
     """One operation.
 
     Attributes:
-        method, path: method and path of its address below ``/api/v1``; empty: HTTP does not offer it. The types of the
-            ``{parts}`` are in ``types.PARTS``.
-        name: its id in the OpenAPI document.
+        method, path: method and path below ``/api/v1``; empty: not offered over HTTP. The types of the path parameters
+            are in ``types.PARTS``.
+        name: the ``operationId`` in the OpenAPI document.
         summary: what it does, in one sentence.
         run: called in a worker thread with context and request; returns a value of type ``response`` or a Reply.
             None: ``http.streams`` answers the request.
@@ -142,17 +142,17 @@ class Operation:
             neither.
         response: type of the answer's body; None: there is none.
         tool: how it is offered to agents; None: it is not.
-        status: status of success. ``others``: further statuses of success with the type of their bodies.
+        status: HTTP status of success. ``others``: further statuses of success, with the types of their bodies.
         writes: whether a read-only server refuses it.
         permission: the permission that a client needs; None: write if it writes, read with GET, else admin.
         everywhere: whether it concerns every namespace of the store, so that a client needs access to all of them.
-        conditional: whether it honours If-Match with the ETag of the chunk named in the address.
+        conditional: whether it honours If-Match with the ETag of the chunk in the path.
         tagged: whether it sends an ETag and honours If-None-Match.
-        paged: whether it sends a Link header when there is a further page.
+        paged: whether it sends a Link header if there is a further page.
         media: media types of the answer besides JSON, each with its schema in the document.
         raw_body: media types of a body that is accepted unparsed.
-        most_bytes: most bytes of the body; None: the server's limit.
-        links: by status: operations that may follow, and where the answer has their parameters.
+        max_bytes: maximum bytes of the body; None: the server's limit.
+        links: by status, the operations that may follow, and which fields of the answer are their parameters.
     """
 
     method: Method
@@ -174,7 +174,7 @@ class Operation:
     paged: bool = False
     media: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     raw_body: tuple[str, ...] = ()
-    most_bytes: int | None = None
+    max_bytes: int | None = None
     links: Mapping[int, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     description: str = ""
 
@@ -189,7 +189,7 @@ class Operation:
 
     @property
     def by_query(self) -> bool:
-        """Whether the request is the query string of the address, not the body."""
+        """Whether the request is in the query string, not in the body."""
         return self.method in ("GET", "DELETE") or bool(self.raw_body)
 
     @property
@@ -204,5 +204,5 @@ class Operation:
 
 
 def parts_of(path: str) -> list[str]:
-    """The names of the parameters in the path of an address."""
+    """Return the names of the parameters in the path of an address."""
     return re.findall(r"{(\w+)}", path)

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import shaped
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import LongText, Request
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _Value = Annotated[int, Meta(ge=0, le=100, description="Within the range of the 
 
 
 class PersonaOut(Struct):
-    """How to speak: the mode, every slider's value, and those that were set by hand."""
+    """The persona: its mode, every slider's value, and those that were set by hand."""
 
     mode: str
     sliders: dict[str, int]
@@ -48,11 +48,13 @@ class SliderRequest(Request):
 class SayRequest(Request):
     """A chat message."""
 
-    message: Annotated[str, Meta(max_length=20_000, description="What is no command changes nothing.")]
+    message: Annotated[
+        str, Meta(max_length=20_000, description="A message that is not a command changes nothing.")
+    ]
 
 
 class PersonaReply(Struct):
-    """What a message changed, and the persona after it."""
+    """What a message changed, and the resulting persona."""
 
     changed: list[str]
     persona: PersonaOut
@@ -65,7 +67,7 @@ class Prompt(MayBeCut):
 
 
 class SliderOut(Struct):
-    """A dimension of behaviour with its range, its value now, and what that means."""
+    """A dimension of behaviour with its range, its current value, and the behaviour that this stands for."""
 
     name: str
     title: str
@@ -91,7 +93,7 @@ class HudResponse(Struct):
 
 
 class PersonaState(MayBeCut):
-    """How to speak: the mode, the sliders, what the message changed, and the system prompt that follows."""
+    """The persona: mode, sliders, what the message changed, and the resulting system prompt."""
 
     mode: str
     sliders: dict[str, int]
@@ -112,7 +114,7 @@ class PersonaArguments(Bounded, kw_only=True):
 
 
 def persona_of(memory: Memory) -> Persona:
-    """The persona of a namespace: all namespaces of a brain share a folder of states, so each has its own session."""
+    """Return the persona of a namespace, which has its own session, since namespaces share the folder of states."""
     name = memory.store.namespace
     session = name if _SESSION.fullmatch(name) else f"ns-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     return memory.persona(session, keep=True)
@@ -158,7 +160,7 @@ def _library(context: Context, _: object) -> PersonaLibraryResponse:
     return PersonaLibraryResponse(
         persona.library.modes(),
         [
-            shaped(SliderOut, one, value=values[name], behavior=one.behavior(values[name]))
+            fill(SliderOut, one, value=values[name], behavior=one.behavior(values[name]))
             for name, one in persona.library.sliders().items()
         ],
     )
@@ -180,7 +182,7 @@ def _persona(context: Context, request: PersonaArguments) -> PersonaState:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation("GET", "/persona", "getPersona", "Mode and sliders as they are.", _GROUP, run=_out, response=PersonaOut),
+    Operation("GET", "/persona", "getPersona", "Mode and sliders.", _GROUP, run=_out, response=PersonaOut),
     Operation(
         "PUT", "/persona/mode", "setMode", "Change the mode.", _GROUP,
         run=_mode, request=ModeRequest, response=PersonaOut, writes=True,
@@ -217,7 +219,7 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_prompt, request=Bounded, response=Prompt,
     ),
     Operation(
-        "GET", "/persona/library", "getLibrary", "Every mode and slider there is.", _GROUP,
+        "GET", "/persona/library", "getLibrary", "Every mode and slider.", _GROUP,
         run=_library, response=PersonaLibraryResponse,
     ),
     Operation("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud, response=HudResponse),

@@ -27,31 +27,31 @@ class QuarantineArguments(QuarantineRequest, kw_only=True):
 
 
 class ReleaseRequest(Request):
-    """How far the chunk is trusted from now on."""
+    """The trust of the chunk after its release."""
 
     trust: (
         Annotated[
             Literal["untrusted", "ordinary", "trusted"],
-            Meta(description="Left out: as far as before it was put there."),
+            Meta(description="Default: its trust before the quarantine."),
         ]
         | None
     ) = None
 
 
 class QuarantineQuery(Request):
-    """How many."""
+    """Maximum number of chunks."""
 
     limit: Limit = 50
 
 
 class Quarantined(MayBeCut):
-    """Chunks in quarantine, the oldest first; ``extra.quarantine`` has the reason."""
+    """Chunks in quarantine, oldest first; ``extra.quarantine`` has the reason."""
 
     items: list[ChunkOut]
 
 
 def _put(context: Context, request: QuarantineRequest) -> ChunkOut:
-    context.check_own([context.path["chunk_id"]])
+    context.check_owned([context.path["chunk_id"]])
     return chunk_out(context.memory.quarantine(context.path["chunk_id"], request.reason))
 
 
@@ -65,12 +65,12 @@ def _list(context: Context, request: QuarantineQuery) -> Quarantined:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/quarantine", "listQuarantine", "Chunks that wait in quarantine.", _GROUP,
+        "GET", "/quarantine", "listQuarantine", "Chunks in quarantine.", _GROUP,
         run=_list, request=QuarantineQuery, response=Quarantined,
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/quarantine", "quarantineChunk",
-        "Hide a chunk from everything that reads until it is released.", _GROUP,
+        "Hide a chunk from all reads until it is released.", _GROUP,
         run=_put, request=QuarantineRequest, response=ChunkOut, writes=True,
         tool=Tool(
             name="quarantine",

@@ -1,4 +1,4 @@
-"""Receipts: writing the answer of a run as text that can be kept, and verifying such a text."""
+"""Receipts: writing the answer of a run as a receipt, and verifying receipts."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from msgspec import Meta, Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import shaped
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import Request, TrajectoryId
 
 if TYPE_CHECKING:
     from rlm_mem.receipts import Verification
 
 _GROUP = "records"
-_MOST_CHARS = 16_000_000
+_MAX_CHARS = 16_000_000
 _ALIASES = {"run": "trajectory_id", "run_id": "trajectory_id", "id": "trajectory_id"}
 
 
 class ReceiptQuery(Request):
-    """What to write down."""
+    """What the receipt contains."""
 
     bundle: Annotated[
-        bool, Meta(description="Also what the receipt can be verified against without this memory.")
+        bool, Meta(description="Also return the bundle, for verification without this memory.")
     ] = False
 
 
 class ReceiptArguments(Bounded, kw_only=True):
-    """Which answer to write down."""
+    """Which answer to write as a receipt."""
 
     trajectory_id: Annotated[TrajectoryId, Meta(description="Id of a recall, from its result; or last.")]
 
 
 class ReceiptText(MayBeCut):
-    """A receipt: its file as text, and the hash over it all."""
+    """A receipt: its file as text, and the hash over all of it."""
 
     run: str
     head: str
@@ -45,8 +45,8 @@ class ReceiptText(MayBeCut):
 class VerifyRequest(Bounded, kw_only=True):
     """A receipt to verify."""
 
-    receipt: Annotated[str, Meta(max_length=_MOST_CHARS, description="The content of its file.")]
-    bundle: Annotated[str, Meta(max_length=_MOST_CHARS, description="The content of its bundle.")] | None = (
+    receipt: Annotated[str, Meta(max_length=_MAX_CHARS, description="The content of its file.")]
+    bundle: Annotated[str, Meta(max_length=_MAX_CHARS, description="The content of its bundle.")] | None = (
         None
     )
     key: (
@@ -70,7 +70,7 @@ class VerifiedPart(Struct):
 
 
 class Verified(MayBeCut):
-    """What holds of a receipt, what has changed since, and what was altered; the worst of it is the verdict."""
+    """Which parts of a receipt hold, have changed since, or were altered; the verdict is the worst of them."""
 
     verdict: Literal["holds", "changed", "incomplete", "altered"]
     question: str | None
@@ -82,9 +82,9 @@ class Verified(MayBeCut):
 
 
 def verified(found: Verification) -> Verified:
-    """A verification as a response."""
+    """Return a verification as a response."""
     receipt = found.receipt
-    return shaped(
+    return fill(
         Verified,
         found,
         question=None if receipt is None else receipt.question.text,
@@ -119,7 +119,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/trajectories/{trajectory_id}/receipt", "getReceipt", "The answer of a run as a receipt.", _GROUP,
         run=_receipt, request=ReceiptQuery, response=ReceiptText,
-        description="The programs of the run are replayed for it; `receipt` and `bundle` are what two files hold.",
+        description="The programs of the run are replayed; `receipt` and `bundle` are the contents of two files.",
         tool=Tool(
             name="receipt",
             title="Receipt of an answer",
@@ -132,9 +132,9 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/receipts/verify", "verifyReceipt", "Say what still holds of a receipt.", _GROUP,
+        "POST", "/receipts/verify", "verifyReceipt", "Verify which parts of a receipt still hold.", _GROUP,
         permission="read", run=_verify, request=VerifyRequest, response=Verified,
-        description="Its programs run in the sandbox: on the bundle where one is given, else on this memory.",
+        description="Its programs run in the sandbox, on the bundle if given, else on this memory.",
         tool=Tool(
             name="verify_receipt",
             title="Verify a receipt",

@@ -1,4 +1,4 @@
-"""Records over HTTP: trajectories, costs, the audit log, changes and their undo, and news as it happens."""
+"""Records over HTTP: trajectories, costs, the audit log, changes and their undo, and the stream of changes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rlm_mem import recall
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
-from rlm_mem.operations.shapes import TokenUsage, shaped
+from rlm_mem.operations.shapes import TokenUsage, fill
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, utc
 from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
 
 _GROUP = "records"
-#: Most characters of an answer in the list of runs.
-_ANSWER = 500
+#: Maximum characters of an answer in the list of runs.
+_MAX_ANSWER_CHARS = 500
 
 
 class RunsArguments(Bounded, kw_only=True):
@@ -39,7 +39,7 @@ class TrajectoryQuery(RunsArguments):
 
 
 class TrajectorySummary(Struct):
-    """A recorded run; ``concluded`` and ``outcome`` are null, and figures are 0, when no end is recorded."""
+    """A recorded run; ``concluded`` and ``outcome`` are null, and figures are 0, if no end is recorded."""
 
     id: str
     operation: str
@@ -60,7 +60,7 @@ class TrajectorySummary(Struct):
 
 
 class TrajectoryPage(MayBeCut):
-    """Recorded runs, the newest first; ``next_cursor`` is null on the last page."""
+    """Recorded runs, newest first; ``next_cursor`` is null on the last page."""
 
     items: list[TrajectorySummary]
     next_cursor: str | None
@@ -91,7 +91,7 @@ class PeriodQuery(Request):
 
 
 class CostOut(Struct):
-    """Spending of one day (UTC), model and operation; ``cost`` in US dollars, null when nothing had a price."""
+    """Spending of one day (UTC), model and operation; ``cost`` in US dollars, null if nothing had a price."""
 
     day: str
     model: str
@@ -104,7 +104,7 @@ class CostOut(Struct):
 
 
 class Costs(Struct):
-    """Spending, the oldest day first; ``total`` sums what had a price."""
+    """Spending, oldest day first; ``total`` is the sum of the priced calls."""
 
     items: list[CostOut]
     total: Decimal
@@ -112,7 +112,7 @@ class Costs(Struct):
 
 
 class EventsQuery(Bounded, kw_only=True):
-    """Which lines of the audit log."""
+    """Which events of the audit log."""
 
     since: Since | None = None
     op: Annotated[str, Meta(max_length=40, description="Only this operation.")] | None = None
@@ -122,7 +122,7 @@ class EventsQuery(Bounded, kw_only=True):
 
 
 class EventPage(MayBeCut):
-    """Lines of the audit log, the oldest first; ``next_cursor`` is null on the last page."""
+    """Events of the audit log, oldest first; ``next_cursor`` is null on the last page."""
 
     items: list[dict[str, Any]]
     next_cursor: str | None
@@ -155,14 +155,14 @@ class ChangeOut(Struct):
 
 
 class ChangePage(MayBeCut):
-    """Changes, the newest first; ``next_cursor`` is null on the last page."""
+    """Changes, newest first; ``next_cursor`` is null on the last page."""
 
     items: list[ChangeOut]
     next_cursor: str | None
 
 
 class ChangeList(MayBeCut):
-    """Changes, the newest first."""
+    """Changes, newest first."""
 
     changes: list[ChangeOut]
 
@@ -183,7 +183,7 @@ class UndoChange(Request):
 
 
 class UndoneOut(Struct):
-    """What was undone; ``undo`` is the id by which this can be undone itself."""
+    """What was undone; ``undo`` is the id for undoing this undo."""
 
     change: str | None
     undo: str
@@ -194,7 +194,7 @@ class UndoneOut(Struct):
 
 
 class RunSummary(Struct):
-    """A recorded recall; `outcome` is null when no end is recorded."""
+    """A recorded recall; `outcome` is null if no end is recorded."""
 
     id: str
     operation: str
@@ -227,11 +227,11 @@ def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
     if request.cursor is not None:
         last = decode_cursor("trajectories", request.cursor, tuple[str, str])
         start = sum((info.started_at, info.id) >= last for info in found)
-    here = found[start : start + request.limit]
+    page = found[start : start + request.limit]
     more = start + request.limit < len(found)
     return TrajectoryPage(
-        [shaped(TrajectorySummary, one) for one in here],
-        encode_cursor("trajectories", here[-1].started_at, here[-1].id) if more else None,
+        [fill(TrajectorySummary, one) for one in page],
+        encode_cursor("trajectories", page[-1].started_at, page[-1].id) if more else None,
     )
 
 
@@ -246,7 +246,7 @@ def _trajectory(context: Context, _: object) -> TrajectoryOut:
 def _costs(context: Context, request: PeriodQuery) -> Costs:
     lines = context.memory.costs(since=utc(request.since), until=utc(request.until))
     return Costs(
-        [shaped(CostOut, one) for one in lines],
+        [fill(CostOut, one) for one in lines],
         sum((one.cost for one in lines if one.cost is not None), Decimal(0)),
         sum(one.unpriced_calls for one in lines),
     )
@@ -255,7 +255,7 @@ def _costs(context: Context, request: PeriodQuery) -> Costs:
 def _events(context: Context, request: EventsQuery) -> EventPage:
     since, skipped = utc(request.since), 0
     if request.cursor is not None:
-        # Lines are only appended, so a time and the number of its lines returned so far are a stable position.
+        # Events are only appended, so a time and the number of its events returned so far are a stable position.
         since, skipped = decode_cursor("events", request.cursor, tuple[str, Annotated[int, Meta(ge=0)]])
     items: list[dict[str, Any]] = []
     same = 0
@@ -278,23 +278,23 @@ def _events(context: Context, request: EventsQuery) -> EventPage:
 def _changes(context: Context, request: ChangesQuery) -> ChangePage:
     found = context.memory.continuum.recorded_changes()
     if request.cursor is not None:
-        # Changes are only added in front, so the last one that was returned is a stable position.
+        # Changes are only added at the front, so the last one returned is a stable position.
         (last,) = decode_cursor("undo", request.cursor, tuple[str])
         found = islice(dropwhile(lambda change: change.id != last, found), 1, None)
-    here = list(islice(found, request.limit + 1))
-    items = [shaped(ChangeOut, one) for one in here[: request.limit]]
-    return ChangePage(items, encode_cursor("undo", items[-1].id) if len(here) > len(items) else None)
+    page = list(islice(found, request.limit + 1))
+    items = [fill(ChangeOut, one) for one in page[: request.limit]]
+    return ChangePage(items, encode_cursor("undo", items[-1].id) if len(page) > len(items) else None)
 
 
 def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:
-    return ChangeList([shaped(ChangeOut, one) for one in context.memory.recorded_changes(request.limit)])
+    return ChangeList([fill(ChangeOut, one) for one in context.memory.recorded_changes(request.limit)])
 
 
 def _undo(context: Context, request: UndoChange) -> UndoneOut:
     undone = context.memory.undo(change=request.change)
     if undone is None:
-        raise NotFoundError("there is nothing to undo", hint="the list of changes shows what was done")
-    return shaped(UndoneOut, undone)
+        raise NotFoundError("there is nothing to undo", hint="see the list of changes")
+    return fill(UndoneOut, undone)
 
 
 def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
@@ -306,7 +306,7 @@ def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
         if hidden - {one.id for one in store.quarantined()}:
             raise InputError(
                 "this change put a memory into quarantine, which only a person can undo",
-                hint="ask them to look at the review queue",
+                hint="ask them to check the review queue",
             )
     return undone
 
@@ -317,12 +317,12 @@ def _recent_runs(context: Context, request: RunsArguments) -> RunList:
     )
     return RunList(
         [
-            shaped(
+            fill(
                 RunSummary,
                 one,
                 query=one.query[:500],
-                answer=None if one.answer is None else one.answer[:_ANSWER],
-                suggestion=None if one.suggestion is None else one.suggestion[:_ANSWER],
+                answer=None if one.answer is None else one.answer[:_MAX_ANSWER_CHARS],
+                suggestion=None if one.suggestion is None else one.suggestion[:_MAX_ANSWER_CHARS],
             )
             for one in found
         ]
@@ -331,7 +331,7 @@ def _recent_runs(context: Context, request: RunsArguments) -> RunList:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/trajectories", "listTrajectories", "Recorded runs, the newest first.", _GROUP,
+        "GET", "/trajectories", "listTrajectories", "Recorded runs, newest first.", _GROUP,
         run=_trajectories, request=TrajectoryQuery, response=TrajectoryPage, paged=True,
         tool=Tool(
             name="trajectories",
@@ -350,7 +350,7 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_trajectory, request=Bounded, response=TrajectoryOut,
     ),
     Operation(
-        "GET", "/costs", "getCosts", "What runs cost, by day, model and operation.", _GROUP,
+        "GET", "/costs", "getCosts", "Costs of runs, by day, model and operation.", _GROUP,
         run=_costs, request=PeriodQuery, response=Costs,
     ),
     Operation(
@@ -358,7 +358,7 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_events, request=EventsQuery, response=EventPage, paged=True,
     ),
     Operation(
-        "GET", "/undo", "listChanges", "The last changes, the newest first.", _GROUP,
+        "GET", "/undo", "listChanges", "The last changes, newest first.", _GROUP,
         run=_changes, request=ChangesQuery, response=ChangePage, paged=True,
         tool=Tool(
             name="changes",
@@ -372,10 +372,10 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/undo", "undoChange", "Undo the last change, whatever it was, or one by its id.", _GROUP,
+        "POST", "/undo", "undoChange", "Undo the last change of any kind, or one by its id.", _GROUP,
         permission="review", run=_undo, request=UndoChange, response=UndoneOut, writes=True,
-        description="Chunks, tiered memories, reviews and personas of one change are put back together, or not at all: "
-        "409 where something was changed since, or its former state is not kept any more.",
+        description="Chunks, tiered memories, reviews and personas of one change are restored together, or not at all: "
+        "409 if one of them was changed since, or its former state is no longer kept.",
         tool=Tool(
             name="undo",
             title="Undo a change",
@@ -389,9 +389,9 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "GET", "/changes", "followChanges", "What is written, by any process, as it happens.", _GROUP,
+        "GET", "/changes", "followChanges", "A stream of the changes by any process.", _GROUP,
         response=None, media={EVENT_STREAM: {"type": "string"}},
-        description="Events: `ready` as soon as nothing is missed any more, then `change` with the time, the topics "
-        "(memories, recalls, tiers, persona) and the new lines of the audit log. The stream has no end.",
+        description="Events: `ready` once no later change can be missed, then `change` with the time, the topics "
+        "(memories, recalls, tiers, persona) and the new events of the audit log. The stream does not end.",
     ),
 )  # fmt: skip

@@ -48,5 +48,5 @@ _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 def operation_named(name: str) -> Operation:
-    """The operation with this name; raises KeyError if there is none."""
+    """Return the operation with this name; raises KeyError if there is none."""
     return _BY_NAME[name]

@@ -22,8 +22,8 @@ Decision = Literal["approve", "defer", "reject"]
 _STATUSES: dict[Decision, Literal["approved", "deferred", "rejected"]] = {
     "approve": "approved", "defer": "deferred", "reject": "rejected",
 }  # fmt: skip
-#: Most cases that a tool lists.
-_LISTED = 50
+#: Maximum number of cases that a tool lists.
+_MAX_LISTED = 50
 
 
 class ReviewArguments(Bounded, kw_only=True):
@@ -36,7 +36,7 @@ class ReviewArguments(Bounded, kw_only=True):
 
 
 class CaseQuery(ReviewArguments):
-    """Which page of which cases."""
+    """Which cases, and which page of them."""
 
     limit: Limit = 50
     cursor: Cursor | None = None
@@ -52,8 +52,8 @@ class DecisionOut(Struct):
 
 
 class CaseOut(MayBeCut):
-    """One question to a reviewer: shall a memory become part of the core (promote), does it still hold (retain), shall
-    what a session left be kept (capture), shall a memory be released from quarantine (quarantine), does one memory
+    """One question to a reviewer: should a memory become part of the core (promote), is it still valid (retain), should
+    a captured memory be kept (capture), should a memory be released from quarantine (quarantine), does one memory
     replace (replace) or contradict (contradict) another?
     """
 
@@ -74,7 +74,7 @@ class CaseOut(MayBeCut):
 
 
 class CasePage(MayBeCut):
-    """Cases, the oldest first; ``next_cursor`` is null on the last page."""
+    """Cases, oldest first; ``next_cursor`` is null on the last page."""
 
     items: list[CaseOut]
     next_cursor: str | None
@@ -92,7 +92,7 @@ class DecideRequest(Request):
 class DeferRequest(DecideRequest):
     """Who defers, why, and for how long."""
 
-    days: Annotated[int, Meta(ge=1, le=3650, description="Days until it is asked again.")] = 30
+    days: Annotated[int, Meta(ge=1, le=3650, description="Days until the case is open again.")] = 30
 
 
 class DecideArguments(DeferRequest, kw_only=True):
@@ -101,19 +101,19 @@ class DecideArguments(DeferRequest, kw_only=True):
     case_id: CaseId
     decision: Annotated[
         Decision,
-        Meta(description="approve: make it part of the core, or confirm that it holds; defer: retry later."),
+        Meta(description="approve: make it part of the core, or confirm it; defer: decide later."),
     ]
 
 
 class DecisionResponse(Struct):
-    """The case as it is now, and the transition by which the decision can be undone where it moved a memory."""
+    """The case after the decision, and the transition for undoing the decision if it moved a memory."""
 
     case: CaseOut
     transition: str
 
 
 class CaseSummary(Struct):
-    """A case for an agent, which prepares the decision: without figures, history and earlier decisions."""
+    """A case for an agent that prepares the decision: without figures, history and earlier decisions."""
 
     id: str
     kind: str
@@ -127,13 +127,13 @@ class CaseSummary(Struct):
 
 
 class CaseSummaries(MayBeCut):
-    """Cases, the oldest first."""
+    """Cases, oldest first."""
 
     cases: list[CaseSummary]
 
 
 class DecisionSummary(Struct):
-    """The case after the decision, and the memory that it moved, if it moved one."""
+    """The case after the decision, and the memory that it moved, if any."""
 
     id: str
     status: str
@@ -148,20 +148,20 @@ def _out(case: Case) -> CaseOut:
 
 def _list(context: Context, request: CaseQuery) -> CasePage:
     cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
-    here, cursor = page_of(
+    page, cursor = page_of(
         "cases", cases, lambda case: (case.opened_at, case.id), tuple[str, str], request.cursor, request.limit
     )
-    return CasePage([_out(case) for case in here], cursor)
+    return CasePage([_out(case) for case in page], cursor)
 
 
 def _one(context: Context, _: object) -> CaseOut:
     return _out(context.memory.continuum.review.case(context.path["case_id"]))
 
 
-def _decided(
+def _record_decision(
     context: Context, case_id: str, decision: Decision, request: DecideRequest
 ) -> tuple[Case, Change]:
-    """Record a decision; returns the case after it, and the transition."""
+    """Record a decision; return the case after it, and the transition."""
     review = context.memory.continuum.review
     case = review.case(case_id)
     who = {"reviewer": request.reviewer, "reason": request.reason}
@@ -170,14 +170,14 @@ def _decided(
         change = review.defer(case.id, **who, days=request.days)
     else:
         change = (review.approve if decision == "approve" else review.reject)(case.id, **who)
-    # The case of a chunk that has left quarantine is not kept.
+    # The case of a chunk that was released from quarantine is not kept.
     kept = (one for one in review.cases(None) if one.id == case.id)
     return next(kept, structs.replace(case, status=_STATUSES[decision])), change
 
 
-def _deciding(decision: Decision) -> Callable[[Context, DecideRequest], DecisionResponse]:
+def _decide_as(decision: Decision) -> Callable[[Context, DecideRequest], DecisionResponse]:
     def run(context: Context, request: DecideRequest) -> DecisionResponse:
-        case, change = _decided(context, context.path["case_id"], decision, request)
+        case, change = _record_decision(context, context.path["case_id"], decision, request)
         return DecisionResponse(_out(case), change.id)
 
     return run
@@ -185,22 +185,22 @@ def _deciding(decision: Decision) -> Callable[[Context, DecideRequest], Decision
 
 def _review(context: Context, request: ReviewArguments) -> CaseSummaries:
     cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
-    return CaseSummaries([convert(case, CaseSummary, from_attributes=True) for case in cases[:_LISTED]])
+    return CaseSummaries([convert(case, CaseSummary, from_attributes=True) for case in cases[:_MAX_LISTED]])
 
 
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
-    case, change = _decided(context, request.case_id, request.decision, request)
+    case, change = _record_decision(context, request.case_id, request.decision, request)
     return DecisionSummary(case.id, case.status, case.entry, change.tier_to, change.id)
 
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/review", "listCases", "Memories that wait for a person's decision.", _GROUP,
+        "GET", "/review", "listCases", "Cases that await a person's decision.", _GROUP,
         run=_list, request=CaseQuery, response=CasePage, paged=True,
         tool=Tool(
             name="review",
-            title="Look at the review queue",
-            description="List memories that wait for a person's decision, with the evidence. Show them to the "
+            title="Review queue",
+            description="List cases that await a person's decision, with the evidence. Show them to the "
             "person; `review_decide` records the decision.",
             request=ReviewArguments,
             response=CaseSummaries,
@@ -215,25 +215,25 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/review/{case_id}/approve", "approveCase",
-        "Make a memory part of the core, confirm that it holds, release it, or let it replace or contradict the other.",
+        "Make a memory part of the core, confirm it, release it, or record that it replaces or contradicts the other.",
         _GROUP,
-        permission="review", run=_deciding("approve"), request=DecideRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_decide_as("approve"), request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
-        "Leave a memory where it is, move it back to the mid tier, archive it, or let both memories hold.", _GROUP,
-        permission="review", run=_deciding("reject"), request=DecideRequest, response=DecisionResponse, writes=True,
+        "Leave a memory where it is, move it back to the mid tier, archive it, or keep both memories valid.", _GROUP,
+        permission="review", run=_decide_as("reject"), request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP,
-        permission="review", run=_deciding("defer"), request=DeferRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_decide_as("defer"), request=DeferRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
-        "", "", "decideCase", "Record what a reviewer decided.", _GROUP,
+        "", "", "decideCase", "Record a reviewer's decision.", _GROUP,
         permission="review", run=_decide, request=DecideArguments, response=DecisionSummary, writes=True,
         tool=Tool(
             name="review_decide",
-            title="Write down a reviewer's decision",
+            title="Record a reviewer's decision",
             description="Approve, defer or reject a case of the review queue in the name of the person who decided. "
             "Ask them first, show them the evidence, and give their name and reason: a decision "
             "of your own is refused.",

@@ -1,4 +1,4 @@
-"""Running recalls: each runs in a worker thread, with any number of listeners, and can be cancelled."""
+"""Runs of recall and reason in worker threads, each with any number of listeners, which can be cancelled."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ RunKind = Literal["recall", "reason"]
 State = Literal["running", "done", "failed", "cancelled"]
 Kind = Literal["step", "text", "result", "error"]
 
-_TEXT_EVERY = 0.05
-"""Least seconds between two text events, since a model sends many pieces of a few characters."""
-_MOST_EVENTS = 5_000
-"""Most events of one run; beyond that, text is dropped, but never steps or the end."""
+_TEXT_INTERVAL = 0.05
+"""Minimum seconds between two text events, since a model sends many pieces of a few characters."""
+_MAX_EVENTS = 5_000
+"""Maximum events of one run; beyond that, text is dropped, but never steps or the end."""
 _WORKERS = 4
-"""Most runs at the same time; further ones wait."""
-_MOST_RUNS = _WORKERS + 32
-"""Most runs that run or wait; more are refused."""
-_KEPT = 50
-"""Most runs that are kept for a namespace; beyond that, the oldest that have ended are dropped."""
+"""Maximum runs at the same time; further ones wait."""
+_MAX_RUNS = _WORKERS + 32
+"""Maximum runs that run or wait; more are refused."""
+_MAX_KEPT = 50
+"""Maximum runs that are kept for a namespace; beyond that, the oldest ended ones are dropped."""
 _log = logging.getLogger(__name__)
 
 
 class RunEvent(msgspec.Struct, frozen=True):
-    """One event of a run: a turn ended (``step``), words of the model (``text``), its ``result``, or the ``error`` that
-    ended it, as a problem. In a stream, ``kind`` is the event's name, ``seq`` its id: from 1, without gaps.
+    """One event of a run: a turn ended (``step``), text of the model (``text``), its ``result``, or the ``error`` that
+    ended it, as a problem. In a stream, ``kind`` is the event's name and ``seq`` its id, from 1 without gaps.
     """
 
     seq: int
@@ -55,7 +55,7 @@ class RunEvent(msgspec.Struct, frozen=True):
 
 
 class LiveRun:
-    """One recall or reasoning that runs, or has run, in this server.
+    """One recall or reasoning that is running, or has run, in this server.
 
     Attributes:
         opened: the memory of the client that started it.
@@ -80,7 +80,7 @@ class LiveRun:
         self.failure: BaseException | None = None
         self.error: Problem | None = None
         self._guard = threading.Lock()
-        self._given_up = Stop()
+        self._stop = Stop()
         self._ended = threading.Event()
         self._listeners: set[Callable[[], None]] = set()
         self._text: list[str] = []
@@ -89,8 +89,8 @@ class LiveRun:
     # --- reading ---------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        """End the run and the program or model call it waits for, at once; does nothing once it has ended."""
-        self._given_up.set()
+        """End the run and the program or model call it waits for, at once; no effect once it has ended."""
+        self._stop.set()
 
     @property
     def namespace(self) -> str:
@@ -98,11 +98,11 @@ class LiveRun:
         return self.opened.memory.store.namespace
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until the run has ended; False when ``timeout`` seconds passed first."""
+        """Wait until the run has ended; return False if ``timeout`` seconds passed first."""
         return self._ended.wait(timeout)
 
     async def follow(self, after: int = 0) -> AsyncIterator[RunEvent]:
-        """Every event after number ``after``, as it occurs, until the run has ended."""
+        """Yield every event after number ``after``, as it occurs, until the run has ended."""
         loop = asyncio.get_running_loop()
         woken = asyncio.Event()
 
@@ -130,18 +130,18 @@ class LiveRun:
 
     # --- running ---------------------------------------------------------------------------------------
 
-    def carry_out(
+    def execute(
         self,
         limits: Limits | None,
         schema: Mapping[str, Any] | None = None,
         as_of: str | None = None,
     ) -> None:
-        """Run to the end in the calling thread; an error becomes the last event."""
+        """Execute the run in the calling thread; an error becomes the last event."""
         try:
             self._check()
             memory = self.opened.memory
             result: RecallResult | ReasoningResult
-            with stopped_by(self._given_up):
+            with stopped_by(self._stop):
                 if self.operation == "recall":
                     result = memory.recall(
                         self.question,
@@ -166,7 +166,7 @@ class LiveRun:
             self._end("done", None)
 
     def _check(self) -> None:
-        if self._given_up.is_set():
+        if self._stop.is_set():
             raise CallCancelled("the run was cancelled")
 
     def _on_step(self, step: LoopStep) -> None:
@@ -176,20 +176,20 @@ class LiveRun:
 
     def _on_text(self, piece: str) -> None:
         self._text.append(piece)
-        if time.monotonic() - self._text_at >= _TEXT_EVERY:
+        if time.monotonic() - self._text_at >= _TEXT_INTERVAL:
             self._flush_text()
 
     def _flush_text(self) -> None:
         text, self._text = "".join(self._text), []
         self._text_at = time.monotonic()
-        if text and len(self.events) < _MOST_EVENTS:
+        if text and len(self.events) < _MAX_EVENTS:
             self._add("text", {"text": text})
 
     def _add(self, kind: Kind, data: dict[str, Any], *, last: bool = False) -> None:
         data = storable(data)
         with self._guard:
             self.events.append(RunEvent(len(self.events) + 1, kind, data))
-            if last:  # under the same lock, so that a listener that sees the end also sees the event
+            if last:  # under the same lock, so that a listener that sees the end also gets the event
                 self._ended.set()
             listeners = list(self._listeners)
         for wake in listeners:
@@ -216,10 +216,10 @@ class RunRegistry:
         self._guard = threading.Lock()
 
     def start(self, run: LiveRun, *arguments: Any) -> None:
-        """Begin a run as soon as a worker is free, and keep it.
+        """Start a run as soon as a worker is free, and keep it.
 
         Args:
-            arguments: the arguments of ``LiveRun.carry_out``.
+            arguments: the arguments of ``LiveRun.execute``.
 
         Raises:
             ConflictError: too many runs are running or waiting, of this client or in all.
@@ -228,25 +228,25 @@ class RunRegistry:
         with self._guard:
             running = [other for other in self._runs.values() if other.state == "running"]
             own = sum(other.opened is run.opened for other in running)
-            most = _MOST_RUNS if access.owner else _MOST_RUNS // 3
-            if len(running) >= _MOST_RUNS or own >= most:
+            own_limit = _MAX_RUNS if access.owner else _MAX_RUNS // 3
+            if len(running) >= _MAX_RUNS or own >= own_limit:
                 raise ConflictError(
-                    f"{_MOST_RUNS if own < most else most} recalls are already running or waiting",
+                    f"{_MAX_RUNS if own < own_limit else own_limit} recalls are already running or waiting",
                     hint="wait for one of them, or cancel it",
                 )
             same = [other for other in self._runs.values() if other.namespace == run.namespace]
             ended = [other.id for other in same if other.state != "running"]
-            for name in ended[: max(0, len(same) + 1 - _KEPT)]:
+            for name in ended[: max(0, len(same) + 1 - _MAX_KEPT)]:
                 del self._runs[name]
             self._runs[run.id] = run
-        self._pool.submit(run.carry_out, *arguments)
+        self._pool.submit(run.execute, *arguments)
 
     def of(self, opened: OpenMemory) -> ClientRuns:
-        """The runs that a client may see and start."""
+        """Return the runs in the namespace of a client."""
         return ClientRuns(self, opened)
 
     def list(self) -> list[LiveRun]:
-        """The runs that are kept, newest first."""
+        """Return the kept runs, newest first."""
         with self._guard:
             return list(reversed(self._runs.values()))
 
@@ -284,7 +284,7 @@ class ClientRuns:
             question: the question, in words.
             limits: the budgets of the run; None: as configured.
             schema: the form of a recall's answer, as a JSON Schema.
-            as_of: answer from what held at this time; None: at present.
+            as_of: answer from what was valid at this time; None: now.
 
         Raises:
             ConflictError: too many runs are running or waiting, of this client or in all.
@@ -294,7 +294,7 @@ class ClientRuns:
         return run
 
     def get(self, run_id: str) -> LiveRun:
-        """The run with this id; raises NotFoundError if there is none in the client's namespace."""
+        """Return the run with this id; raises NotFoundError if there is none in the client's namespace."""
         found = next((run for run in self.list() if run.id == run_id), None)
         if found is None:
             raise NotFoundError(
@@ -303,7 +303,7 @@ class ClientRuns:
         return found
 
     def list(self) -> list[LiveRun]:
-        """The runs that are kept, newest first."""
+        """Return the kept runs, newest first."""
         namespace = self._opened.memory.store.namespace
         return [run for run in self._registry.list() if run.namespace == namespace]
 

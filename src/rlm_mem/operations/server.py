@@ -11,7 +11,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.links import TagCount
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import shaped
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import DryRun
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class About(Struct):
 
 
 class Status(MayBeCut):
-    """How much is remembered here, and how questions are answered."""
+    """Figures of the memory, and the model that answers questions."""
 
     namespace: str
     version: str
@@ -51,7 +51,7 @@ class Status(MayBeCut):
 
 
 def model_name(memory: Memory) -> str:
-    """The model that answers questions, or why there is none."""
+    """Return the name of the model that answers questions, or why there is none."""
     try:
         return memory.llm.name
     except RlmMemError as error:
@@ -86,7 +86,7 @@ def _status(context: Context, _: object) -> Status:
     )
 
 
-_CHECKS = "care"
+_MAINTENANCE = "care"
 
 
 class FindingOut(Struct):
@@ -107,7 +107,7 @@ class Checked(Struct):
 
 
 class RepairOut(Struct):
-    """The repair of a finding, done or planned; ``manual``: only a person can decide."""
+    """The repair of a finding, done or planned; ``manual``: a person must decide."""
 
     finding: FindingOut
     action: str
@@ -124,7 +124,7 @@ class Repaired(Struct):
 
 
 class Synced(Struct):
-    """Files that were added, changed or removed by hand since the index last saw them."""
+    """Files that were added, changed or removed by hand since the last sync."""
 
     added: list[str]
     changed: list[str]
@@ -133,18 +133,18 @@ class Synced(Struct):
 
 
 class Checkpointed(Struct):
-    """What was written."""
+    """Figures of what was written."""
 
     figures: dict[str, Any]
 
 
 def _check(context: Context, _: object) -> Checked:
-    return shaped(Checked, findings=context.memory.check())
+    return fill(Checked, findings=context.memory.check())
 
 
 def _repair(context: Context, request: DryRun) -> Repaired:
     repairs = context.memory.repair(dry_run=request.dry_run)
-    return shaped(Repaired, request, repairs=repairs)
+    return fill(Repaired, request, repairs=repairs)
 
 
 def _checkpoint(context: Context, _: object) -> Checkpointed:
@@ -152,21 +152,21 @@ def _checkpoint(context: Context, _: object) -> Checkpointed:
 
 
 def _sync(context: Context, _: object) -> Synced:
-    return shaped(Synced, context.memory.sync())
+    return fill(Synced, context.memory.sync())
 
 
 def _rebuild(context: Context, _: object) -> Synced:
-    return shaped(Synced, context.memory.rebuild_index())
+    return fill(Synced, context.memory.rebuild_index())
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation("GET", "/about", "getAbout", "What answers here.", _GROUP, run=_about, response=About),
+    Operation("GET", "/about", "getAbout", "Version, memory, model of the server.", _GROUP, run=_about, response=About),
     Operation("GET", "/openapi.json", "getDocument", "This document.", _GROUP, response=dict[str, Any]),
     Operation(
         "",
         "",
         "getStatus",
-        "How much is remembered, and what answers.",
+        "Figures of the memory, and the model.",
         _GROUP,
         permission="read", run=_status,
         request=Bounded,
@@ -178,23 +178,23 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/check", "check", "Every integrity check over files, links and index.", _CHECKS,
+        "POST", "/check", "check", "Run every integrity check on files, links and index.", _MAINTENANCE,
         permission="read", run=_check, response=Checked,
     ),
     Operation(
-        "POST", "/repair", "repair", "Mend what can be mended without deleting content; by default a dry run.",
-        _CHECKS, permission="admin", run=_repair, request=DryRun, response=Repaired, writes=True,
+        "POST", "/repair", "repair", "Repair what can be repaired without deleting content; by default a dry run.",
+        _MAINTENANCE, permission="admin", run=_repair, request=DryRun, response=Repaired, writes=True,
     ),
     Operation(
-        "POST", "/checkpoint", "checkpoint", "Fold access counts into the files and write the JSON views.", _CHECKS,
+        "POST", "/checkpoint", "checkpoint", "Write access counts to the files, and the JSON views.", _MAINTENANCE,
         permission="admin", everywhere=True, run=_checkpoint, response=Checkpointed, writes=True,
     ),
     Operation(
-        "POST", "/sync", "sync", "Notice files changed by hand or by git.", _CHECKS,
+        "POST", "/sync", "sync", "Index files that were changed by hand or by git.", _MAINTENANCE,
         permission="admin", everywhere=True, run=_sync, response=Synced, writes=True,
     ),
     Operation(
-        "POST", "/rebuild", "rebuildIndex", "Rebuild the index from the files.", _CHECKS,
+        "POST", "/rebuild", "rebuildIndex", "Rebuild the index from the files.", _MAINTENANCE,
         permission="admin", everywhere=True, run=_rebuild, response=Synced, writes=True,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The state that all parts of a running server share: the memory, worker threads, live runs, change notices."""
+"""The state shared by all parts of a running server: the memory, worker threads, live runs, change notices."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
 
 _WORKERS = 6
-#: Most seconds for which ``start`` waits for ``_prepare``.
-_PREPARATION = 1.0
+#: Maximum seconds for which ``start`` waits for ``_prepare``.
+_PREPARE_TIMEOUT = 1.0
 
 
 class ServerState:
     """The state of a server; safe for several threads.
 
-    Calls of the store block, so they run in a few worker threads that end with the server; the store keeps one
-    connection for each thread.
+    Store calls block, so they run in a few worker threads that end with the server; the store keeps one connection for
+    each thread.
 
     Args:
         settings: the settings of the server.
@@ -52,7 +52,7 @@ class ServerState:
 
     @property
     def memory(self) -> Memory:
-        """The memory of the server, confined to its namespace; opened when first asked for.
+        """The memory of the server, confined to its namespace; opened on first access.
 
         Raises:
             RlmMemError: it cannot be opened.
@@ -65,13 +65,13 @@ class ServerState:
         return self.settings.read_only
 
     async def admit(self, client: Caller, needed: Permission, *, everywhere: bool = False) -> OpenMemory:
-        """The memory as a client may use it; arguments and errors are those of ``OpenMemory.admit``."""
+        """Return the memory as a client may use it; arguments and errors are those of ``OpenMemory.admit``."""
         if self.opened.is_open:
             return self.opened.admit(client, needed, everywhere=everywhere)
         return await self.run_in_worker(lambda: self.opened.admit(client, needed, everywhere=everywhere))
 
     def changes_of(self, opened: OpenMemory) -> ChangeFeed:
-        """The feed of changes in the namespace of a client, by any process."""
+        """Return the feed of changes in the namespace of a client, by any process."""
         with self._guard:
             feed = self._feeds.get(opened.memory.store.namespace)
             if feed is None:
@@ -85,9 +85,9 @@ class ServerState:
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
     async def start(self) -> None:
-        """Prepare for the first request; does not wait for a slow store."""
+        """Prepare for the first request, without waiting for a slow store."""
         self._starting = asyncio.ensure_future(self.run_in_worker(self._prepare))
-        await asyncio.wait({self._starting}, timeout=_PREPARATION)
+        await asyncio.wait({self._starting}, timeout=_PREPARE_TIMEOUT)
 
     def _prepare(self) -> None:
         # Loading the tokenizer's tables blocks the interpreter for a third of a second.
@@ -96,7 +96,7 @@ class ServerState:
             prepare()
 
     def _warm_up_search(self) -> None:
-        """Load what the first search needs: dictionaries, postings, the ranker."""
+        """Load the dictionaries, postings and ranker that the first search needs."""
         try:
             self.memory.search("anything", limit=1)
         except RlmMemError as error:  # the next search reports it again
@@ -114,7 +114,7 @@ class ServerState:
             await feed.stop()
 
     def close(self) -> None:
-        """End every run and worker, then close the memory. The state cannot be used after that."""
+        """End every run and worker, then close the memory; the state cannot be used afterwards."""
         with self._guard:
             if self._closed:
                 return

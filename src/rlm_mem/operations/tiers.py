@@ -11,7 +11,7 @@ from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import shaped
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import (
     Confidence,
@@ -49,7 +49,7 @@ class StepIn(Request):
 
 
 class TraceRequest(Request):
-    """What was done and how it went; it becomes a memory of the high tier."""
+    """What was done, and its outcome; it becomes a memory of the high tier."""
 
     goal: Line
     steps: Annotated[list[StepIn], Meta(max_length=200)] = field(default_factory=list)
@@ -78,7 +78,7 @@ class UseRequest(Request):
 
 
 class MemoryOut(MayBeCut):
-    """A tiered memory as in its file; ``fields`` are those of its front matter."""
+    """A tiered memory; ``fields`` are those of its front matter."""
 
     key: str
     chunk_id: str
@@ -90,7 +90,7 @@ class MemoryOut(MayBeCut):
 
 
 class Used(Struct):
-    """A memory after a use; ``confidence`` and ``usage_count`` as they are now."""
+    """A memory after a use, with the resulting figures."""
 
     key: str
     confidence: float
@@ -112,14 +112,14 @@ class KeyQuery(Bounded, kw_only=True):
 
 
 class MemoryHits(MayBeCut):
-    """Tiered memories, the best first, and the core that is always included."""
+    """Tiered memories, best first, and the core, which is always included."""
 
     items: list[MemoryHit]
     core: list[MemoryHit]
 
 
 class TierWeights(Request):
-    """Weights of the tiers, from 0 up; not all may be 0, and those left out are 0."""
+    """Weights of the tiers, 0 or more, not all 0."""
 
     high: Annotated[float, Meta(gt=0, le=1000)] = 0.1
     mid: Annotated[float, Meta(ge=0, le=1000)] = 0.6
@@ -128,7 +128,7 @@ class TierWeights(Request):
 
 
 class TierQuery(Bounded, kw_only=True):
-    """What is to be done, in any words."""
+    """What is to be done, in words."""
 
     goal: Question
     kind: Annotated[
@@ -153,8 +153,8 @@ def _record(context: Context, request: TraceRequest) -> Reply:
     return Reply(_memory(entry))
 
 
-def _known(context: Context, key: str) -> str:
-    """The key of an existing memory or plain chunk; raises NotFoundError for any other text."""
+def _existing_key(context: Context, key: str) -> str:
+    """Return the key of an existing memory or plain chunk; raises NotFoundError for any other text."""
     if key.startswith("chunk-") and is_chunk_id(key) and context.memory.store.exists(key):
         return key
     try:
@@ -164,7 +164,7 @@ def _known(context: Context, key: str) -> str:
 
 
 def _use(context: Context, request: UseRequest) -> Used:
-    given = {**structs.asdict(request), "key": _known(context, request.key)}
+    given = {**structs.asdict(request), "key": _existing_key(context, request.key)}
     entry = context.memory.continuum.traces.use(**given)
     if isinstance(entry, Chunk):
         extra = entry.metadata.extra
@@ -179,7 +179,7 @@ def _list(context: Context, request: MemoryQuery) -> MemoryHits:
 
 
 def _one(context: Context, request: KeyQuery) -> MemoryOut:
-    return _memory(context.memory.continuum.traces.read(_known(context, request.key)))
+    return _memory(context.memory.continuum.traces.read(_existing_key(context, request.key)))
 
 
 def _query(context: Context, request: TierQuery) -> MemoryHits:
@@ -205,14 +205,14 @@ def _query(context: Context, request: TierQuery) -> MemoryHits:
 
 
 class MemoryProblem(Struct):
-    """A file, or a memory in it, that breaks a rule; it is left unchanged."""
+    """A file, or a memory in it, that violates a rule; it is left unchanged."""
 
     file: str
     message: str
 
 
 class ConsolidationResponse(MayBeCut):
-    """What was, or would be, promoted, merged, put before a reviewer and held back; each step with its reason."""
+    """What was, or would be, promoted, merged, queued for review and held back; each step with its reason."""
 
     dry_run: bool
     considered: int
@@ -225,7 +225,7 @@ class ConsolidationResponse(MayBeCut):
 
 
 class PruneStepOut(Struct):
-    """What retention does with one memory, and why."""
+    """The action of retention on one memory, and its reason."""
 
     key: str
     action: str
@@ -234,7 +234,7 @@ class PruneStepOut(Struct):
 
 
 class Pruned(Struct):
-    """What was, or would be, retired by age and retention policy."""
+    """What was, or would be, retired by the retention rules."""
 
     dry_run: bool
     considered: int
@@ -256,7 +256,7 @@ class Health(Struct):
 
 
 class HintQuery(Bounded, kw_only=True):
-    """For what."""
+    """The goal for which hints are requested."""
 
     goal: Question
     limit: Annotated[int, Meta(ge=1, le=50)] = 5
@@ -269,7 +269,7 @@ class Hints(MayBeCut):
 
 
 class StateOut(MayBeCut):
-    """Working state of the execution that is going on; empty where there is none."""
+    """Working state of the current execution; empty if there is none."""
 
     plan: str
     context: str
@@ -279,7 +279,7 @@ class StateOut(MayBeCut):
 
 
 class StateRequest(Request):
-    """A new execution: what was there is cleared."""
+    """A new execution, which replaces the former working state."""
 
     plan: LongText
     context: LongText = ""
@@ -293,7 +293,7 @@ class Cleared(Struct):
 
 
 class JournalQuery(Bounded, kw_only=True):
-    """Which steps."""
+    """Which entries of the journal."""
 
     op: Annotated[str, Meta(max_length=40)] | None = None
     limit: Limit = 50
@@ -301,7 +301,7 @@ class JournalQuery(Bounded, kw_only=True):
 
 
 class JournalPage(MayBeCut):
-    """Steps of the tiers with their reasons, the oldest first; ``next_cursor`` is null on the last page."""
+    """Changes to tiered memories with their reasons, oldest first; ``next_cursor`` is null on the last page."""
 
     items: list[dict[str, Any]]
     next_cursor: str | None
@@ -314,7 +314,7 @@ class UndoTransition(Request):
 
 
 class Undone(Struct):
-    """The step that put the files back."""
+    """The change that restored the files."""
 
     id: str
     at: str
@@ -324,13 +324,13 @@ class Undone(Struct):
 
 
 class SyncedTiers(Struct):
-    """How many files had changed."""
+    """The number of files that had changed."""
 
     files: int
 
 
 class Problems(Struct):
-    """What breaks a rule of its tier."""
+    """Memories that violate a rule of their tier."""
 
     items: list[MemoryProblem]
 
@@ -346,11 +346,11 @@ def _consolidate(context: Context, request: DryRun | ConsolidateArguments) -> Co
         dry_run=request.dry_run,
         progress=lambda done, total: context.progress(done, total, f"considered {done} of {total} memories"),
     )
-    return shaped(ConsolidationResponse, report)
+    return fill(ConsolidationResponse, report)
 
 
 def _prune(context: Context, request: DryRun) -> Pruned:
-    return shaped(Pruned, context.memory.continuum.prune(dry_run=request.dry_run))
+    return fill(Pruned, context.memory.continuum.prune(dry_run=request.dry_run))
 
 
 def _health(context: Context, _: object) -> Health:
@@ -362,7 +362,7 @@ def _hints(context: Context, request: HintQuery) -> Hints:
 
 
 def _check(context: Context, _: object) -> Problems:
-    return shaped(Problems, items=context.memory.continuum.check())
+    return fill(Problems, items=context.memory.continuum.check())
 
 
 def _sync(context: Context, _: object) -> SyncedTiers:
@@ -389,9 +389,9 @@ def _clear(context: Context, _: object) -> Cleared:
 
 
 class SkillsQuery(Bounded, kw_only=True):
-    """Which memories become skills."""
+    """Which memories to turn into skills."""
 
-    mid: Annotated[bool, Meta(description="Also from the mid tier, which is not stable yet.")] = False
+    mid: Annotated[bool, Meta(description="Also those of the mid tier, which are not stable yet.")] = False
 
 
 class SkillOut(Struct):
@@ -404,19 +404,19 @@ class SkillOut(Struct):
 
 
 class Skills(MayBeCut):
-    """Skills that stable memories make."""
+    """Skills made from stable memories."""
 
     items: list[SkillOut]
 
 
 def _skills(context: Context, request: SkillsQuery) -> Skills:
-    return shaped(Skills, items=context.memory.continuum.skills(mid=request.mid))
+    return fill(Skills, items=context.memory.continuum.skills(mid=request.mid))
 
 
 def _journal(context: Context, request: JournalQuery) -> JournalPage:
     start = 0
     if request.cursor is not None:
-        # Steps are only appended, so the number already returned is a stable position.
+        # The journal is append-only, so the number of entries already returned is a stable position.
         (start,) = decode_cursor("journal", request.cursor, tuple[Annotated[int, Meta(ge=0)]])
     steps = list(context.memory.continuum.changes.journal(op=request.op))
     more = start + request.limit < len(steps)
@@ -428,16 +428,16 @@ def _journal(context: Context, request: JournalQuery) -> JournalPage:
 
 def _undo(context: Context, request: UndoTransition) -> Undone:
     change = context.memory.continuum.undo(context.path["transition_id"], request.reason)
-    return shaped(Undone, change)
+    return fill(Undone, change)
 
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/continuum/memories", "listMemories", "Tiered memories, the most reliable first.", _GROUP,
+        "GET", "/continuum/memories", "listMemories", "Tiered memories, most reliable first.", _GROUP,
         run=_list, request=MemoryQuery, response=MemoryHits,
     ),
     Operation(
-        "GET", "/continuum/memory", "getMemory", "One tiered memory whole.", _GROUP,
+        "GET", "/continuum/memory", "getMemory", "One tiered memory.", _GROUP,
         run=_one, request=KeyQuery, response=MemoryOut,
     ),
     Operation(
@@ -445,15 +445,15 @@ OPERATIONS: tuple[Operation, ...] = (
         _GROUP, permission="read", run=_query, request=TierQuery, response=MemoryHits,
     ),
     Operation(
-        "POST", "/continuum/traces", "recordTrace", "Record what was done and how it went.", _GROUP,
+        "POST", "/continuum/traces", "recordTrace", "Record what was done, and its outcome.", _GROUP,
         run=_record, request=TraceRequest, response=MemoryOut, status=201, writes=True,
     ),
     Operation(
-        "POST", "/continuum/uses", "recordUse", "Record that a memory was applied, and how it went.", _GROUP,
+        "POST", "/continuum/uses", "recordUse", "Record that a memory was applied, and the outcome.", _GROUP,
         run=_use, request=UseRequest, response=Used, writes=True,
     ),
     Operation(
-        "POST", "/continuum/consolidate", "consolidate", "Promote what has proved itself; by default a dry run.",
+        "POST", "/continuum/consolidate", "consolidate", "Promote proven memories; by default a dry run.",
         _GROUP, run=_consolidate, request=DryRun, response=ConsolidationResponse, writes=True,
         tool=Tool(
             name="consolidate",
@@ -473,7 +473,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "GET", "/continuum/health", "getHealth", "Figures of the tiers.", _GROUP, run=_health, response=Health
     ),
     Operation(
-        "GET", "/continuum/skills", "getSkills", "Stable memories as skills of coding agents, by their text.", _GROUP,
+        "GET", "/continuum/skills", "getSkills", "Stable memories as skills of coding agents.", _GROUP,
         run=_skills, request=SkillsQuery, response=Skills,
         tool=Tool(
             name="skills",
@@ -488,19 +488,19 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_hints, request=HintQuery, response=Hints,
     ),
     Operation(
-        "GET", "/continuum/problems", "checkMemories", "Tiered memories that break a rule.", _GROUP,
+        "GET", "/continuum/problems", "checkMemories", "Tiered memories that violate a rule.", _GROUP,
         run=_check, response=Problems,
     ),
     Operation(
-        "POST", "/continuum/sync", "syncMemories", "Notice files of tiered memories that were edited by hand.",
+        "POST", "/continuum/sync", "syncMemories", "Index files of tiered memories that were edited by hand.",
         _GROUP, permission="admin", everywhere=True, run=_sync, response=SyncedTiers, writes=True,
     ),
     Operation(
-        "GET", "/continuum/state", "getState", "Working state of the execution that is going on.", _GROUP,
+        "GET", "/continuum/state", "getState", "Working state of the current execution.", _GROUP,
         run=_state, request=Bounded, response=StateOut,
     ),
     Operation(
-        "PUT", "/continuum/state", "putState", "Begin an execution: new plan, context and constraints.", _GROUP,
+        "PUT", "/continuum/state", "putState", "Start an execution with a new plan, context and constraints.", _GROUP,
         run=_start, request=StateRequest, response=StateOut, writes=True,
     ),
     Operation(
@@ -508,12 +508,12 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_clear, response=Cleared, writes=True,
     ),
     Operation(
-        "GET", "/continuum/journal", "getJournal", "Every step of the tiers with its reason.", _GROUP,
+        "GET", "/continuum/journal", "getJournal", "Every change to tiered memories with its reason.", _GROUP,
         run=_journal, request=JournalQuery, response=JournalPage, paged=True,
     ),
     Operation(
         "POST", "/continuum/transitions/{transition_id}/undo", "undoTransition",
-        "Put the files of a transition back as they were.", _GROUP,
+        "Restore the files of a transition as they were.", _GROUP,
         permission="review", run=_undo, request=UndoTransition, response=Undone, writes=True,
     ),
 )  # fmt: skip

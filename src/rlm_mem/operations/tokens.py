@@ -1,4 +1,4 @@
-"""The named tokens of a server: list, make, revoke."""
+"""The named tokens of a server: list, create, revoke."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rlm_mem.access.grants import Permission, check_patterns, check_permissions
 from rlm_mem.access.tokens import TokenFile, TokenRecord
 from rlm_mem.errors import AccessDenied, NotFoundError
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.shapes import shaped
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import Request
 
 _GROUP = "tokens"
 
 
 class TokenOut(Struct):
-    """A token, without the token itself."""
+    """The record of a token, without its secret."""
 
     id: str
     name: str
@@ -32,28 +32,28 @@ class TokenOut(Struct):
 
 
 class TokenList(Struct):
-    """The tokens that reach no further than the token that asks; expired and revoked ones too."""
+    """The tokens whose scope is within that of the caller's token, including expired and revoked ones."""
 
     tokens: list[TokenOut]
 
 
 class NewToken(Request, kw_only=True):
-    """A token to be made."""
+    """A token to be created."""
 
     name: Annotated[
         str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$(?!\n)")
     ]
     namespaces: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=202)]],
-        Meta(max_length=100, description="Names; team/* for all below team, * for all."),
+        Meta(max_length=100, description="Namespaces; team/* for all below team, * for all."),
     ]
     permissions: Annotated[list[Permission], Meta(min_length=1, max_length=5)] = field(
         default_factory=lambda: ["read", "write"]
     )
-    expires: Annotated[str, Meta(max_length=40, description="A time, or how long it lasts: 90d.")] | None = (
+    expires: Annotated[str, Meta(max_length=40, description="A time, or a lifetime such as 90d.")] | None = (
         "90d"
     )
-    rate: Annotated[float, Meta(gt=0, le=100_000, description="Requests a second.")] | None = None
+    rate: Annotated[float, Meta(gt=0, le=100_000, description="Requests per second.")] | None = None
 
 
 class MadeToken(Struct):
@@ -66,13 +66,13 @@ class MadeToken(Struct):
 def _file(context: Context) -> TokenFile:
     if context.opened.tokens is None:
         raise NotFoundError(
-            "this server has no named tokens", hint="name a file with rlm-mem serve --tokens FILE"
+            "this server has no named tokens", hint="start it with rlm-mem serve --tokens FILE"
         )
     return context.opened.tokens
 
 
 def _out(file: TokenFile, one: TokenRecord) -> TokenOut:
-    return shaped(TokenOut, one, state=file.state_of(one))
+    return fill(TokenOut, one, state=file.state_of(one))
 
 
 def _list(context: Context, _: object) -> TokenList:
@@ -118,11 +118,11 @@ OPERATIONS: tuple[Operation, ...] = (
         permission="admin", run=_list, response=TokenList,
     ),
     Operation(
-        "POST", "/tokens", "createToken", "Make a token; only this answer contains it.", _GROUP,
+        "POST", "/tokens", "createToken", "Create a token; only this answer contains it.", _GROUP,
         permission="admin", run=_create, request=NewToken, response=MadeToken, status=201, writes=True,
     ),
     Operation(
-        "DELETE", "/tokens/{token_id}", "revokeToken", "Revoke a token by its id: it is refused from now on.", _GROUP,
+        "DELETE", "/tokens/{token_id}", "revokeToken", "Revoke a token by its id.", _GROUP,
         permission="admin", run=_revoke, response=TokenOut, writes=True,
     ),
 )  # fmt: skip

@@ -28,9 +28,9 @@ class PreconditionFailed(RlmMemError):
 
 
 def etag(chunk: Chunk) -> str:
-    """The strong ETag of a chunk: its revision, and the hash of a text that was edited by hand, which has none.
+    """Return the strong ETag of a chunk: its revision, and the hash of a text edited by hand, which has no revision.
 
-    Read counts are not part of it.
+    Access counts are not part of it.
     """
     found = content_hash(chunk.content)
     by_hand = "" if found == chunk.metadata.content_hash else f"-{found[:16]}"
@@ -38,12 +38,12 @@ def etag(chunk: Chunk) -> str:
 
 
 def tags_in(header: str) -> list[str]:
-    """The tags of an If-Match or If-None-Match header; ``*`` stands for any."""
+    """Return the ETags of an If-Match or If-None-Match header; ``*`` stands for any."""
     return ["*"] if header.strip() == "*" else _TAG.findall(header)
 
 
 def not_modified(context: Context, chunk: Chunk) -> bool:
-    """Whether the client has this revision already (weak comparison)."""
+    """Return whether the client already has this revision (weak comparison)."""
     if context.if_none_match is None:
         return False
     known = tags_in(context.if_none_match)
@@ -52,7 +52,7 @@ def not_modified(context: Context, chunk: Chunk) -> bool:
 
 @contextlib.contextmanager
 def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Iterator[None]:
-    """Check that the chunk is at a revision of If-Match, and hold the write lock; does nothing without that header.
+    """Check that the chunk is at a revision of If-Match, and hold the write lock; no effect without that header.
 
     Raises:
         PreconditionFailed: the chunk is at another revision. NotFoundError: there is no such chunk.
@@ -68,8 +68,8 @@ def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Itera
             raise NotFoundError(f"there is no chunk {chunk_id}")
         if "*" not in wanted and etag(chunk) not in wanted:
             raise PreconditionFailed(
-                f"{chunk_id} is at revision {etag(chunk).strip(chr(34))} by now",
-                hint="read it again, and send the ETag that comes with it",
+                f"{chunk_id} is now at revision {etag(chunk).strip(chr(34))}",
+                hint="read it again, and send its current ETag",
             )
         yield
 
@@ -78,13 +78,13 @@ _T = TypeVar("_T")
 
 
 def encode_cursor(kind: str, *place: Any) -> str:
-    """A cursor for a position in the list ``kind``."""
+    """Return a cursor for a position in the list ``kind``."""
     data = msgspec.json.encode([kind, *place])
     return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
 
 
 def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
-    """The position that a cursor of the list ``kind`` encodes, as the type ``shape``.
+    """Return the position that a cursor of the list ``kind`` encodes, as the type ``shape``.
 
     Raises:
         NotFoundError: it is not a cursor of this list.
@@ -102,19 +102,19 @@ def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
 def page_of(
     kind: str, items: Sequence[_T], key: Callable[[_T], Any], shape: Any, cursor: str | None, limit: int
 ) -> tuple[list[_T], str | None]:
-    """A page of a list that is sorted by ``key``, a tuple of plain data, and the cursor of the next page or None.
+    """Return a page of a list sorted by ``key``, a tuple of plain data, and the cursor of the next page or None.
 
-    The position is the key of the last item returned, so it stays valid when that item is deleted.
+    The position is the key of the last item returned, so it remains valid if that item is deleted.
     """
     start = 0
     if cursor is not None:
         start = bisect_right([key(item) for item in items], decode_cursor(kind, cursor, shape))
-    here = list(items[start : start + limit])
+    page = list(items[start : start + limit])
     more = start + limit < len(items)
-    return here, encode_cursor(kind, *key(here[-1])) if more and here else None
+    return page, encode_cursor(kind, *key(page[-1])) if more and page else None
 
 
 def next_link(path: str, parameters: Sequence[tuple[str, str]], cursor: str) -> str:
-    """The Link header of a page: the same request with the next cursor (RFC 8288)."""
+    """Return the Link header of a page: the same request with the next cursor (RFC 8288)."""
     kept = [(name, value) for name, value in parameters if name != "cursor"]
     return f'<{path}?{urlencode([*kept, ("cursor", cursor)])}>; rel="next"'

@@ -1,7 +1,7 @@
-"""Types of requests: their bounds apply to every interface and are part of the OpenAPI document.
+"""Types of request fields: their bounds apply to every interface and are part of the OpenAPI document.
 
-The schemas contain the rules of the store, so that the document does not allow what the store refuses. The description
-of a pattern explains it in the document and in refusals.
+The schemas contain the rules of the store, so that the document allows only what the store accepts. The description of
+a pattern explains it in the document and in refusals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rlm_mem.config import SecretAction
 _END = r"$(?!\n)"
 _LINE = rf"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*{_END}"
 _VISIBLE = r"\S"
-# Exactly the days that exist from the year 1000 to 8999, so that no valid time is refused later.
+# Exactly the days that exist in the years 1000 to 8999, so that no time that matches is refused later.
 _YEAR = "[1-8][0-9]{3}"
 _LEAP = "(?:[1-8][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[1357][26])00)"
 _DAY = (
@@ -72,19 +72,19 @@ Extra = Annotated[
     Meta(
         max_length=100,
         extra_json_schema={"additionalProperties": {"$ref": "#/components/schemas/Plain"}},
-        description="Fields of your own, plain data; they are kept as they are.",
+        description="Custom fields of plain data, stored as they are.",
     ),
 ]
 OriginName = Annotated[
     Origin,
     Meta(
-        description="How it came: a person or an agent wrote it, a tool or a page of the web gave it, a file was "
-        "imported. Left out: what `source` stands for, person for interaction."
+        description="Where it came from: written by a person or an agent, from a tool or a web page, or imported. "
+        "Default: derived from `source`; person for interaction."
     ),
 ]
 OriginFilter = Annotated[Origin, Meta(description="Only of this origin.")]
 TrustName = Annotated[
-    TrustLevel, Meta(description="How far it is trusted. Left out: as configured for its origin.")
+    TrustLevel, Meta(description="How far it is trusted. Default: as configured for its origin.")
 ]
 TrustFilter = Annotated[
     Literal["untrusted", "ordinary", "trusted"],
@@ -106,7 +106,7 @@ Secrets = Annotated[
 ]
 Limit = Annotated[int, Meta(ge=1, le=500, description="Maximum items per page.")]
 Cursor = Annotated[
-    str, Meta(min_length=1, max_length=1000, description="The next_cursor of the page before this one.")
+    str, Meta(min_length=1, max_length=1000, description="The next_cursor of the previous page.")
 ]
 Revision = Annotated[int, Meta(ge=1, le=2**53)]
 
@@ -129,7 +129,7 @@ ChunkType = Annotated[
     str,
     Meta(
         pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="A type of chunk: one that is built in, or registered in config.toml.",
+        description="A chunk type, built in or registered in config.toml.",
         extra_json_schema={"x-names": "chunk-types"},
     ),
 ]
@@ -137,14 +137,14 @@ TypeFilter = Annotated[
     str,
     Meta(
         pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="A type of chunk or link, also one that is not registered any more.",
+        description="A chunk or link type, even one that is no longer registered.",
     ),
 ]
 TaskType = Annotated[
     str,
     Meta(
         max_length=100,
-        description="One of the setting continuum.task_types.",
+        description="One of those in the setting continuum.task_types.",
         extra_json_schema={"x-names": "task-types"},
     ),
 ]
@@ -152,7 +152,7 @@ LinkType = Annotated[
     str,
     Meta(
         pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="A type of link: one that is built in, or registered in config.toml.",
+        description="A link type, built in or registered in config.toml.",
         extra_json_schema={"x-names": "link-types"},
     ),
 ]
@@ -181,17 +181,17 @@ CaseId = Annotated[
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Base of every request: unknown names are refused, not ignored."""
+    """Base of every request; unknown fields are refused, not ignored."""
 
 
 class DryRun(Request):
-    """Whether anything is to be changed."""
+    """Whether to only report changes."""
 
     dry_run: Annotated[bool, Meta(description="Only report what would be done.")] = True
 
 
 def utc(time: str | None) -> str | None:
-    """A time in the format of recorded times (UTC), for comparison with them; a day is unchanged."""
+    """Return a time in the format of recorded times (UTC), for comparison with them; a day is unchanged."""
     return time if time is None or len(time) <= 10 else format_time(parse_time(time))
 
 
@@ -213,7 +213,7 @@ PARTS: dict[str, Any] = {
 }
 
 
-# Other names that agents use for an argument.
+# Alternative names that agents use for an argument.
 CONVERSATION_NAMES = dict.fromkeys(
     ("conversation", "conversationId", "session_id", "thread_id", "project"), "conversation_id"
 )

@@ -1,9 +1,9 @@
-"""The sandbox: programs of a model run here, over a store they can only read.
+"""The sandbox, which runs the programs of a model over a store that they can only read.
 
-``session`` is the interface (SandboxSession) and opens the engine. ``policy`` checks a program before it runs and names
-what is not allowed; ``engine`` defines the boundary and ends what runs, ``monty`` (default) and ``cpython`` are its two
-implementations; ``functions`` and ``dispatch`` are what a program can reach; ``idioms`` and ``prelude`` let everyday
-Python run on Monty. Nothing here writes to a store or uses a model: ``recall`` calls models.
+``session`` has the interface (SandboxSession). ``policy`` checks a program before it runs; ``engine`` defines the
+protocol of engines and ends running programs, ``monty`` (default) and ``cpython`` implement it; ``functions`` and
+``dispatch`` provide the host functions; ``idioms`` and ``prelude`` let everyday Python run on Monty. This package never
+writes to a store and uses no model: ``recall`` calls models.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _MEASURE = late(
     re.IGNORECASE,
 )
 _LABEL = late(r"(?<=\S )[A-Z][\w.]{1,20} \Z")
-"""A name in front of a number: "Sprint 2", "May 3" and "Flask 3" count nothing."""
+"""A name before a number, which is not a count: "Sprint 2", "May 3" and "Flask 3"."""
 _NUMBERS = dict(
     zip(
         ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
@@ -54,7 +54,7 @@ _NUMBERS = dict(
 )
 _CURRENCIES = "$€£¥₹"
 _SIGNS = f"{_CURRENCIES}%"
-_UNDONE = late(
+_NEVER_DID = late(
     r"\bI(?:['’]ve| have)? (?:never|haven['’]?t|not|didn['’]?t) "
     r"(?:(?:yet|ever|even|actually|really) )?([^\W\d_]{3,30})",
     re.IGNORECASE,
@@ -62,30 +62,30 @@ _UNDONE = late(
 _FIRST_PERSON = late(r"\bI\b")
 _CLAUSE_END = late(r"[,;:.!?\n]")
 _DENIED_WORDS = 8
-"""Most words that a denial applies to, up to the end of the clause: "I never went there, so I'm not sure how …"."""
-_LEAST_SHARED = 2
-_RARE = 0.1
-_FEW = 4
-"""A word is rare that at most this share, or this number, of the statements compared have."""
-_SAME_MEASURE = 0.5
+"""Maximum words that a denial applies to, up to the end of the clause: "I never went there, so I'm not sure how …"."""
+_MIN_SHARED = 2
+_RARE_SHARE = 0.1
+_RARE_COUNT = 4
+"""A word is rare if at most this share, or this number, of the statements compared have it."""
+_SAME_MEASURE_BONUS = 0.5
 """Added to the closeness of a pair that counts the same things differently ("3 interviews", "5 interviews"), and once
 more if the subject names them."""
-_LEAST_SHARE = 0.6
-"""Pairs that weigh less than this share of the best pair not found by rule are left out."""
-_MOST_PAIRS = 2
-"""Most pairs that a statement is part of."""
-_MOST_DEEDS = 5
-"""Most pairs of a denied deed with statements of it."""
-_DEED = 2.0
-"""Added to the closeness of such a pair: "I've never integrated Redis" and "I integrated Redis last week"."""
-_BY_RULE = 100.0
+_MIN_SHARE = 0.6
+"""Pairs with less than this share of the weight of the best pair not found by rule are left out."""
+_MAX_PAIRS = 2
+"""Maximum pairs of one statement."""
+_MAX_ACTION_PAIRS = 5
+"""Maximum pairs of a denied action with statements of it."""
+_ACTION_BONUS = 2.0
+"""Added to the closeness of such a pair: "I've never integrated Redis", "I integrated Redis last week"."""
+_RULE_BONUS = 100.0
 """Added to the score of pairs found by the rules, so that they rank above the others."""
 _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence; ``order`` grows with time, ``key`` identifies the line that contains it."""
+    """A sentence; ``order`` increases with time, ``key`` identifies the line that contains it."""
 
     key: int
     order: tuple[str, str, int, int]
@@ -95,38 +95,45 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two statements about the same thing, with the words they share and the reason for pairing them."""
+    """Two statements about the same thing, with their shared words and the reason for the pair."""
 
     newer: Statement
     older: Statement
     shared: tuple[str, ...]
     why: str
     weight: float
-    deed: bool = False
-    """Whether one says that its speaker never did what the other says."""
+    about_action: bool = False
+    """Whether one denies the action that the other states."""
     first: bool = False
-    """Whether it comes before others: such a deed, or numbers of one thing that the subject names."""
+    """Whether it comes before others: it denies an action, or has different numbers of a thing in the subject."""
     marks: tuple[str, str] = ("", "")
-    """What differs in the newer and in the older one, verbatim: the denial, a number."""
+    """The differing words of the newer and the older one, verbatim: the denial, or a number."""
 
 
 def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int) -> list[Pair]:
-    """Pairs whose later statement has a different value than the earlier one, newest first."""
-    return _pairs(statements, subject, analyser, limit, _other_value, "replace")
+    """Return pairs whose later statement has another value than the earlier one, newest first."""
+    return _pairs(statements, subject, analyser, limit, _value_change, "replace")
 
 
 def contradictory(
     statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int
 ) -> list[Pair]:
-    """Pairs of statements, one of which denies the other, newest first."""
-    return _pairs(statements, subject, analyser, limit, _denied, "contradict")
+    """Return pairs of statements, one of which denies the other, newest first."""
+    return _pairs(statements, subject, analyser, limit, _denial_of_other, "contradict")
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """A statement with its terms, the terms it denies, the word of denial, the words with which it denies
-    something, the verb of what its speaker never did, the statements that the rules find, what it counts (the number by
-    the term), and its numbers and names."""
+class _Analysed:
+    """An analysed statement.
+
+    Attributes:
+        terms: its terms. ``denied``: those that it denies.
+        denial: the first word of denial. ``denying``: the same, with the verb of a denied action.
+        undone: terms of the verb of an action that its speaker never did.
+        stated: the statements that the rules find.
+        measures: number of each thing that it counts, by the term of the thing.
+        values: its numbers and names.
+    """
 
     statement: Statement
     terms: frozenset[str]
@@ -140,7 +147,7 @@ class _Read:
 
 
 class _Terms:
-    """The weights of the terms of the statements, and of those of the subject."""
+    """Weights of the terms of the statements and of the subject."""
 
     def __init__(self, all_terms: Sequence[frozenset[str]], subject: frozenset[str]) -> None:
         self._frequency = Counter(term for terms in all_terms for term in terms)
@@ -149,27 +156,27 @@ class _Terms:
         self._subject = self.weight(subject) or 1.0
 
     def weight(self, terms: Iterable[str]) -> float:
-        """The sum of the weights of the terms; a rarer term weighs more."""
+        """Return the sum of the weights of the terms; rarer terms have larger weights."""
         return sum(math.log(1 + self._count / (self._frequency[term] or 0.5)) for term in terms)
 
     def about(self, terms: frozenset[str]) -> float:
-        """The share of the subject that the terms have, 0 to 1."""
+        """Return the share of the subject that the terms cover, 0 to 1."""
         return self.weight(terms & self.subject) / self._subject
 
     def rare(self, terms: Iterable[str]) -> int:
-        """The number of the terms that few statements have."""
-        most = max(_FEW, _RARE * self._count)
-        return sum(self._frequency[term] <= most for term in terms)
+        """Return how many of the terms are rare."""
+        maximum = max(_RARE_COUNT, _RARE_SHARE * self._count)
+        return sum(self._frequency[term] <= maximum for term in terms)
 
     def likeness(self, first: frozenset[str], second: frozenset[str]) -> float:
-        """The weight of the shared terms divided by that of all terms of both, 0 to 1."""
+        """Return the weight of the shared terms divided by the geometric mean of both weights, 0 to 1."""
         return self.weight(first & second) / (math.sqrt(self.weight(first) * self.weight(second)) or 1.0)
 
 
-def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
-    """Why the newer one may replace the older one, and how close to the subject the pair is."""
+def _value_change(older: _Analysed, newer: _Analysed, terms: _Terms) -> tuple[str, float]:
+    """Return why the newer one may replace the older one, and the closeness of the pair to the subject."""
     shared = older.terms & newer.terms
-    if len(shared) < _LEAST_SHARED:
+    if len(shared) < _MIN_SHARED:
         return "", 0.0
     first, second = terms.about(older.terms), terms.about(newer.terms)
     closeness = min(first, second) + max(first, second) / 2
@@ -177,13 +184,13 @@ def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]
     if counted:
         named = any(one.lstrip(_SIGNS) in terms.subject for one in counted)
         why = f"{older.measures[counted[0]]} → {newer.measures[counted[0]]}"
-        return why, closeness + _SAME_MEASURE * (1 + named)
+        return why, closeness + _SAME_MEASURE_BONUS * (1 + named)
     named = any(one[0].isalpha() for one in older.values & newer.values)
-    if not named and terms.rare(shared) < _LEAST_SHARED:
+    if not named and terms.rare(shared) < _MIN_SHARED:
         return "", 0.0
     before, after = older.values, newer.values
     if older.measures and newer.measures and older.measures.keys().isdisjoint(newer.measures):
-        before, after = (  # hours and days are not compared
+        before, after = (  # numbers of different things, such as hours and days, are not compared
             frozenset(value for value in one.values if value.rstrip("%") not in one.measures.values())
             for one in (older, newer)
         )
@@ -193,8 +200,8 @@ def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]
     return (f"the newer one says “{change[0].lower()}”", closeness) if change is not None else ("", 0.0)
 
 
-def _denied(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
-    """Which of the two denies the other, and how close to the subject the pair is."""
+def _denial_of_other(older: _Analysed, newer: _Analysed, terms: _Terms) -> tuple[str, float]:
+    """Return which of the two denies the other, and the closeness of the pair to the subject."""
     in_older, in_newer = terms.weight(older.denied & newer.terms), terms.weight(newer.denied & older.terms)
     both = terms.weight(older.denied & newer.denied)
     if both >= max(in_older, in_newer) / 2:  # neither denies anything, or both deny the same
@@ -202,13 +209,13 @@ def _denied(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
     denying, other, which = (older, newer, "older") if in_older >= in_newer else (newer, older, "newer")
     closeness = terms.about(denying.denied) + terms.about(other.terms) / 2
     closeness += 2 * terms.about(denying.denied & other.terms)
-    if _deed(denying, other, terms):
-        closeness += _DEED
+    if _denies_action(denying, other, terms):
+        closeness += _ACTION_BONUS
     return f"the {which} one says “{denying.denial}”", closeness
 
 
-def _deed(one: _Read, other: _Read, terms: _Terms) -> bool:
-    """Whether the other one says what the speaker of the first never did: its verb, and a rare word of the denial."""
+def _denies_action(one: _Analysed, other: _Analysed, terms: _Terms) -> bool:
+    """Return whether the other one states the action that the first denies: its verb, and a rare word of the denial."""
     return (
         bool(one.undone & other.terms)
         and not other.denied & one.undone
@@ -222,10 +229,10 @@ def _values(text: str) -> frozenset[str]:
 
 
 def _measures(text: str, analyser: Analyser) -> dict[str, str]:
-    """The number of each thing that a text counts, by the term of the thing; the first one, if there are several.
+    """Return the number of each thing that a text counts, by the term of the thing (the first of several).
 
-    Amounts of money and percentages have their sign before the term: "$5 tickets" and "3 tickets" differ in what they
-    count. A plural after the number is what it counts: of "15 hours study" the hours.
+    Terms of amounts of money and percentages begin with the sign, since "$5 tickets" and "3 tickets" count different
+    things. A plural after the number is the thing counted: the hours in "15 hours study".
     """
     found: dict[str, str] = {}
     for match in _MEASURE.finditer(text):
@@ -237,13 +244,13 @@ def _measures(text: str, analyser: Analyser) -> dict[str, str]:
         if not sign and words[0].endswith("s"):
             del words[1:]
         number = match[1].rstrip(".,").casefold()
-        for term in analyser.terms(" ".join(words)) or ([""] if sign else []):  # "15 and" counts nothing
+        for term in analyser.terms(" ".join(words)) or ([""] if sign else []):  # "15 and" has no term
             found.setdefault(sign + term, _NUMBERS.get(number, number))
     return found
 
 
-def _counted(older: _Read, newer: _Read, why: str, terms: _Terms) -> tuple[bool, tuple[str, str]]:
-    """Whether the two count differently what the subject names, and the number of the newer and of the older one."""
+def _counted(older: _Analysed, newer: _Analysed, why: str, terms: _Terms) -> tuple[bool, tuple[str, str]]:
+    """Return whether the two have different counts of a thing in the subject, and the numbers of newer and older."""
     before, _, after = why.partition(" → ")
     named = any(
         one.lstrip(_SIGNS) in terms.subject and newer.measures.get(one, number) != number
@@ -253,7 +260,7 @@ def _counted(older: _Read, newer: _Read, why: str, terms: _Terms) -> tuple[bool,
 
 
 def _number_in(text: str, values: str) -> str:
-    """The first of some values that is a number of a text, but no version, with what follows it; else empty."""
+    """Return the first of some values that is a number in a text, not a version, with the next word; else empty."""
     for value in (one.rstrip(".,:/-") for one in values.split(", ")):
         if value[:1].isdigit() and value.count(".") < 2:
             match = re.search(
@@ -265,7 +272,7 @@ def _number_in(text: str, values: str) -> str:
 
 
 def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
-    """The terms that a text denies, and its first words of denial as written."""
+    """Return the terms that a text denies, and its first word of denial as written."""
     found = list(_DENIAL.finditer(text))
     denied: set[str] = set()
     for denial in found:
@@ -280,22 +287,22 @@ def _pairs(
     subject: str,
     analyser: Analyser,
     limit: int,
-    reason: Callable[[_Read, _Read, _Terms], tuple[str, float]],
+    reason: Callable[[_Analysed, _Analysed, _Terms], tuple[str, float]],
     kind: str,
 ) -> list[Pair]:
     names = frozenset(term for one in statements if one.speaker for term in analyser.terms(one.speaker))
-    read: list[_Read] = []
+    read: list[_Analysed] = []
     for one in sorted(statements, key=lambda one: one.order):
         own = frozenset(analyser.terms(one.text)) - names
         if len(own) > 1:
             denied, denial = _denials(one.text, analyser)
             stated = statements_in(one.text, analyser, speaker=one.speaker)
             measures, values = _measures(one.text, analyser), _values(one.text)
-            verb = _UNDONE.search(one.text)
+            verb = _NEVER_DID.search(one.text)
             undone = frozenset(analyser.terms(verb[1])) & denied if verb else frozenset[str]()
             denying = verb[0] if verb else denial
             read.append(
-                _Read(one, own, denied - names, denial.lower(), denying, undone, stated, measures, values)
+                _Analysed(one, own, denied - names, denial.lower(), denying, undone, stated, measures, values)
             )
     terms = _Terms([one.terms for one in read], frozenset(analyser.terms(subject)) - names)
     found: list[Pair] = []
@@ -308,31 +315,35 @@ def _pairs(
             why, closeness = reason(older, newer, terms)
             if ruled is not None:
                 why = why or ruled[0].reason
-                closeness += _BY_RULE + ruled[0].confidence
+                closeness += _RULE_BONUS + ruled[0].confidence
             if why:
                 weight = terms.likeness(older.terms, newer.terms) + closeness
-                deed = kind == "contradict" and (_deed(older, newer, terms) or _deed(newer, older, terms))
+                about_action = kind == "contradict" and (
+                    _denies_action(older, newer, terms) or _denies_action(newer, older, terms)
+                )
                 denying = (newer if why.startswith("the newer") else older).denying
-                first, marks = deed, (denying, denying)
+                first, marks = about_action, (denying, denying)
                 if kind == "replace":
                     first, marks = _counted(older, newer, why, terms)
                 words = tuple(sorted(shared))
-                found.append(Pair(newer.statement, older.statement, words, why, weight, deed, first, marks))
+                found.append(
+                    Pair(newer.statement, older.statement, words, why, weight, about_action, first, marks)
+                )
     best = _best(found, limit)
     return sorted(best, key=lambda pair: pair.newer.order, reverse=True)
 
 
 def _best(pairs: Iterable[Pair], limit: int) -> list[Pair]:
-    """The pairs with the largest weights, except weak ones and those whose statements were chosen often enough."""
+    """Return the pairs with the largest weights, except weak ones and those whose statements reached their maximum."""
     chosen: list[Pair] = []
     uses: Counter[Statement] = Counter()
     least = 0.0
     for pair in sorted(pairs, key=lambda pair: -pair.weight):
         if len(chosen) == limit or pair.weight < least:
             break
-        if max(uses[pair.older], uses[pair.newer]) < (_MOST_DEEDS if pair.deed else _MOST_PAIRS):
+        if max(uses[pair.older], uses[pair.newer]) < (_MAX_ACTION_PAIRS if pair.about_action else _MAX_PAIRS):
             chosen.append(pair)
             uses.update((pair.older, pair.newer))
-            if pair.weight < _BY_RULE and not least:
-                least = _LEAST_SHARE * pair.weight
+            if pair.weight < _RULE_BONUS and not least:
+                least = _MIN_SHARE * pair.weight
     return chosen

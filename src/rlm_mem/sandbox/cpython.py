@@ -30,8 +30,8 @@ from rlm_mem.sandbox.engine import (
     HostCallFailed,
     Printed,
     alarm,
-    detached,
     program_error,
+    start_detached,
     unwatch,
     watch,
 )
@@ -41,7 +41,7 @@ from rlm_mem.sandbox.policy import ProgramNames, may_reach_interpreter
 from rlm_mem.sandbox.values import TooLarge, Variable, plain
 
 GRACE_SECONDS = 0.3
-"""How long the worker's own timer may take to stop a program before the worker is killed."""
+"""Seconds that the worker's own timer has to stop a program before the worker is killed."""
 
 START_SECONDS = 20.0
 MAX_DEFINITIONS = 500
@@ -56,7 +56,7 @@ class _WorkerLost(Exception):
 
 
 class _Process:
-    """One worker and the host's end of its pipes."""
+    """One worker process and the host's ends of its pipes."""
 
     def __init__(self, memory_mb: int, confined: bool) -> None:
         folder = Path(__file__).parent
@@ -64,7 +64,7 @@ class _Process:
         self._request = 0
         self._cpu_seconds = 0
         self.killed = False
-        self._popen = detached(
+        self._popen = start_detached(
             [
                 *(sys.executable, "-I", "-S", "-B", "-X", "utf8", str(folder / "cpython_worker.py")),
                 *(str(folder), str(memory_mb), str(_OUTPUT_CHARS), "filter" if confined else "plain"),
@@ -96,7 +96,7 @@ class _Process:
         unwatch(self._popen.pid)
 
     def allow_cpu(self, seconds: float) -> None:
-        """Raise the worker's limit of processor time by this and a margin; it ends the worker if the host is killed."""
+        """Raise the worker's limit of processor time by this and a margin; the limit ends it if the host is killed."""
         self._cpu_seconds += int(seconds) + 3
         if sys.platform == "linux":
             import resource  # not on every platform
@@ -107,7 +107,7 @@ class _Process:
                 )
 
     def send(self, kind: int, value: Any, *, fresh: bool = False) -> None:
-        """Send a frame; ``fresh`` gives it a new request id, which the worker's frames must then carry."""
+        """Send a frame; ``fresh`` gives it a new request id, which the worker's frames must then have."""
         if fresh:
             self._request += 1
         body = wire.encode(value)
@@ -142,8 +142,8 @@ class _Process:
             raise _WorkerLost("the worker sent a malformed frame")
         return kind, parts[0], parts[1], parts[2], parts[3]
 
-    def silent(self) -> bool:
-        """Whether no unread output is left in the pipe."""
+    def has_no_output(self) -> bool:
+        """Return whether the pipe has no unread output."""
         assert self._popen.stdout is not None
         try:
             ready = select.poll()
@@ -167,12 +167,12 @@ class _Process:
 
 
 class _WorkerHandle:
-    """The worker of an engine, in an object of its own, so that the finaliser needs no reference to the engine."""
+    """The worker of an engine, in a separate object, so that the finaliser needs no reference to the engine."""
 
     def __init__(self) -> None:
         self.process: _Process | None = None
 
-    def drop(self) -> None:
+    def close(self) -> None:
         process, self.process = self.process, None
         if process is not None:
             process.close()
@@ -182,7 +182,7 @@ class CPythonEngine:
     """Runs programs in a CPython worker. See :class:`rlm_mem.sandbox.engine.Engine` for the interface.
 
     Raises:
-        InvalidConfig: this machine has no system-call filter and the weaker isolation was not asked for.
+        InvalidConfig: this machine has no system-call filter and weaker isolation is not allowed.
     """
 
     name = "cpython"
@@ -199,24 +199,22 @@ class CPythonEngine:
         self._raised: errors.ProgramError | None = None
         self._clear_state()
         self._handle = _WorkerHandle()
-        self._finalizer = weakref.finalize(self, _WorkerHandle.drop, self._handle)
+        self._finalizer = weakref.finalize(self, _WorkerHandle.close, self._handle)
 
     def _clear_state(self) -> None:
-        self._bound: set[str] = set()  # names that programs have ever bound, or may have
-        self._classes_changed = (
-            False  # a program assigned to an attribute, so perhaps to one of a class of the library
-        )
+        self._bound: set[str] = set()  # names that programs may have bound
+        self._classes_changed = False  # a program assigned to an attribute, possibly of a library class
         self._saved = b""
         self._definitions: dict[str, str] = {}
 
     def _process(self) -> _Process:
-        """The worker, started and confined, with the namespace restored in it."""
+        """Return the worker, started and confined, with the namespace restored."""
         process = self._handle.process
         if process is not None and process.host_pid == os.getpid():
             return process
         if process is not None:
             self._handle = _WorkerHandle()
-            self._finalizer = weakref.finalize(self, _WorkerHandle.drop, self._handle)
+            self._finalizer = weakref.finalize(self, _WorkerHandle.close, self._handle)
         process = _Process(self._limits.memory_mb, seccomp.supported())
         self._handle.process = process
         alarmed = alarm(time.monotonic() + START_SECONDS, process.kill)
@@ -226,7 +224,7 @@ class CPythonEngine:
                 process.send(protocol.RESTORE, [list(self._definitions.values()), self._saved], fresh=True)
                 process.receive()
         except _WorkerLost as error:
-            self._handle.drop()
+            self._handle.close()
             raise errors.SandboxCrashed(
                 "the cpython sandbox could not be started and confined",
                 hint="use engine='monty', or check that the kernel allows seccomp filters",
@@ -235,7 +233,7 @@ class CPythonEngine:
             alarmed.cancel()
         wanted = "seccomp" if seccomp.supported() else "none"
         if kind != protocol.HELLO or confined != wanted:
-            self._handle.drop()
+            self._handle.close()
             raise errors.SandboxCrashed(
                 "the cpython sandbox did not confine itself", hint="use engine='monty'"
             )
@@ -265,7 +263,7 @@ class CPythonEngine:
                 process.kill()
             alarmed = alarm(deadline + GRACE_SECONDS, process.kill)
             try:
-                order = [
+                arguments = [
                     code,
                     list(names),
                     seconds,
@@ -273,16 +271,16 @@ class CPythonEngine:
                     self._classes_changed,
                     not is_read_only,
                 ]
-                process.send(protocol.RUN, order, fresh=True)
+                process.send(protocol.RUN, arguments, fresh=True)
                 value = self._serve(process, names, call, printed, deadline)
                 kept = True
-                self._define(tree, None)
+                self._keep_definitions(tree, None)
                 return value
             except errors.ProgramError as error:
                 # After a MemoryError the heap may be full, with no room for the next program.
                 kept = error is self._raised and error.kind != "MemoryError"
                 if kept:
-                    self._define(tree, error.line)
+                    self._keep_definitions(tree, error.line)
                 raise
             except wire.Malformed as error:
                 raise program_error("ValueError", str(error), None, None) from None
@@ -297,12 +295,12 @@ class CPythonEngine:
                 alarmed.cancel()
                 self._bound |= used.bound
                 self._classes_changed = self._classes_changed or _changes_attributes(tree)
-                # Replace the worker after a program that may have changed its code, or wrote beyond its answer, and
-                # one that was killed just after its program had ended.
-                if not kept or process.killed or may_reach_interpreter(tree) or not process.silent():
-                    self._handle.drop()
+                # Replace a worker whose program may have changed its code or wrote more than its answer, and one that
+                # was killed just after its program had ended.
+                if not kept or process.killed or may_reach_interpreter(tree) or not process.has_no_output():
+                    self._handle.close()
 
-    def _define(self, tree: ast.Module, failed_at: int | None) -> None:
+    def _keep_definitions(self, tree: ast.Module, failed_at: int | None) -> None:
         """Keep the source of imports, functions and classes, so that another worker can define them again."""
         for statement in tree.body:
             if failed_at is not None and statement.lineno >= failed_at:
@@ -329,12 +327,12 @@ class CPythonEngine:
         while True:
             kind, output, total, value, state = process.receive()
             printed.write(output)
-            # Output that the worker dropped counts as printed.
+            # Output that the worker dropped also counts as printed.
             seen += len(output)
             if total > seen:
                 printed.total = max(printed.total, total)
             if time.monotonic() >= deadline:
-                # Even if the program completed: its timer went off and may have interrupted anything.
+                # Even if the program completed, since its timer may have interrupted any operation.
                 raise self._timeout()
             if kind in (protocol.DONE, protocol.ERROR):
                 if state is not None:
@@ -386,7 +384,7 @@ class CPythonEngine:
     def _program_error(
         self, kind: str, message: str, line: int | None, hint: str | None
     ) -> errors.ProgramError:
-        """An error raised by the program itself, after which the worker can still be used."""
+        """Return an error raised by the program itself, after which the worker can still be used."""
         self._raised = program_error(kind, message, line, hint)
         return self._raised
 
@@ -397,7 +395,7 @@ class CPythonEngine:
         )
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
-        """The program's own names with their values (see the protocol)."""
+        """Return the program's own names with their values (see the protocol)."""
         with self._busy:
             if self._handle.process is None and not self._saved:
                 return {}
@@ -410,12 +408,12 @@ class CPythonEngine:
                 return self._read_names(found, reserved)
             except (_WorkerLost, TooLarge, ValueError, TypeError, AttributeError):
                 # A forged reply, or none in time.
-                self._handle.drop()
+                self._handle.close()
                 return {}
             finally:
                 alarmed.cancel()
                 if process.killed:
-                    self._handle.drop()
+                    self._handle.close()
 
     def _read_names(self, found: Any, reserved: frozenset[str]) -> dict[str, Any]:
         variables: dict[str, Any] = {}
@@ -424,7 +422,7 @@ class CPythonEngine:
             if name in reserved:
                 continue
             if data:
-                # Each value has its own bound; all values together have the bound of one.
+                # All values together have the same bound as a single one.
                 value = wire.decode(data, max_nodes=nodes)
                 nodes -= len(data) // 5
                 variables[str(name)] = plain(value, self._limits.bounds)
@@ -445,14 +443,14 @@ class CPythonEngine:
             process.kill()
 
     def reset(self) -> None:
-        """Delete every name and end the worker; the next use starts another."""
+        """Delete every name and end the worker; the next use starts a new one."""
         with self._busy:
-            self._handle.drop()
+            self._handle.close()
             self._clear_state()
 
 
 def _changes_attributes(tree: ast.Module) -> bool:
-    """Whether a program assigns to attributes, other than those of ``self``."""
+    """Return whether a program assigns to attributes other than those of ``self``."""
     return any(
         (
             isinstance(node, ast.Attribute)

@@ -1,8 +1,8 @@
-"""The CPython worker: a script in a process of its own, locked down before it sees the first program.
+"""The CPython worker: a script in a separate process, locked down before it receives the first program.
 
 Started as ``python -I -S -B cpython_worker.py <folder> <flags>`` with an empty environment and two pipes. It
-loads what programs may import, sets its limits, installs the system-call filter, and then serves frames. Nothing
-here is trusted by the host: the program shares this process and could do whatever this code could.
+loads the modules that programs may import, sets its limits, installs the system-call filter, and then serves frames.
+The host does not trust it: the program shares this process and can do anything that this code can.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IMPORTABLE = frozenset(MODULES) - {"traceback", "types", "warnings", "locale", "
 
 RECURSION = 1_000
 STATE_BYTES = 2_000_000
-"""Size limit of the plain data that is kept for another worker; definitions are kept as source."""
+"""Maximum bytes of the plain data that is kept for the next worker; definitions are kept as source."""
 
 _WITHHELD = (
     "open exec eval compile input breakpoint help exit quit memoryview copyright credits license __loader__ __spec__ "
@@ -52,21 +52,21 @@ def _load(folder: str, name: str) -> types.ModuleType:
 
 
 class _Return(BaseException):
-    """A top-level ``return``; carries the value."""
+    """A top-level ``return``, with its value."""
 
 
 class _Expired(BaseException):
-    """The program's time is up. A program may catch this; the host then kills the worker."""
+    """The program's time is up. If a program catches this, the host kills the worker."""
 
 
 class Output:
-    """Replaces the standard streams."""
+    """A replacement of the standard streams."""
 
     def __init__(self, worker: Worker) -> None:
         self.write = worker.write
 
     def flush(self) -> None:
-        """Nothing to do: output leaves with the next frame."""
+        """Do nothing: output is sent with the next frame."""
 
 
 class Worker:
@@ -76,7 +76,7 @@ class Worker:
         self.wire = wire
         self.functions: set[str] = set()
         self.deadline = 0.0
-        self.classes = _classes()
+        self.classes = _copy_classes()
         self.output_limit = output_limit
         self.request = 0
         self.host = os.getppid()
@@ -100,7 +100,7 @@ class Worker:
         return b"".join(pieces)
 
     def receive(self) -> tuple[int, Any]:
-        """Return kind and value of the next frame; ends the process when the host is gone."""
+        """Return kind and value of the next frame; end the process if the host no longer exists."""
         kind, self.request, length = self.wire.parse_header(self._read(self.wire.HEADER.size))
         return kind, self.wire.decode(self._read(length))
 
@@ -116,12 +116,12 @@ class Worker:
     # Namespace.
 
     def reset(self) -> None:
-        """Start with an empty namespace."""
+        """Empty the namespace."""
         self.space.clear()
         self.restore_builtins()
 
     def restore_builtins(self) -> None:
-        """Put the built-ins into the namespace before each program: an earlier one may have changed them."""
+        """Put the built-ins into the namespace before each program, since an earlier one may have changed them."""
         names = dict(_BUILTINS)
         names["__import__"] = self._import
         names["print"] = self._print
@@ -132,7 +132,7 @@ class Worker:
         signal.signal(signal.SIGALRM, self.expired)
 
     def restore_classes(self) -> None:
-        """Undo what a program changed in classes of the standard library."""
+        """Undo changes of a program to classes of the standard library."""
         for kind, kept in self.classes:
             now = vars(kind)
             if len(now) == len(kept) and all(now.get(name) is value for name, value in kept.items()):
@@ -146,9 +146,9 @@ class Worker:
     def _import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
-        """Import what was loaded before the lock-down; there is no file to load anything else from.
+        """Import a module that was loaded before the lock-down; nothing else can be loaded.
 
-        A program gets a copy of the module's public names: assigning to it changes no other module.
+        A program gets a copy of the module's public names, so that assigning to it changes no other module.
         """
         # datetime and time import _strptime with the globals of the caller of strptime.
         if (globals is not None and globals is not self.space) or name == "_strptime":
@@ -156,7 +156,7 @@ class Worker:
         if level or (name not in IMPORTABLE and name.partition(".")[0] not in IMPORTABLE):
             raise ModuleNotFoundError(f"No module named '{name}'")
         _real_import(name, globals, locals, fromlist, 0)
-        return _public(name if fromlist else name.partition(".")[0])
+        return _public_copy(name if fromlist else name.partition(".")[0])
 
     def _print(
         self, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: bool = False
@@ -179,7 +179,7 @@ class Worker:
 
     def _stub(self, name: str) -> Any:
         def function(*args: Any, **keywords: Any) -> Any:
-            # The timer must not interrupt a frame; it fires again once the program goes on.
+            # The timer must not interrupt a frame; it fires again once the program continues.
             self.interruptible = False
             self.send(CALL, [name, list(args), keywords])
             kind, value = self.receive()
@@ -205,7 +205,7 @@ class Worker:
         restore_classes: bool,
         keep: bool,
     ) -> None:
-        """Run one program and send how it ended.
+        """Run one program and send its value or error.
 
         Args:
             code: the program.
@@ -213,7 +213,7 @@ class Worker:
             seconds: time until the timer stops it.
             restored_builtins: built-ins whose names earlier programs may have bound.
             restore_classes: earlier programs may have changed classes of the standard library.
-            keep: send what is needed to restore the namespace.
+            keep: send the data for restoring the namespace.
         """
         if restore_classes:
             self.restore_classes()
@@ -227,7 +227,7 @@ class Worker:
         self.programs += 1
         filename = f"<program-{self.programs}>"
         try:
-            # It also fires every 0.2 s, to check whether the host still exists.
+            # The timer also fires every 0.2 s, to check whether the host still exists.
             self.deadline = time.monotonic() + seconds
             signal.setitimer(signal.ITIMER_REAL, min(seconds, 0.2), 0.2)
             self.interruptible = True
@@ -239,7 +239,7 @@ class Worker:
             kind, reply = ERROR, ["_Expired", "", None]
         except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt of the program too
             self.interruptible = False
-            kind, reply = ERROR, _described(error, filename)
+            kind, reply = ERROR, _error_parts(error, filename)
             error.__traceback__ = None
         signal.setitimer(signal.ITIMER_REAL, 0)
         state = self.state() if keep else None
@@ -249,7 +249,7 @@ class Worker:
             text = f"the value of the last expression is too large: {error}"
             self.send(ERROR, ["ValueError", text, None], state)
 
-    def _own(self) -> list[tuple[str, Any]]:
+    def _program_names(self) -> list[tuple[str, Any]]:
         return [
             (name, value)
             for name, value in list(self.space.items())
@@ -257,9 +257,9 @@ class Worker:
         ]
 
     def state(self) -> bytes:
-        """The namespace, for another worker: plain data as bytes, other values as empty bytes."""
+        """Return the namespace for the next worker: plain data as bytes, other values as empty bytes."""
         kept, left = [], STATE_BYTES
-        for name, value in self._own()[:5_000]:
+        for name, value in self._program_names()[:5_000]:
             data = self._plain(value, left)
             left -= len(data) + len(name)
             kept.append([name, data])
@@ -274,7 +274,7 @@ class Worker:
             return b""
 
     def restore(self, definitions: list[str], state: bytes) -> None:
-        """Build the namespace again: imports, functions and classes from their source, then the plain data."""
+        """Restore the namespace: imports, functions and classes from their source, then the plain data."""
         kept: dict[str, bytes] = dict(self.wire.decode(state)) if state else {}
         self.deadline = time.monotonic() + 2.0
         signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
@@ -286,10 +286,10 @@ class Worker:
                 except Exception:  # noqa: BLE001 - it may need a host function; the rest is restored
                     continue
             self.interruptible = False
-        except BaseException:  # noqa: BLE001 - the timer, or a program's SystemExit: restore the data all the same
+        except BaseException:  # noqa: BLE001 - the timer, or a program's SystemExit: the data is restored anyway
             self.interruptible = False
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for name, _ in self._own():
+        for name, _ in self._program_names():
             if name not in kept:
                 del self.space[name]
         for name, data in kept.items():
@@ -316,9 +316,9 @@ class Worker:
         return None
 
     def names(self) -> None:
-        """Send the namespace: for each name its bytes if it is plain data, its type, and else a preview."""
+        """Send the namespace: for each name its bytes if it is plain data, its type, and a preview if it is not."""
         found, left = [], self.wire.MAX_BYTES // 2
-        for name, value in self._own()[:2_000]:
+        for name, value in self._program_names()[:2_000]:
             data = self._plain(value, min(left, 2_000_000))
             left -= len(data)
             found.append([name, data, type(value).__name__[:100], "" if data else _preview(value)])
@@ -326,7 +326,7 @@ class Worker:
         self.send(DONE, found)
 
     def expired(self, _signal: int, _frame: Any) -> None:
-        """The timer went off."""
+        """Handle the timer's signal."""
         if os.getppid() != self.host:
             # The host was killed while the program ran.
             os._exit(0)
@@ -351,8 +351,8 @@ _real_import = builtins.__import__
 _BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS}
 
 
-def _public(name: str) -> types.ModuleType:
-    """A copy of a module with its public names and the modules below it."""
+def _public_copy(name: str) -> types.ModuleType:
+    """Return a copy of a module with its public names and the modules below it."""
     module = sys.modules[name]
     copy = types.ModuleType(name, module.__doc__)
     for key in getattr(module, "__all__", None) or dir(module):
@@ -362,12 +362,12 @@ def _public(name: str) -> types.ModuleType:
         setattr(copy, key, value)
     for inner in IMPORTABLE:
         if inner.rpartition(".")[0] == name:
-            setattr(copy, inner.rpartition(".")[2], _public(inner))
+            setattr(copy, inner.rpartition(".")[2], _public_copy(inner))
     return copy
 
 
-def _classes() -> list[tuple[type, dict[str, Any]]]:
-    """Every class written in Python, with a copy of its attributes."""
+def _copy_classes() -> list[tuple[type, dict[str, Any]]]:
+    """Return every class written in Python, with a copy of its attributes."""
     found: dict[int, tuple[type, dict[str, Any]]] = {}
     for module in list(sys.modules.values()):
         for value in list(vars(module).values()):
@@ -380,7 +380,7 @@ _HEAP_TYPE = 1 << 9
 
 
 def _preview(value: Any) -> str:
-    """A short text for a value; runs no code of the program."""
+    """Return a short text for a value without running code of the program."""
     if isinstance(value, types.FunctionType | type | types.ModuleType):
         text = f"<{type(value).__name__} {value.__name__}>"
     elif type(value) in (list, dict, set, frozenset, tuple, str, bytes, int, float):
@@ -394,8 +394,8 @@ def _raise_return(value: Any = None) -> None:
     raise _Return(value)
 
 
-def _described(error: BaseException, filename: str) -> list[Any]:
-    """Kind, message and line of an error, the line being the deepest one in this program."""
+def _error_parts(error: BaseException, filename: str) -> list[Any]:
+    """Return kind and message of an error, and its deepest line in this program."""
     if isinstance(error, SyntaxError):
         return [type(error).__name__, str(error.msg), error.lineno]
     line, step = None, error.__traceback__
@@ -446,12 +446,12 @@ def _limit(resource: Any, memory_mb: int) -> None:
             try:
                 resource.setrlimit(which, (value, value))
             except (ValueError, OSError):
-                # macOS refuses some of them; there the weaker isolation was chosen explicitly.
+                # macOS refuses some of them, where weaker isolation was allowed explicitly.
                 continue
 
 
 def main() -> None:
-    """Load, lock down, serve."""
+    """Load the modules, lock the process down, and serve frames."""
     folder, memory_mb, output_limit, filtered = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     wire, seccomp = _load(folder, "wire"), _load(folder, "seccomp")
     for name in MODULES:
@@ -468,10 +468,10 @@ def main() -> None:
     sys.path_hooks.clear()
     sys.argv.clear()
     sys.stdin = None
-    # Output of library code (pprint) is collected like that of print.
+    # Output of library code, such as pprint, is collected like that of print.
     worker = Worker(wire, output_limit)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.closerange(3, 256)  # libffi keeps a file of its own open
+    os.closerange(3, 256)  # libffi keeps a file open
     if resource is not None:
         _limit(resource, memory_mb)
     confined = "none"

@@ -1,4 +1,4 @@
-"""Serves the calls of a running program: looks the function up, bounds its result, records the call; accepts FINAL."""
+"""Dispatch of a program's calls: looks the function up, bounds its result and records the call; checks of FINAL."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from rlm_mem.sandbox.values import (
 from rlm_mem.sandbox.wire import Described, Fields
 
 MAX_ANSWER_CHARS = 300_000
-"""Characters of all texts of an answer together: a whole chunk fits."""
+"""Maximum characters of all texts of an answer together, enough for a whole chunk."""
 MAX_ANSWER_PARTS = 10_000
-"""Values and containers of an answer, each counted wherever it appears."""
+"""Maximum values and containers of an answer; shared ones count each time they appear."""
 MAX_ANSWER_DEPTH = 20
 MAX_ANSWER_DIGITS = 1_000
 MAX_CITED = 500
-"""Chunk ids of one answer."""
+"""Maximum chunk ids of one answer."""
 _MAX_ID_CHARS = 200
 
 _CONVERSIONS = {
@@ -46,24 +46,23 @@ _CONVERSIONS = {
 
 
 class Finished(Exception):
-    """FINAL was called; raised in the driver, where no program can catch it."""
+    """FINAL was called; raised in the driver, so that no program can catch it."""
 
 
 def check_answer(answer: Any) -> Any:
-    """Return an answer as plain data that JSON can hold: None, bool, int, finite float, str, list, dict.
+    """Return an answer as plain JSON data: None, bool, int, finite float, str, list, dict.
 
-    Tuples become lists, dates and times their ISO 8601 text, lone surrogates U+FFFD.
+    Tuples become lists, dates and times their ISO 8601 text, unpaired surrogates U+FFFD.
 
     Raises:
-        InputError: it contains anything else, or too much: more than 300,000 characters, 10,000 parts, 20 levels, or
-            an integer of more than 1,000 digits. The message says what is wrong, the hint (if any) what to
-            write instead.
+        InputError: it contains anything else, or more than 300,000 characters, 10,000 parts, 20 levels, or 1,000 digits
+            of an integer.
     """
     return _AnswerCopier().copy(answer, 0)
 
 
 class _AnswerCopier:
-    """Copies one answer; refuses what exceeds the bounds."""
+    """Copies one answer, and refuses it if it exceeds the bounds."""
 
     def __init__(self) -> None:
         self._parts = MAX_ANSWER_PARTS
@@ -71,11 +70,11 @@ class _AnswerCopier:
 
     def copy(self, value: Any, depth: int) -> Any:
         self._parts -= 1
-        self._room(0)
+        self._check_parts(0)
         if value is None or isinstance(value, bool):
             return None if value is None else bool(value)
         if isinstance(value, int) and type(value) is int:
-            # 3.33 bits a digit; Python refuses to convert longer integers to text.
+            # 3.33 bits per digit; Python refuses to convert longer integers to text.
             if value.bit_length() > MAX_ANSWER_DIGITS * 3.33:
                 raise InputError(f"a number in an answer can have at most {MAX_ANSWER_DIGITS:,} digits")
             return value
@@ -95,7 +94,7 @@ class _AnswerCopier:
                 raise InputError(
                     f"an answer is nested at most {MAX_ANSWER_DEPTH} levels deep, and cannot contain itself"
                 )
-            self._room(len(value))
+            self._check_parts(len(value))
             if type(value) is dict:
                 copied = {self._key(key): self.copy(item, depth + 1) for key, item in value.items()}
                 if len(copied) < len(value):
@@ -120,8 +119,8 @@ class _AnswerCopier:
             )
         return well_formed(text)
 
-    def _room(self, count: int) -> None:
-        # Checked before a container is walked, so that a huge one costs nothing.
+    def _check_parts(self, count: int) -> None:
+        # Checked before a container is read, so that a huge one takes no time.
         if count > self._parts:
             raise InputError(
                 f"an answer can have at most {MAX_ANSWER_PARTS:,} parts", hint="give a shorter answer"
@@ -148,10 +147,10 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None, sugg
         answer: see :func:`check_answer`.
         chunk_ids: one id, or a list, tuple or set of at most 500; a hit or chunk (a dict) counts as its id.
         confidence: a number from 0 to 1, or None.
-        suggestion: without an answer, the likeliest one, as text; it must cite a chunk.
+        suggestion: without an answer, the likeliest one, as text; it requires a cited chunk.
 
     Raises:
-        InputError: an argument makes no sense.
+        InputError: an argument is invalid.
     """
     if isinstance(chunk_ids, str | dict):
         chunk_ids = [chunk_ids]
@@ -189,20 +188,17 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None, sugg
 
 
 def check_cited(final: Final, existing: Set[str], seen: Set[str] | None = None) -> Final:
-    """Return ``final`` when each chunk it names exists, and was seen in the session.
+    """Return ``final`` if each chunk that it cites exists and was seen in the session.
 
     Args:
-        existing: the chunks that it names and that are in the memory.
+        existing: the cited chunks that are in the memory.
         seen: ids of the chunks that the session has seen: hits, lines, chunks that were read; None: not checked.
-
-    Raises:
-        InputError: it names other chunks.
     """
     unknown = [chunk_id for chunk_id in final.chunk_ids if chunk_id not in existing]
     if unknown:
         raise InputError(
             f"there is no chunk {_listed(unknown)}",
-            hint="name chunks by the ids that search or read_chunk gave, or leave chunk_ids out",
+            hint="use ids that search or read_chunk returned, or leave chunk_ids out",
         )
     unread = [] if seen is None else [chunk_id for chunk_id in final.chunk_ids if chunk_id not in seen]
     if unread:
@@ -218,25 +214,25 @@ def _listed(chunk_ids: list[str]) -> str:
 
 
 MAX_CALL_RECORDS = 500
-"""Calls of one program that are recorded, oldest first."""
+"""Maximum calls of one program that are recorded; the first ones are."""
 MAX_ARGS_CHARS = 400
-"""Total characters of the arguments of a recorded call."""
+"""Maximum characters of the arguments of a recorded call."""
 
 _MODEL_CALLS = frozenset(("llm_query", "llm_query_batched"))
-"""Called in another thread, so that they can be abandoned. ``rlm_query`` runs sessions, which can be cancelled."""
+"""Called in another thread, so that they can be abandoned; ``rlm_query`` runs sessions, which can be cancelled."""
 
 
 class Dispatcher:
-    """Answers the calls that the programs of one session make.
+    """Answers the calls of the programs of one session.
 
     Args:
         table: host functions by name.
         caller_functions: names of functions passed in by the caller of the session; their results are copied as
             plain data.
-        max_calls: most calls of one program; one more ends it.
+        max_calls: maximum calls of one program; one more ends it.
         on_event: called with ``("host_call", HostCall)``.
-        in_thread: calls a function that may take long, as ``in_thread(function, *args, **keywords)``; the wait can be
-            abandoned.
+        in_thread: calls a function that may take long, as ``in_thread(function, *args, **keywords)``, and can stop
+            waiting for it.
     """
 
     def __init__(
@@ -264,8 +260,8 @@ class Dispatcher:
         """Answer one call.
 
         Raises:
-            HostCallFailed: the function refused or failed; the program may go on.
-            ProgramError: too many calls; the program ends, uncatchably.
+            HostCallFailed: the function refused or failed; the program may continue.
+            ProgramError: too many calls; the program ends and cannot catch it.
             BudgetError, Finished: the run ends.
         """
         self._call_count += 1
@@ -303,14 +299,14 @@ class Dispatcher:
         except TooLarge as error:
             raise HostCallFailed("ValueError", f"{name}: {error}") from None
         except TypeError as error:
-            # Usually a wrong argument; Python's message names the class behind the function.
+            # Usually a wrong argument; replace the class in Python's message by the function's name.
             text = str(error).replace(getattr(function, "__qualname__", name), name)
             if name in PAGES and text.startswith(f"{name}()"):
                 text += f"; write {PAGES[name].signature}"
             raise HostCallFailed("TypeError", text if name in text else f"{name}: {text}") from error
         except Exception as error:
-            # Whatever a host function raises, the program sees an error and may go on, and the call is recorded:
-            # a program must not be able to end the run of its host.
+            # Whatever a host function raises becomes an error of the program, which may continue: a program must not
+            # be able to end the run of its host.
             raise failed(name, error) from error
 
     def _record(

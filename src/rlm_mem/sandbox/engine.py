@@ -1,15 +1,15 @@
-"""The Engine protocol: runs programs, keeps their state and connects them to host functions; and how programs end.
+"""The Engine protocol for running programs with persistent state and host functions, and mechanisms to end programs.
 
-An engine is the boundary. It runs a program in another process, passes each call of a host function to the
-driver, bounds what comes back, and keeps the namespace from one program to the next. ``monty`` is the default
+An engine is the security boundary. It runs a program in another process, passes each call of a host function to the
+driver, bounds returned values, and keeps the namespace from one program to the next. ``monty`` is the default
 (:mod:`rlm_mem.sandbox.monty`), ``cpython`` the optional second one (:mod:`rlm_mem.sandbox.cpython`); it is chosen per
 session, never per program.
 
-Three mechanisms end what runs. Calls can be abandoned from any thread, and by Ctrl-C while the main thread is in C
-code. A program that loops without calling the host never returns to the thread that drives it, so one thread watches
-the deadlines of all sessions of the process. Workers die with their host, even when it is killed with SIGKILL: a small
+Three mechanisms end running programs. Calls can be abandoned from any thread, and by Ctrl-C while the main thread is in
+C code. A program that loops without calling the host never returns to the thread that drives it, so one thread watches
+the deadlines of all sessions of the process. Workers end with their host, even if it is killed with SIGKILL: a small
 shell reads worker ids from a pipe and kills these workers when the pipe closes. (``PR_SET_PDEATHSIG`` does not work
-here: it follows the thread that started the worker, not the process.)
+here: it depends on the thread that started the worker, not on the process.)
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.values import Bounds
 
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
-"""Answers a call of a host function: name, positional and keyword arguments in, plain value out. It raises
-:class:`HostCallFailed` for an error that the program sees; anything else ends the program, uncatchably."""
+"""Answers a call of a host function: takes name, positional and keyword arguments, and returns a plain value. It raises
+:class:`HostCallFailed` for an error that the program may catch; any other exception ends the program."""
 
 
 class HostCallFailed(Exception):
-    """A host function refused or failed; the program sees it as an exception of this kind and may go on.
+    """A host function refused or failed; the program gets an exception of this kind and may continue.
 
     Args:
         kind: name of a built-in exception, for example ``ValueError``.
-        message: what was wrong and what to write instead.
+        message: the error and the remedy.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -60,11 +60,11 @@ class EngineLimits:
     """Limits of one session.
 
     Attributes:
-        seconds: longest time any program of the session may ask for.
+        seconds: maximum time limit of any program of the session.
         memory_mb: heap of the sandbox in MB.
-        bounds: size of a value that leaves the sandbox.
-        recursion: depth of calls inside the sandbox.
-        allow_weaker_isolation: run the CPython engine where seccomp is not available.
+        bounds: maximum size of a value that leaves the sandbox.
+        recursion: maximum depth of calls inside the sandbox.
+        allow_weaker_isolation: run the CPython engine even if seccomp is not available.
     """
 
     seconds: float = 60.0
@@ -74,22 +74,22 @@ class EngineLimits:
     allow_weaker_isolation: bool = False
 
 
-_FLOOD = 16_000_000
+_MAX_PRINTED = 16_000_000
 """Printed characters after which a program is stopped."""
 
 
 class Printed:
-    """What a program printed, kept up to a number of characters; the rest is counted and dropped.
+    """The output of a program, up to a number of characters; the rest is counted and dropped.
 
     Args:
-        limit: characters kept.
+        limit: maximum characters kept.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.total = 0
         self.stopped = False
-        """The program was ended from outside before its worker was known: the engine then kills the worker at once."""
+        """Set if the program was ended before its worker was known; the engine then kills the worker at once."""
         self._kept: list[str] = []
         self._room = limit
 
@@ -101,9 +101,9 @@ class Printed:
             self._room -= len(self._kept[-1])
 
     @property
-    def flooded(self) -> bool:
-        """Whether there is so much output that the engine ends the program."""
-        return self.total > _FLOOD
+    def exceeds_output_limit(self) -> bool:
+        """Whether the engine must end the program because of too much output."""
+        return self.total > _MAX_PRINTED
 
     @property
     def truncated(self) -> bool:
@@ -111,7 +111,7 @@ class Printed:
         return self.total > self.limit
 
     def text(self) -> str:
-        """The output that was kept, with a notice when some was dropped."""
+        """Return the kept output, with a notice if some was dropped."""
         text = "".join(self._kept)
         if not self.truncated:
             return text
@@ -120,7 +120,7 @@ class Printed:
 
 
 class Engine(Protocol):
-    """Runs programs one after the other in one namespace. Used by one thread at a time."""
+    """Runs programs one after the other in one namespace; used by one thread at a time."""
 
     @property
     def name(self) -> str: ...
@@ -132,7 +132,7 @@ class Engine(Protocol):
 
     @property
     def worker_pid(self) -> int | None:
-        """Process id of the worker, if there is one."""
+        """Process id of the worker; None if there is none."""
         ...
 
     def run(
@@ -158,12 +158,12 @@ class Engine(Protocol):
             ProgramError: an error inside the program; state assigned before it is kept.
             TimeoutError: the deadline passed; the state is as before the program unless the message says otherwise.
             SandboxCrashed: the worker died; the state is as after TimeoutError.
-            Exception: whatever ``call`` raised besides HostCallFailed; the state is as before the program.
+            Exception: an exception of ``call`` other than HostCallFailed; the state is as before the program.
         """
         ...
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
-        """The program's own names with their values: plain data within the bounds, else a :class:`Variable`.
+        """Return the program's own names with their values: plain data within the bounds, else a :class:`Variable`.
 
         Args:
             reserved: names of host functions, which are left out.
@@ -180,14 +180,14 @@ class Engine(Protocol):
 
 
 def program_error(kind: str, message: str, line: int | None, hint: str | None) -> ProgramError:
-    """Return the error that caller and model see: line, kind and message; the remedy is its ``hint``."""
+    """Return the error for caller and model, with line, kind and message; ``hint`` is the remedy."""
     place = f"line {line}: " if line else ""
     text = f"{place}{kind}: {message}" if message else f"{place}{kind}"
     return ProgramError(text, line=line, kind=kind, hint=hint)
 
 
 class Stop(threading.Event):
-    """Ends everything that runs for one caller: ``set`` calls the registered actions at once, in the same thread."""
+    """Ends all work for one caller: ``set`` calls the registered actions at once, in the same thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class Stop(threading.Event):
         self._actions: list[Callable[[], None]] = []
 
     def set(self) -> None:
-        """End everything that runs; anything that begins later is refused."""
+        """End all running work, and refuse any that begins later."""
         super().set()
         with self._guard:
             actions = list(self._actions)
@@ -209,10 +209,10 @@ class Stop(threading.Event):
 
     @contextmanager
     def ending(self, action: Callable[[], None]) -> Iterator[None]:
-        """While the block runs, ``set`` calls ``action``.
+        """Let ``set`` call ``action`` while the block runs.
 
         Raises:
-            SessionCancelled: the stop is set already.
+            SessionCancelled: the stop is already set.
         """
         with self._guard:
             self._actions.append(action)
@@ -228,13 +228,13 @@ _stop: contextvars.ContextVar[Stop | None] = contextvars.ContextVar("rlm_mem_sto
 
 
 def stop_of_context() -> Stop | None:
-    """The stop of this thread's or task's work; None where nothing can stop it."""
+    """Return the stop of this thread's or task's work; None if nothing can stop it."""
     return _stop.get()
 
 
 @contextmanager
 def stopped_by(stop: Stop) -> Iterator[None]:
-    """Let ``stop`` end the sessions and calls of models that the block begins."""
+    """Let ``stop`` end the sessions and model calls that the block begins."""
     token = _stop.set(stop)
     try:
         yield
@@ -243,7 +243,7 @@ def stopped_by(stop: Stop) -> Iterator[None]:
 
 
 class Calls:
-    """Carries calls out in a thread of their own, so that the caller can stop waiting.
+    """Runs calls in a separate thread, so that the caller can stop waiting.
 
     A function that sleeps or waits for a network cannot be stopped; it is abandoned, and its result is dropped.
     """
@@ -257,15 +257,15 @@ class Calls:
 
     @property
     def inside(self) -> bool:
-        """Whether the calling thread is the one that carries the calls out."""
+        """Whether the calling thread is the one that runs the calls."""
         return self._ident == threading.get_ident()
 
     def call(self, function: Callable[..., Any], seconds: float, *args: Any, **keywords: Any) -> Any:
         """Return the function's result.
 
         Args:
-            function: what to call.
-            seconds: how long to wait at most; infinity waits without limit.
+            function: the function to call.
+            seconds: maximum wait; infinity waits without limit.
 
         Raises:
             SessionCancelled: ``abandon`` was called meanwhile.
@@ -294,18 +294,18 @@ class Calls:
         return outcome.result()
 
     def abandon(self) -> None:
-        """Stop waiting for the call under way, if there is one; the next one gets another thread."""
+        """Stop waiting for the current call, if any; the next one gets a new thread."""
         with self._guard:
             outcome, self._current = self._current, None
             if outcome is None or outcome.done():
                 return
             self._end()
         why = SessionCancelled("the program was cancelled while it waited for a host function")
-        with suppress(InvalidStateError):  # it ended at the same moment
+        with suppress(InvalidStateError):  # the call ended at the same moment
             outcome.set_exception(why)
 
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         with self._guard:
             if self._current is None:
                 self._end()
@@ -313,7 +313,7 @@ class Calls:
     def _start(self) -> None:
         self._pid = os.getpid()
         self._jobs = queue.SimpleQueue()
-        thread = threading.Thread(target=_carry_out, args=(self._jobs,), name="rlm-mem-call", daemon=True)
+        thread = threading.Thread(target=_run_jobs, args=(self._jobs,), name="rlm-mem-call", daemon=True)
         thread.start()
         self._ident = thread.ident
 
@@ -327,7 +327,7 @@ class Calls:
 _Job = tuple[Callable[[], Any], "Future[Any]"]
 
 
-def _carry_out(jobs: queue.SimpleQueue[_Job | None]) -> None:
+def _run_jobs(jobs: queue.SimpleQueue[_Job | None]) -> None:
     while (job := jobs.get()) is not None:
         work, outcome = job
         with suppress(InvalidStateError):  # it was abandoned meanwhile
@@ -379,12 +379,12 @@ _interrupt_listener: _InterruptListener | None = None
 
 @contextmanager
 def interruptible(action: Callable[[], None]) -> Iterator[None]:
-    """While the block runs in the main thread, Ctrl-C calls ``action`` at once, from another thread.
+    """Let Ctrl-C call ``action`` at once, from another thread, while the block runs in the main thread.
 
-    The KeyboardInterrupt itself is raised by Python, as soon as the C code returns.
+    Python raises the KeyboardInterrupt itself as soon as the C code returns.
 
     Args:
-        action: short, and must not raise (killing a process).
+        action: a short function that does not raise, such as killing a process.
     """
     global _interrupt_listener
     if threading.current_thread() is not threading.main_thread() or os.name == "nt":
@@ -401,7 +401,7 @@ def interruptible(action: Callable[[], None]) -> Iterator[None]:
 
 
 class Alarm:
-    """One armed deadline; ``fired`` is true once its action ran."""
+    """One deadline with an action; ``fired`` is true once the action was called."""
 
     __slots__ = ("_action", "_lock", "fired", "over")
 
@@ -412,7 +412,7 @@ class Alarm:
         self.over = False
 
     def cancel(self) -> None:
-        """Disarm; after this returns the action neither runs nor will run."""
+        """Disarm: once this has returned, the action is not running and will not run."""
         with self._lock:
             self.over = True
 
@@ -444,7 +444,7 @@ class _Watchdog:
             if earlier:
                 self._changed.notify()
             elif len(self._due) > 256:
-                # Long time-outs of short programs would accumulate otherwise.
+                # Remove the long time-outs of short programs, which would accumulate.
                 self._due = [item for item in self._due if not item[2].over]
                 heapq.heapify(self._due)
         return entry
@@ -470,11 +470,11 @@ _watchdog: _Watchdog | None = None
 
 
 def alarm(deadline: float, action: Callable[[], None]) -> Alarm:
-    """Call ``action`` in the watching thread once ``time.monotonic()`` reaches ``deadline``.
+    """Call ``action`` in the watchdog thread once ``time.monotonic()`` reaches ``deadline``.
 
     Args:
         deadline: seconds on the monotonic clock.
-        action: short, and must not raise (killing a process).
+        action: a short function that does not raise, such as killing a process.
     """
     global _watchdog
     with _watchdog_lock:
@@ -489,8 +489,8 @@ _SHELL = "/bin/sh"
 _SCRIPT = 'trap "" INT TERM HUP; while read -r pids; do last=$pids; done; [ -z "$last" ] || kill -9 $last'
 
 
-def detached(command: Sequence[str], *, stdout: int) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own, with an empty environment and no open file but its pipes.
+def start_detached(command: Sequence[str], *, stdout: int) -> subprocess.Popen[bytes]:
+    """Start a process in a new session, with an empty environment and no open file but its pipes.
 
     ``stdin`` is a pipe; ``stdout`` is ``subprocess.PIPE`` or ``subprocess.DEVNULL``. Raises OSError.
     """
@@ -527,7 +527,7 @@ class _Reaper:
                     self._shell.stdin.write(line)
                     return
                 except OSError:
-                    # The shell was ended from outside: start another.
+                    # The shell was ended from outside: start a new one.
                     self._shell = None
 
     def _start(self) -> None:
@@ -535,7 +535,7 @@ class _Reaper:
             # Windows: only the time limits of the workers apply.
             return
         with suppress(OSError):
-            self._shell = detached([_SHELL, "-c", _SCRIPT], stdout=subprocess.DEVNULL)
+            self._shell = start_detached([_SHELL, "-c", _SCRIPT], stdout=subprocess.DEVNULL)
             atexit.register(_end, self._shell)
 
 
@@ -560,12 +560,12 @@ def _current_reaper() -> _Reaper:
 
 
 def watch(pid: int | None) -> None:
-    """Kill this worker when this process ends without ending it."""
+    """Have this worker killed if this process ends without ending it."""
     if pid is not None:
         _current_reaper().change(pid, add=True)
 
 
 def unwatch(pid: int | None) -> None:
-    """Stop watching a worker that has ended, or that is idle and notices the end of its host itself."""
+    """Stop watching a worker that has ended, or that is idle and detects the end of its host itself."""
     if pid is not None:
         _current_reaper().change(pid, add=False)

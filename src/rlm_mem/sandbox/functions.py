@@ -1,7 +1,7 @@
-"""The store as a program sees it: read-only host functions that take and return bounded plain data.
+"""The host functions over a store for programs: read-only, with bounded plain data as arguments and results.
 
-Every function works in the namespace of the store it was given; nothing a program can call writes memories.
-A wrong argument raises an error that says what to write instead.
+Every function uses the namespace of its store; no function writes memories. A wrong argument raises an error with a
+remedy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rlm_mem.sandbox.line_functions import (
     users_among,
 )
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
-from rlm_mem.sandbox.turn_functions import COUNTED_ON, CutLists, TurnFunctions
+from rlm_mem.sandbox.turn_functions import MAX_COUNTED, TruncatedLists, TurnFunctions
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.store.core.records import standing
 from rlm_mem.text.blocks import said_in
@@ -61,7 +61,7 @@ STORE_FUNCTIONS = (
 
 MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched")
 FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
-"""What every session provides under names that a program cannot redefine; a session may provide more."""
+"""The functions of every session, whose names a program cannot redefine; a session may provide more."""
 
 MAX_CONTENT_CHARS = 200_000
 MAX_TIMELINE_CHARS = 2_000
@@ -73,7 +73,7 @@ MAX_SPEAKERS = 20
 
 
 def failed(name: str, error: Exception) -> HostCallFailed:
-    """Return the error that the program sees when a host function raised ``error``."""
+    """Return the error that the program gets if a host function raised ``error``."""
     hint = getattr(error, "hint", None)
     text = str(error) or type(error).__name__
     kind = "ValueError" if isinstance(error, InputError) else type(error).__name__
@@ -88,8 +88,8 @@ class StoreFunctions:
     Args:
         store: bound to one namespace.
         on_read: called with the id of each chunk whose text is returned.
-        check: called during long reads; raises when the program has to end.
-        seen: ids of chunks that the programs have seen, which they may name by their last part.
+        check: called during long reads; raises if the program must end.
+        seen: ids of chunks that the programs have seen, which may be given by their last part.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class StoreFunctions:
         self._store = store
         self._seen = seen
         self._on_read = on_read
-        self.cut = CutLists()
-        """The lists that stopped at their limit."""
+        self.cut = TruncatedLists()
+        """The lists that were cut at their limit."""
         lines = Lines(store, on_read, check, seen)
         some = LineFunctions(lines)
         self.passages, self.instructions = some.passages, some.instructions
@@ -114,18 +114,18 @@ class StoreFunctions:
         self.contradictions = subjects.contradictions
 
     def table(self) -> dict[str, Callable[..., Any]]:
-        """Functions by name."""
+        """Return the functions by name."""
         return {name: getattr(self, name) for name in STORE_FUNCTIONS}
 
     # Chunks by id, tag and link.
 
     def read_chunk(self, chunk_id: Any) -> dict[str, Any] | None:
-        """A chunk as a dict, or None when there is no such chunk."""
+        """Return a chunk as a dict, or None if there is no such chunk."""
         chunk = self._get(chunk_id_of("read_chunk", chunk_id, self._seen))
         return None if chunk is None else self._shown_chunk(chunk)
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
-        """Ids of the chunks that contain a word of ``query``, in any form of it, best first."""
+        """Return ids of the chunks that contain a word of ``query`` in any inflection, best first."""
         words = query_words("search_chunks", query)
         return (
             searching.keyword_ids(self._store, words, limit=count("limit", limit, 1, MAX_RESULTS))
@@ -134,14 +134,14 @@ class StoreFunctions:
         )
 
     def list_chunks_by_tag(self, tag: Any) -> list[str]:
-        """Ids of the chunks with this tag, or with all of these tags."""
+        """Return ids of the chunks with this tag, or with all of these tags."""
         tags = [tag] if isinstance(tag, str) else list(tag) if isinstance(tag, list | tuple | set) else None
         if not tags or not all(isinstance(one, str) for one in tags):
             raise HostCallFailed("TypeError", "list_chunks_by_tag takes a tag, or a list of tags, as text")
         return list(self._store.list_chunks(tags=tags, limit=MAX_IDS))
 
     def get_linked_chunks(self, chunk_id: Any, link_type: Any = None) -> list[dict[str, Any]]:
-        """Chunks linked to or from a chunk, each with ``_link_type``, ``_link_strength``, ``_link_direction``."""
+        """Return chunks linked to or from a chunk, with ``_link_type``, ``_link_strength``, ``_link_direction``."""
         identifier = chunk_id_of("get_linked_chunks", chunk_id, self._seen)
         if link_type is not None and not isinstance(link_type, str):
             raise HostCallFailed("TypeError", "get_linked_chunks: link_type is text, for example 'supports'")
@@ -174,16 +174,16 @@ class StoreFunctions:
         speaker: Any = None,
         by: Any = "chunk",
     ) -> list[dict[str, Any]]:
-        """Hits, best first, as dicts: chunk_id, score, snippet, start, end, at, type, tags, author, …
+        """Return hits, best first, as dicts: chunk_id, score, snippet, start, end, at, type, tags, author, …
 
         ``by="segment"`` ranks single turns or sentences, of which one chunk may have several.
         """
         words = query_words("search", query)
-        most = count("limit", limit, 1, MAX_RESULTS)
+        maximum = count("limit", limit, 1, MAX_RESULTS)
         today = self._store.clock()
-        wanted: dict[str, Any] = {}
+        filters: dict[str, Any] = {}
         if tags:
-            wanted["tags_all"] = (tags,) if isinstance(tags, str) else tuple(tags)
+            filters["tags_all"] = (tags,) if isinstance(tags, str) else tuple(tags)
         for name, value in (
             ("chunk_type", chunk_type),
             ("conversation_id", conversation_id),
@@ -192,9 +192,11 @@ class StoreFunctions:
             ("speaker", speaker),
         ):
             if value is not None:
-                wanted[name] = tuple(value) if isinstance(value, list | set) else value
+                filters[name] = tuple(value) if isinstance(value, list | set) else value
         hits = (
-            searching.search(self._store, words, limit=most, filters=wanted or None, by=by) if words else ()
+            searching.search(self._store, words, limit=maximum, filters=filters or None, by=by)
+            if words
+            else ()
         )
         return [
             {
@@ -218,7 +220,7 @@ class StoreFunctions:
         ]
 
     def neighbors(self, chunk_id: Any, before: Any = 1, after: Any = 1) -> dict[str, list[dict[str, Any]]]:
-        """``{"before": [chunks], "after": [chunks]}`` of the same conversation, in its order."""
+        """Return ``{"before": [chunks], "after": [chunks]}`` of the same conversation, in its order."""
         identifier = chunk_id_of("neighbors", chunk_id, self._seen)
         if not self._exists(identifier):
             return {"before": [], "after": []}
@@ -234,19 +236,19 @@ class StoreFunctions:
     def timeline(
         self, start: Any = None, end: Any = None, limit: Any = 50, offset: Any = 0
     ) -> list[dict[str, Any]]:
-        """Chunks between two dates, oldest first."""
+        """Return chunks between two dates, oldest first."""
         today = self._store.clock()
         found = self._store.list_chunks(
             start_date=day("start", start, today),
             end_date=day("end", end, today, last=True),
-            limit=count("offset", offset, 0, MAX_OFFSET) + count("limit", limit, 1, 500) + COUNTED_ON,
+            limit=count("offset", offset, 0, MAX_OFFSET) + count("limit", limit, 1, 500) + MAX_COUNTED,
         )
         ids = self.cut.part("timeline", iter(found), limit, offset)
         chunks = self._store.get_many(ids, track=False)
-        return [self._dated(chunks[one]) for one in ids if one in chunks]
+        return [self._timeline_item(chunks[one]) for one in ids if one in chunks]
 
     def all_chunks(self, limit: Any = 50, offset: Any = 0) -> list[dict[str, Any]]:
-        """Every chunk, oldest first, a page at a time."""
+        """Return a page of all chunks, oldest first."""
         ids = self._store.list_chunks(
             limit=count("limit", limit, 1, 200), offset=count("offset", offset, 0, MAX_OFFSET)
         )
@@ -254,7 +256,7 @@ class StoreFunctions:
         return [self._shown_chunk(chunks[one]) for one in ids if one in chunks]
 
     def dates(self, expression: Any, at: Any = None, until: Any = None) -> dict[str, Any] | None:
-        """The period that a date in words means, or None; with ``until`` also how far apart the two are."""
+        """Return the period of a date in words, or None; with ``until`` also the distance between the two."""
         reference = day("at", at, self._store.clock())
         moment = self._store.clock() if reference is None else parse_time(reference, "at")
         found = _period(optional_text("expression", expression), moment)
@@ -269,10 +271,10 @@ class StoreFunctions:
         if until is None:
             return period
         other = _period(optional_text("until", until), moment)
-        return None if other is None else period | _between(found.first, other.first)
+        return None if other is None else period | _distance(found.first, other.first)
 
     def stats(self) -> dict[str, Any]:
-        """Counts, speakers, tags and time span of the memory."""
+        """Return counts, speakers, tags and time span of the memory."""
         figures = self._store.get_stats() | {"speakers": speakers(self._store)}
         return dict(plain(figures, Bounds(nodes=5_000, text=200_000)))
 
@@ -282,11 +284,11 @@ class StoreFunctions:
         try:
             return self._store.get_chunk(chunk_id)
         except InputError:
-            # To a program a malformed id is the same as an unknown one.
+            # Programs get the same result for a malformed id as for an unknown one.
             return None
 
-    def _dated(self, chunk: Chunk) -> dict[str, Any]:
-        """A chunk as an item of the timeline."""
+    def _timeline_item(self, chunk: Chunk) -> dict[str, Any]:
+        """Return a chunk as an item of the timeline."""
         self._on_read(chunk.id)
         metadata = chunk.metadata
         who = dict.fromkeys(turn.speaker for turn in said_in(chunk.content) if turn.speaker)
@@ -318,7 +320,7 @@ class StoreFunctions:
             return False
 
     def _shown_chunk(self, chunk: Chunk) -> dict[str, Any]:
-        """A chunk as programs see it; recorded as read."""
+        """Return a chunk as a dict for programs, and record it as read."""
         self._on_read(chunk.id)
         metadata = chunk.metadata
         shown: dict[str, Any] = {
@@ -363,15 +365,15 @@ class StoreFunctions:
 
 
 def _period(text: str | None, moment: datetime) -> DateMention | None:
-    # "Friday" or "May" alone is a date where one was asked for, though not in running text.
+    # "Friday" or "May" alone is a date as an argument, though not in running text.
     for words in (text or "", f"on {text}", f"in {text}"):
         for mention in find_dates(words[:MAX_DATE_CHARS], moment):
             return mention
     return None
 
 
-def _between(first: date, second: date) -> dict[str, Any]:
-    """How far apart two days are, given in either order."""
+def _distance(first: date, second: date) -> dict[str, Any]:
+    """Return the distance between two days in either order."""
     early, late = sorted((first, second))
     days = (late - early).days
     months = 12 * (late.year - early.year) + late.month - early.month - (late.day < early.day)
@@ -379,9 +381,9 @@ def _between(first: date, second: date) -> dict[str, Any]:
 
 
 def speakers(store: ChunkStore) -> list[str]:
-    """Speakers of the memory according to its index; at most 20 names, sorted.
+    """Return the speakers in the index of the memory; at most 20 names, sorted.
 
-    For a chat with an assistant, only these two: many headings in its long answers look like speakers.
+    For chats with an assistant, only users and assistant, since many headings in its long answers look like speakers.
     """
     names = store.candidate_source().authors()
     users = users_among(names)
@@ -389,7 +391,7 @@ def speakers(store: ChunkStore) -> list[str]:
 
 
 def described(name: str, function: Callable[..., Any]) -> str:
-    """A function of the caller on one line: its signature and the first line of its docstring."""
+    """Describe a function of the caller on one line: its signature and the first line of its docstring."""
     try:
         whole = inspect.signature(function)
         bare = [one.replace(annotation=inspect.Parameter.empty) for one in whole.parameters.values()]

@@ -1,4 +1,4 @@
-"""What the sandbox guarantees on this machine, tested by running unchecked programs on each engine."""
+"""The guarantees of the sandbox on this machine, tested by running unchecked programs on each engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECRET = "rlm-mem-probe-8c1f"
 
 @dataclass(frozen=True)
 class Probe:
-    """One attempt to break out: what was tried, whether it was contained (``held``), and what happened."""
+    """One attempt to break out: what was tried, whether it was contained (``held``), and the outcome."""
 
     tried: str
     held: bool
@@ -31,17 +31,17 @@ class Probe:
 
 @dataclass(frozen=True)
 class Guarantees:
-    """What one engine guarantees here.
+    """The guarantees of one engine on this machine.
 
     Attributes:
         engine: ``monty`` or ``cpython``.
-        available: it can be used; otherwise ``isolation`` says why not.
-        isolation: what keeps a program inside, in words.
+        available: it can be used; otherwise ``isolation`` has the reason.
+        isolation: the means of isolation, in words.
         system_call_filter: the worker runs under seccomp, according to the kernel.
-        descriptors, variables: how many open files and environment variables the worker has; None: not known here.
+        descriptors, variables: numbers of open files and environment variables of the worker; None: unknown.
         memory_mb: heap of a program, in MB.
-        seconds: time of one program by default.
-        probes: what was tried.
+        seconds: default time limit of one program.
+        probes: the attempts.
     """
 
     engine: str
@@ -61,11 +61,11 @@ class Guarantees:
 
 
 def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
-    """Start the engine and try to break out of it, without the check of programs; takes about a second.
+    """Start the engine and try to break out of it, without checking the programs; takes about a second.
 
     Args:
         name: ``monty`` or ``cpython``.
-        limits: those of a session.
+        limits: the limits of a session.
     """
     found = Guarantees(name, True, "", memory_mb=limits.memory_mb, seconds=limits.seconds)
     try:
@@ -92,12 +92,14 @@ def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
 
 def _isolation_text(name: str, filtered: bool) -> str:
     if name == "monty":
-        return "an interpreter without files, network or system calls for programs, in a process of its own"
+        return "an interpreter without files, network or system calls for programs, in a separate process"
     if filtered:
-        return "CPython in a process of its own, under a system-call filter (seccomp) and resource limits"
+        return "CPython in a separate process, under a system-call filter (seccomp) and resource limits"
     if seccomp.supported():
-        return "CPython in a process of its own with resource limits"
-    return "CPython in a process of its own with resource limits and no system-call filter (the weaker isolation)"
+        return "CPython in a separate process with resource limits"
+    return (
+        "CPython in a separate process with resource limits and no system-call filter (the weaker isolation)"
+    )
 
 
 def _run(engine: Engine, code: str, seconds: float = 20.0) -> tuple[Any, RlmMemError | None]:
@@ -165,7 +167,7 @@ def _loop(engine: Engine) -> Probe:
 
 
 def _worker_isolation(pid: int | None) -> tuple[bool, int | None, int | None]:
-    """Whether the kernel filters the worker's system calls, its open descriptors, its variables."""
+    """Return whether the kernel filters the worker's system calls, and its numbers of open files and variables."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -175,6 +177,6 @@ def _worker_isolation(pid: int | None) -> tuple[bool, int | None, int | None]:
         descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
         variables = Path(f"/proc/{pid}/environ").read_bytes().count(b"\0")
     except OSError:
-        # Only the superuser can read these of a process that is not dumpable.
+        # Only the superuser can read them if the process is not dumpable.
         return filtered, None, None
     return filtered, descriptors, variables

@@ -1,4 +1,4 @@
-"""Remedies for errors inside the sandbox: what a model should write instead of what failed."""
+"""Remedies for errors of programs: what a model should write instead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"support yield",
-            "use 'yield' only as a statement of its own in a plain def, or build and return a list",
+            "use 'yield' only as its own statement in a plain def, or build and return a list",
         ),
         (
             r"exceptions can only be called with",
@@ -82,15 +82,15 @@ _BY_KIND: dict[str, str] = {
     "PermissionError": "there is no file system, network or clock of the host in the sandbox",
 }
 
-_LONGEST = 2_000
-"""Characters of a message that are searched; the program controls its length."""
+_MAX_MESSAGE_CHARS = 2_000
+"""Maximum characters of a message that are searched, since the program controls its length."""
 
 _MISSING_MODULE = late(r"No module named '([\w.]{1,200}+)'")
 
 
 def hint_for(kind: str, message: str) -> str | None:
-    """Return one sentence that says what to write instead, or None when nothing general can be said."""
-    message = message[:_LONGEST]
+    """Return a sentence on what to write instead, or None if there is no general remedy."""
+    message = message[:_MAX_MESSAGE_CHARS]
     missing = _MISSING_MODULE.search(message)
     if missing is not None:
         module = missing.group(1)

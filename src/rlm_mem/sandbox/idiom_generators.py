@@ -1,7 +1,7 @@
 """Rewrites definitions that Monty lacks: generator functions, and classes whose base can be dropped or replaced.
 
-A generator becomes a function that returns everything at once. That suits the generators of retrieval programs; an
-endless one runs into the time limit.
+A generator becomes a function that returns all of its values at once. This suits the generators of retrieval programs;
+an endless one reaches the time limit.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import ast
 
 
 def _returned() -> ast.Call:
-    """``iter(_rlm_out)``: what the rewritten function returns."""
+    """Return ``iter(_rlm_out)``, the value of the rewritten function, as a node."""
     return ast.Call(ast.Name("iter", ast.Load()), [ast.Name("_rlm_out", ast.Load())], [])
 
 
 def _own_nodes(function: ast.AST) -> list[ast.AST]:
-    """Nodes of a function's own body, without those of functions inside it."""
+    """Return the nodes of a function's own body, without those of functions inside it."""
     found, todo = [], list(ast.iter_child_nodes(function))
     while todo:
         node = todo.pop()
@@ -26,7 +26,7 @@ def _own_nodes(function: ast.AST) -> list[ast.AST]:
 
 
 def yields(function: ast.FunctionDef) -> bool:
-    """Whether it is a generator whose ``yield`` is only used as a statement (``send`` cannot be emulated)."""
+    """Return whether it is a generator with ``yield`` only as a statement (``send`` cannot be emulated)."""
     own = _own_nodes(function)
     yields = [node for node in own if isinstance(node, ast.Yield | ast.YieldFrom)]
     statements = [node.value for node in own if isinstance(node, ast.Expr)]
@@ -55,7 +55,7 @@ class _Eager(ast.NodeTransformer):
 
 
 def make_eager(function: ast.FunctionDef) -> None:
-    """Make a generator function return an iterator over everything it would yield."""
+    """Make a generator function return an iterator over all values that it would yield."""
     body = [_Eager().visit(statement) for statement in function.body]
     start = ast.Assign([ast.Name("_rlm_out", ast.Store())], ast.List([], ast.Load()))
     end = ast.Return(_returned())
@@ -72,7 +72,7 @@ def short_circuit(name: str, generator: ast.GeneratorExp, helper: str) -> ast.Fu
 
     Args:
         name: which of the three.
-        generator: its parts are used in the new function, which takes the outermost iterable as its argument.
+        generator: the generator; the new function takes its outermost iterable as argument.
         helper: name of the function.
     """
     body: list[ast.stmt]
@@ -98,7 +98,7 @@ def short_circuit(name: str, generator: ast.GeneratorExp, helper: str) -> ast.Fu
 
 
 def assign(name: str, value: ast.expr) -> ast.stmt:
-    """``name = value`` as a statement."""
+    """Return ``name = value`` as a statement."""
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
 
@@ -114,9 +114,9 @@ _EXCEPTIONS = {
 
 
 def split_base_classes(node: ast.ClassDef) -> ast.stmt | None:
-    """Return the statement that replaces a class with a base; None when the class stays as it is.
+    """Return the statement that replaces a class with a base; None if the class is unchanged.
 
-    ``class A(object)`` loses its base; an exception class without a body of its own becomes an alias of its
+    ``class A(object)`` loses its base; an exception class without its own body becomes an alias of its
     base (``except`` then catches a little more); ``class P(NamedTuple)`` becomes a ``namedtuple`` call.
     """
     if len(node.bases) != 1 or node.keywords or not isinstance(node.bases[0], ast.Name):

@@ -1,4 +1,4 @@
-"""Tables for the rewriting of idioms: methods of built-in types, functions that cannot call the host."""
+"""Tables for the rewriting of idioms: methods of built-in types, and built-ins that cannot call the host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TYPE_NAMES = ("str", "list", "dict", "set", "tuple", "int", "float", "bytes", "f
 TYPES_OWN_METHODS = frozenset(
     {"fromkeys", "from_bytes", "fromhex", "__name__", "__init__", "__doc__", "__len__"}
 )
-"""Attributes that are used on the type itself."""
+"""Attributes of the type itself, not of its instances."""
 
 _METHOD_NAMES = (
     "append extend insert pop remove sort reverse clear copy count index get keys values items update setdefault "

@@ -1,7 +1,7 @@
-"""Rewrites everyday Python idioms that Monty lacks into ones it has (generators, ``del``, ``key=d.get``, …).
+"""Rewrites everyday Python idioms that Monty lacks into supported ones (generators, ``del``, ``key=d.get``, …).
 
 Models often write ``max(d, key=d.get)`` and ``next((x for …), None)``. An error costs a turn of the model; rewriting
-the tree costs microseconds. A program without such an idiom is passed on unchanged.
+the tree takes microseconds. A program without such an idiom is unchanged.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def _emulated(module: str, name: str) -> ast.expr:
 
 
 def _space(module: str) -> ast.expr:
-    """``_rlm_space(mean=_rlm_statistics_mean, …)``: the module as an object."""
+    """Return the module as an object: ``_rlm_space(mean=_rlm_statistics_mean, …)``."""
     names, _ = MODULES[module]
     words = [ast.keyword(name, _emulated(module, name)) for name in names]
     return ast.Call(ast.Name("_rlm_space", ast.Load()), [], words)
 
 
 def rewrite_import(node: ast.Import) -> _Result:
-    """``import statistics as st`` → ``st = <the emulated module>``; None when nothing has to change."""
+    """Rewrite ``import statistics as st`` → ``st = <the emulated module>``; None if nothing must change."""
     if not any(alias.name in EMULATED for alias in node.names):
         return None
     statements: list[ast.stmt] = []
@@ -61,20 +61,20 @@ def rewrite_import(node: ast.Import) -> _Result:
     return statements or [ast.Pass()], pieces
 
 
-_STAND_INS: dict[tuple[str, str], str] = {
+_REPLACEMENTS: dict[tuple[str, str], str] = {
     ("collections", "OrderedDict"): "dict",
     ("functools", "cmp_to_key"): "",
     ("functools", "wraps"): "_rlm_wraps",
     ("contextlib", "suppress"): "",
     ("contextlib", "nullcontext"): "",
 }
-"""Replacements of missing names; empty where the uses are rewritten instead."""
+"""Replacements of missing names; empty if their uses are rewritten instead."""
 
 _TYPING_MISSING = {"NamedTuple", "TypedDict", "Counter", "DefaultDict", "Deque", "Text", "Hashable"}
 
 
 def rewrite_import_from(node: ast.ImportFrom) -> _Result:
-    """``from statistics import mean`` → ``mean = _rlm_statistics_mean``; None when nothing has to change."""
+    """Rewrite ``from statistics import mean`` → ``mean = _rlm_statistics_mean``; None if nothing must change."""
     module = node.module or ""
     if module in MODULES:
         return _from_emulated(node, module)
@@ -83,14 +83,14 @@ def rewrite_import_from(node: ast.ImportFrom) -> _Result:
     pieces: list[str] = []
     for alias in node.names:
         bound = alias.asname or alias.name
-        stand_in = _STAND_INS.get((module, alias.name))
+        stand_in = _REPLACEMENTS.get((module, alias.name))
         if stand_in is not None:
             if stand_in:
                 statements.append(assign(bound, ast.Name(stand_in, ast.Load())))
             if stand_in.startswith("_rlm_"):
                 pieces.append(stand_in.removeprefix("_rlm_"))
         elif module == "collections.abc" or (module == "typing" and alias.name in _TYPING_MISSING):
-            # Only annotations use these, and Monty does not evaluate annotations.
+            # They are only used in annotations, which Monty does not evaluate.
             statements.append(assign(bound, ast.Name("list", ast.Load())))
         else:
             kept.append(alias)
@@ -117,17 +117,17 @@ def _name(identifier: str) -> ast.Name:
 
 
 def call_of(function: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
-    """``function(*args, **keywords)`` as a node."""
+    """Return ``function(*args, **keywords)`` as a node."""
     return ast.Call(_name(function), list(args), keywords or [])
 
 
 def as_text(value: ast.expr) -> ast.expr:
-    """``''.join(_rlm_value(value))``: text even if the program replaced the function, since ``join`` is a literal's."""
+    """Return ``''.join(_rlm_value(value))``, which is text even if the program replaced the function."""
     return ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), [call_of("_rlm_value", value)], [])
 
 
 def _forwarding_lambda(body: ast.expr) -> ast.Lambda:
-    """``lambda *_a, **_k: <body>``."""
+    """Return ``lambda *_a, **_k: <body>`` as a node."""
     return ast.Lambda(
         ast.arguments([], [], ast.arg("_a"), [], [], ast.arg("_k"), []),
         body,
@@ -146,7 +146,7 @@ class Rewriter(ast.NodeTransformer):
         deadline: seconds on the monotonic clock at which visiting raises TimeoutError.
 
     Attributes:
-        changed: something was rewritten.
+        changed: whether anything was rewritten.
         pieces: pieces of the prelude that the result needs, in order of first use.
     """
 
@@ -165,9 +165,7 @@ class Rewriter(ast.NodeTransformer):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         }
         self._hoisted: list[ast.stmt] = []
-        self._nested = (
-            0  # depth in lambdas, comprehensions and class bodies, from which nothing can be hoisted
-        )
+        self._nested = 0  # depth in lambdas, comprehensions and classes, which nothing can be hoisted out of
         self._count = 0
         self._functions = 0
 
@@ -178,10 +176,10 @@ class Rewriter(ast.NodeTransformer):
     def _is_builtin(self, node: ast.expr, *names: str) -> bool:
         return isinstance(node, ast.Name) and node.id in names and node.id not in self._bound
 
-    # Statements: each may be preceded by the functions hoisted out of it.
+    # Statements, each possibly preceded by functions hoisted out of it.
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt] | None:
-        """Rewrite a node; functions hoisted out of a statement go before it."""
+        """Rewrite a node; functions hoisted out of a statement are placed before it."""
         self._visited += 1
         if self._visited % NODES_PER_CLOCK_CHECK == 0:
             check_deadline(self._deadline)
@@ -222,7 +220,7 @@ class Rewriter(ast.NodeTransformer):
         out: list[ast.stmt] = []
         for target in node.targets:
             if isinstance(target, ast.Name):
-                # Monty cannot unbind names; assigning None frees the memory, the usual purpose of ``del``.
+                # Monty cannot unbind names; assigning None frees the memory, which is the usual purpose of ``del``.
                 out.append(ast.Assign([ast.Name(target.id, ast.Store())], ast.Constant(None)))
             elif isinstance(target, ast.Subscript):
                 value = self.visit(target.value)
@@ -301,13 +299,13 @@ class Rewriter(ast.NodeTransformer):
         if node.value is not None:
             node.value = self._as_iterator(node.value)
             if not self._functions:
-                # A top-level return is accepted (docs/spec/sandbox.md, Functions): its value leaves the sandbox too.
+                # A top-level return is accepted (docs/spec/sandbox.md, Functions), and its value leaves the sandbox.
                 self.changed = True
                 node.value = ast.copy_location(as_text(node.value), node.value)
         return node
 
     def _as_iterator(self, value: ast.expr) -> ast.expr:
-        """Wrap generator expressions, zip, map and so on, which are lists in Monty, so that use exhausts them."""
+        """Wrap generator expressions, zip, map and so on, which are lists in Monty, so that iteration exhausts them."""
         lazy = isinstance(value, ast.GeneratorExp) or (
             isinstance(value, ast.Call)
             and self._is_builtin(value.func, "zip", "map", "filter", "enumerate", "reversed")
@@ -352,7 +350,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _bound_method(self, node: ast.Attribute) -> ast.expr:
-        """``d.get`` as a value: ``_rlm_method(d, 'get', lambda _o: lambda *_a, **_k: _o.get(*_a, **_k))``."""
+        """Rewrite ``d.get`` as a value: ``_rlm_method(d, 'get', lambda _o: lambda *_a, **_k: _o.get(*_a, **_k))``."""
         self._use("method")
         call = ast.Call(
             ast.Attribute(_name("_o"), node.attr, ast.Load()), list(_FORWARD_ARGS), list(_FORWARD_KEYWORDS)
@@ -378,7 +376,7 @@ class Rewriter(ast.NodeTransformer):
     def _builtin_call(self, node: ast.Call, name: str) -> ast.AST:
         if name in ("sorted", "min", "max"):
             key = _keyword(node, "key")
-            if name == "sorted" and isinstance(key, ast.Call) and _called(key) == "cmp_to_key":
+            if name == "sorted" and isinstance(key, ast.Call) and _called_name(key) == "cmp_to_key":
                 self._use("cmp")
                 rest = [word for word in node.keywords if word.arg != "key"]
                 return ast.copy_location(
@@ -411,7 +409,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _take_one_text(self, node: ast.Call) -> None:
-        """``ValueError(5)`` → ``ValueError(f'{5}')``: an exception of Monty takes one text or nothing."""
+        """Rewrite ``ValueError(5)`` → ``ValueError(f'{5}')``, since exceptions of Monty take one text or nothing."""
         several = len(node.args) > 1 or isinstance(node.args[0], ast.Starred)
         if several or not _is_text(node.args[0]):
             given = ast.Tuple(node.args, ast.Load()) if several else node.args[0]
@@ -475,7 +473,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _verbose(self, node: ast.Call) -> None:
-        """``re.compile(p, re.VERBOSE)``: Monty lacks the flag but supports ``(?x)`` in front of the pattern."""
+        """Rewrite ``re.compile(p, re.VERBOSE)``: Monty lacks the flag, but supports ``(?x)`` before the pattern."""
         flags = [*node.args[1:], *(word.value for word in node.keywords)]
         found = [
             part
@@ -490,7 +488,7 @@ class Rewriter(ast.NodeTransformer):
             node.args[0] = ast.BinOp(ast.Constant("(?x)"), ast.Add(), node.args[0])
 
     def _is_callback_safe(self, function: ast.expr) -> bool:
-        """Whether Monty can call ``function`` from inside a built-in: it must not call a host function."""
+        """Return whether Monty can call ``function`` from inside a built-in, where it must not call a host function."""
         if isinstance(function, ast.Constant):
             return True
         if isinstance(function, ast.Name):
@@ -505,9 +503,9 @@ class Rewriter(ast.NodeTransformer):
         )
 
     def _hoist(self, node: ast.Call, name: str) -> ast.AST | None:
-        """``any(f(x) for x in xs)`` stops early only as a loop: move it into a function before the statement.
+        """Move ``any(f(x) for x in xs)`` into a function before the statement, since only a loop stops early.
 
-        Done only where the parts can call a function of the program or the host: otherwise there is no observable
+        This is done only if the parts can call a function of the program or the host; otherwise there is no observable
         difference.
         """
         generator = node.args[0] if node.args else None
@@ -540,7 +538,7 @@ def _keyword(node: ast.Call, name: str) -> ast.expr | None:
     return next((word.value for word in node.keywords if word.arg == name), None)
 
 
-def _called(node: ast.Call) -> str:
+def _called_name(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
@@ -552,7 +550,7 @@ class Rewritten:
         code: source text.
         pieces: pieces of the prelude that it needs, each after the pieces that it requires.
         guarded: its last value leaves the sandbox as text; otherwise the host must not read it.
-        lines: first line of each statement in ``code`` with its original line, or empty when nothing moved.
+        lines: first line of each statement in ``code`` with its original line, or empty if no line changed.
     """
 
     code: str
@@ -561,7 +559,7 @@ class Rewritten:
     guarded: bool = True
 
     def original_line(self, line: int) -> int:
-        """The line of the caller's program that became ``line``."""
+        """Return the line of the original program for ``line``."""
         if not self.lines:
             return line
         at = bisect_right(self.lines, (line, 1 << 60)) - 1
@@ -584,14 +582,14 @@ def rewrite(code: str, tree: ast.Module, deadline: float = math.inf) -> Rewritte
         rewriter.visit(tree)
         if not rewriter.changed and (guarded := _guard_text(code, tree)) is not None:
             return Rewritten(guarded)
-        _guard(tree)
+        _return_as_text(tree)
         ast.fix_missing_locations(tree)
         fresh = ast.unparse(tree)
         check_deadline(deadline)
         lines = _line_map(tree, syntax_tree(fresh))
     except (RecursionError, ValueError, SyntaxError):
-        # Nested too deep for the rewriter, too long once rewritten, or an f-string that cannot be unparsed: run the
-        # original program, so that the error is Monty's own.
+        # Too deeply nested for the rewriter, too long once rewritten, or an f-string that cannot be unparsed: run the
+        # original program, so that Monty reports the error.
         return Rewritten(code, guarded=False)
     return Rewritten(fresh, _with_required(rewriter.pieces), lines)
 
@@ -601,10 +599,10 @@ def _is_text(value: ast.expr) -> bool:
 
 
 def only_reads(tree: ast.Module, functions: Container[str]) -> bool:
-    """Whether a program only reads: it binds no name and calls nothing that could change a value.
+    """Return whether a program only reads: it binds no name and calls nothing that could change a value.
 
     Args:
-        tree: its syntax tree before it is rewritten.
+        tree: its syntax tree before rewriting.
         functions: host functions, which cannot change the namespace.
     """
     if not all(isinstance(statement, ast.Expr) for statement in tree.body):
@@ -619,21 +617,21 @@ def only_reads(tree: ast.Module, functions: Container[str]) -> bool:
     return True
 
 
-def _guard(tree: ast.Module) -> None:
+def _return_as_text(tree: ast.Module) -> None:
     """Convert the value of the last expression to text."""
     if tree.body and isinstance(last := tree.body[-1], ast.Expr):
         last.value = ast.copy_location(as_text(last.value), last.value)
 
 
 def _guard_text(code: str, tree: ast.Module) -> str | None:
-    """As ``_guard``, by inserting into the source, which keeps its lines; None where that is not possible."""
+    """Do the same in the source text, which keeps its lines; return None if that is not possible."""
     if not tree.body or not isinstance(last := tree.body[-1], ast.Expr):
         return code
     value = last.value
     if "\r" in code or "\f" in code or value.end_lineno is None or value.end_col_offset is None:
         return None
     lines = code.split("\n")
-    # Offsets count bytes of UTF-8. The end comes first: inserting at the start would move it.
+    # Offsets count bytes of UTF-8. Insert at the end first, since inserting at the start would move it.
     for number, column, text in (
         (value.end_lineno, value.end_col_offset, ")))"),
         (value.lineno, value.col_offset, "''.join(_rlm_value(("),

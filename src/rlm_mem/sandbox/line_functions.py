@@ -1,6 +1,6 @@
-"""Lines of the memory, and the functions of programs that look for some of them: passages, instructions.
+"""Lines of the memory, and the host functions that search for some of them: passages and instructions.
 
-They read the memory in order and return bounded plain data; the program's deadline applies to them.
+They read the memory in order and return bounded plain data, within the program's deadline.
 """
 
 from __future__ import annotations
@@ -36,42 +36,44 @@ if TYPE_CHECKING:
 MAX_QUERY_CHARS = 10_000
 _MAX_DATE_CHARS = 200
 _MAX_TEXTS = 20
-_MOST_ALIKE = 4
+_MAX_LISTED = 4
 
 
 def chunk_id_of(name: str, value: Any, seen: Set[str] = frozenset()) -> str:
-    """The id in ``value``: text, or a hit or chunk as a dict; of the ids that were seen the last part is enough."""
+    """Return the id in ``value``, a text, hit or chunk; for ids that were seen, the last part is enough."""
     if isinstance(value, dict):
         value = value.get("chunk_id") or value.get("id") or value.get("target_id")
     if not isinstance(value, str):
         raise HostCallFailed(
             "TypeError", f"{name} takes one chunk id as text; for several, call it in a loop"
         )
-    return value if value in seen else whole_id(value, seen)
+    return value if value in seen else full_chunk_id(value, seen)
 
 
-def whole_id(chunk_id: str, seen: Set[str]) -> str:
-    """The id among those seen that ends with this last part of one, as outlines show it; else itself.
+def full_chunk_id(chunk_id: str, seen: Set[str]) -> str:
+    """Return the seen id that ends with this last part, as in outlines; the argument itself if there is none.
 
     Raises:
-        InputError: several end with it.
+        InputError: several seen ids end with it.
     """
     found = sorted(one for one in seen if one.endswith(f"-{chunk_id}"))
     if len(found) > 1:
-        shown = ", ".join(found[:_MOST_ALIKE]) + (" and others" if len(found) > _MOST_ALIKE else "")
-        raise InputError(f"{chunk_id[:80]!r} ends {len(found)} ids: {shown}", hint="give the whole id")
+        shown = ", ".join(found[:_MAX_LISTED]) + (" and others" if len(found) > _MAX_LISTED else "")
+        raise InputError(
+            f"{chunk_id[:80]!r} is the end of {len(found)} ids: {shown}", hint="give the whole id"
+        )
     return found[0] if found else chunk_id
 
 
 def query_words(name: str, query: Any) -> str:
-    """The query as text, bounded; empty when it has no words."""
+    """Return the query as text, bounded; empty if it has no words."""
     if not isinstance(query, str):
         raise HostCallFailed("TypeError", f"{name} takes the words to look for as one text")
     return query[:MAX_QUERY_CHARS].strip()
 
 
 def wanted_texts(name: str, value: Any) -> list[str]:
-    """One text or a list of texts, as a list."""
+    """Return one text or several as a list."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple | set) or not all(isinstance(one, str) for one in texts):
         raise HostCallFailed("TypeError", f"{name} is a text, or a list of texts")
@@ -81,25 +83,25 @@ def wanted_texts(name: str, value: Any) -> list[str]:
 
 
 def optional_text(name: str, value: Any) -> str | None:
-    """A text or None."""
+    """Return a text or None."""
     if value is not None and not isinstance(value, str):
         raise HostCallFailed("TypeError", f"{name} is text, or left out")
     return value or None
 
 
 def count(name: str, value: Any, low: int, high: int) -> int:
-    """A number, clamped to its range."""
+    """Return a number, clamped to its range."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise HostCallFailed("TypeError", f"{name} is a number from {low} to {high}")
     return int(max(low, min(high, value)))
 
 
 def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | None:
-    """A date as the store takes it: ISO dates and times as they are, "May 2026" or "last week" as a day.
+    """Return a date as the store accepts it: ISO dates and times unchanged, "May 2026" or "last week" as a day.
 
     Args:
         today: reference of relative dates.
-        last: the last day of a period instead of its first.
+        last: return the last day of a period instead of its first.
     """
     if value is None or value == "":
         return None
@@ -121,22 +123,22 @@ def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | 
 
 
 MAX_LINE_CHARS = 4_000
-"""Characters of a line that are returned; ``grep`` returns the part around its match."""
+"""Maximum characters of a line that are returned; ``grep`` returns the part around its match."""
 MAX_REPLY_CHARS = 400
 _PREAMBLE = re.compile(
     r"\s{0,4}(?:[^\n.!?:;]{1,80}!\s{1,4})?(?:(?:Here|Let['’]s|Below)\b[^\n!?]{1,200}:\s*\n)?"
 )
-"""How a reply begins before it says anything: "Great question! Here is how to do it:"."""
+"""The beginning of a reply without content: "Great question! Here is how to do it:"."""
 _BATCH = 200
-_PARTS_BACK = 8
-"""Most earlier parts of a text that are searched for the speaker of a later part."""
-_PARTS_ON = 3
-"""Most following chunks that are searched for the reply to a line."""
+_MAX_PARTS_BACK = 8
+"""Maximum earlier parts of a text that are searched for the speaker of a later part."""
+_MAX_REPLY_CHUNKS = 3
+"""Maximum following chunks that are searched for the reply to a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One turn of a chunk, or the whole of a plain note."""
+    """One turn of a chunk, or a whole plain note."""
 
     chunk: Chunk
     said: list[Said]
@@ -171,12 +173,12 @@ class Line:
 
 
 class Lines:
-    """Reads the lines of a store; what all functions of programs share.
+    """Reads the lines of a store, for all host functions.
 
     Args:
         store: bound to one namespace.
         on_read: called with the id of each chunk whose text is returned.
-        check: called before each batch of chunks is read; raises when the program has to end.
+        check: called before each batch of chunks is read; raises if the program must end.
         seen: ids of chunks that the programs, or the model that writes them, have seen.
     """
 
@@ -191,16 +193,16 @@ class Lines:
         self.seen = seen
         self.on_read = on_read
         self._check = check
-        self._spoke: dict[tuple[str | None, int, int], str | None] = {}
+        self._last_speakers: dict[tuple[str | None, int, int], str | None] = {}
 
     @cached_property
     def in_chat(self) -> bool:
-        """Whether this memory has chats with an assistant: headings and lists then belong to the last speaker."""
+        """Whether this memory has chats with an assistant, where headings and lists belong to the last speaker."""
         return bool(users_of(self.store))
 
     @cached_property
-    def talkers(self) -> list[str]:
-        """The names of users and of the assistant."""
+    def chat_speakers(self) -> list[str]:
+        """Names of users and of the assistant."""
         names = self.store.candidate_source().authors()
         return [*users_among(names), *filter(is_assistant, names)]
 
@@ -212,11 +214,11 @@ class Lines:
         *,
         newest_first: bool = False,
     ) -> Iterator[Chunk]:
-        """The chunks themselves in order of time, read a few at a time."""
+        """Yield chunks in order of time, read in batches."""
         yield from self.read(self.store.list_chunks(conversation_id, start, end, newest_first=newest_first))
 
     def read(self, ids: Sequence[str]) -> Iterator[Chunk]:
-        """The chunks with these ids that exist, read a few at a time."""
+        """Yield the existing chunks with these ids, read in batches."""
         for first in range(0, len(ids), _BATCH):
             self._check()
             batch = ids[first : first + _BATCH]
@@ -224,7 +226,7 @@ class Lines:
             yield from (found[one] for one in batch if one in found)
 
     def lines(self, chunk: Chunk, *, look_back: bool = True) -> Iterator[Line]:
-        """The lines of a chunk, in order.
+        """Return the lines of a chunk, in order.
 
         Args:
             look_back: for the second and later parts of a text, read earlier parts to find the speaker.
@@ -235,28 +237,28 @@ class Lines:
         return (Line(chunk, said, number) for number in range(len(said)))
 
     def _with_speakers(self, chunk: Chunk, said: list[Said], look_back: bool) -> list[Said]:
-        """The lines of a chat; a line without a label gets the last speaker before it."""
+        """Return the lines of a chat; a line without a label gets the last speaker before it."""
         part, parts = part_of(chunk)
-        talk = chunk.metadata.conversation_id
+        conversation = chunk.metadata.conversation_id
         speaker = None
         if part > 1 and said and said[0].speaker is None:
-            before = (talk, parts, part - 1)
-            speaker = self._spoke.get(before)
-            if speaker is None and before not in self._spoke and look_back:
+            before = (conversation, parts, part - 1)
+            speaker = self._last_speakers.get(before)
+            if speaker is None and before not in self._last_speakers and look_back:
                 speaker = self._last_speaker_before(chunk, part)
         spoken = []
-        for one in self._apart(chunk.content, said):
-            # A label may be inside what looks like a code block without an end.
+        for one in self._split_at_labels(chunk.content, said):
+            # A label may be inside an apparent code block without an end.
             named = one.speaker or speaker
             spoken.append(replace(one, speaker=named))
             speaker = self._last_label(chunk.content[one.body : one.end]) or named
-        self._spoke = {(talk, parts, part): speaker}
+        self._last_speakers = {(conversation, parts, part): speaker}
         return spoken
 
-    def _apart(self, content: str, said: list[Said]) -> Iterator[Said]:
-        """The lines; one without a label that continues a turn ends before the label of the next turn in it.
+    def _split_at_labels(self, content: str, said: list[Said]) -> Iterator[Said]:
+        """Yield the lines, splitting a line without a label before each label of a user or the assistant in it.
 
-        A text with a single label, which does not begin with it, is no dialogue by itself.
+        A text with a single label that is not at its beginning is not recognised as a dialogue.
         """
         for one in said:
             labels = [] if one.speaker else self._labels_in(content, one)
@@ -267,11 +269,11 @@ class Lines:
             yield one
 
     def _labels_in(self, content: str, said: Said) -> list[tuple[int, str]]:
-        """Where users and the assistant are named at the beginning of a line outside of code, and who."""
+        """Return position and speaker of each label of users or assistant that begins a line, except in code."""
         found = [
             (place, name)
-            for name in self.talkers
-            for place in _places(content, f"\n{name}:", said.start, said.end)
+            for name in self.chat_speakers
+            for place in _positions(content, f"\n{name}:", said.start, said.end)
         ]
         code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
         return sorted(
@@ -279,7 +281,7 @@ class Lines:
         )
 
     def _last_speaker_before(self, chunk: Chunk, part: int) -> str | None:
-        earlier, _ = self.store.neighbours(chunk.id, before=min(part - 1, _PARTS_BACK), after=0)
+        earlier, _ = self.store.neighbours(chunk.id, before=min(part - 1, _MAX_PARTS_BACK), after=0)
         found = self.store.get_many(earlier, track=False)
         for one in reversed(earlier):
             speaker = self._last_label(found[one].content) if one in found else None
@@ -288,40 +290,42 @@ class Lines:
         return None
 
     def _last_label(self, text: str) -> str | None:
-        """The user or assistant whose label is the last one at the beginning of a line of a text."""
+        """Return the user or assistant with the last label at the beginning of a line of a text."""
         last, speaker = -1, None
-        for name in self.talkers:
+        for name in self.chat_speakers:
             place = max(text.rfind(f"\n{name}:"), 0 if text.startswith(f"{name}:") else -1)
             if place > last:
                 last, speaker = place, name
         return speaker
 
     def at(self, chunk: Chunk, position: int) -> Line | None:
-        """The line of a chunk that contains a position."""
+        """Return the line of a chunk that contains a position."""
         for line in self.lines(chunk):
             if line.said[line.number].start <= position < line.said[line.number].end:
                 return line
         return next(self.lines(chunk), None)
 
     def reply(self, line: Line) -> str:
-        """The next turn of another speaker in the conversation, with its label; empty where there is none."""
+        """Return the next turn of another speaker in the conversation, with its label; empty if there is none."""
         for later in line.said[line.number + 1 :]:
             if later.speaker != line.speaker:
-                return _answered(line.chunk.content, later)
+                return _reply_line(line.chunk.content, later)
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return ""
-        _, after = self.store.neighbours(line.chunk.id, before=0, after=_PARTS_ON if self.in_chat else 1)
+        _, after = self.store.neighbours(
+            line.chunk.id, before=0, after=_MAX_REPLY_CHUNKS if self.in_chat else 1
+        )
         for chunk_id in after:
             for chunk in self.store.get_many([chunk_id], track=False).values():
                 for other in islice(self.lines(chunk), 5):
                     if other.speaker != line.speaker:
-                        text = _answered(chunk.content, other.said[other.number])
-                        known = is_untrusted(line.chunk.metadata.trust)  # the line itself has the mark
+                        text = _reply_line(chunk.content, other.said[other.number])
+                        known = is_untrusted(line.chunk.metadata.trust)  # the line itself is marked
                         return text if known else with_trust_mark(chunk, text)
         return ""
 
     def shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
-        """A line as programs get it, recorded as read; ``text``: a part of it to show instead of the whole."""
+        """Return a line as a dict for programs, and record it as read; ``text``: return this part instead of all."""
         self.on_read(line.chunk.id)
         words = line.text if text is None else text
         at = line.at
@@ -338,19 +342,19 @@ class Lines:
         }
 
     def begins(self, line: Line, after: Line | None = None) -> bool:
-        """Whether a turn begins with a line: in a chat with an assistant, one of the two is named.
+        """Return whether a turn begins with a line, in a chat with an assistant with the label of one of the two.
 
-        A bold heading in an answer, such as "**Idea from Rosa:** …", looks like a speaker, too.
+        A bold heading in an answer, such as "**Idea from Rosa:** …", looks like a speaker too.
 
         Args:
-            after: the line before it of which the speaker is known.
+            after: an earlier line with a known speaker.
         """
-        chat = self.in_chat and (after is None or after.speaker in self.talkers)
-        return line.labelled and (not chat or line.speaker in self.talkers)
+        chat = self.in_chat and (after is None or after.speaker in self.chat_speakers)
+        return line.labelled and (not chat or line.speaker in self.chat_speakers)
 
 
-def _answered(content: str, turn: Said) -> str:
-    """A reply on one line, with its label; of a long one of an assistant its preamble is left out."""
+def _reply_line(content: str, turn: Said) -> str:
+    """Return a reply on one line, with its label, and without the preamble of a long reply of an assistant."""
     body = turn.body
     if turn.end - body > MAX_REPLY_CHARS and is_assistant(turn.speaker):
         preamble = _PREAMBLE.match(content, body, turn.end)
@@ -360,8 +364,8 @@ def _answered(content: str, turn: Said) -> str:
     return one_line(f"{label}{left_out}{content[body : turn.end]}", MAX_REPLY_CHARS)
 
 
-def _places(text: str, part: str, start: int, end: int) -> Iterator[int]:
-    """Where a text has a part."""
+def _positions(text: str, part: str, start: int, end: int) -> Iterator[int]:
+    """Yield the positions of a part in a text."""
     place = text.find(part, start, end)
     while place >= 0:
         yield place
@@ -369,20 +373,20 @@ def _places(text: str, part: str, start: int, end: int) -> Iterator[int]:
 
 
 def part_of(chunk: Chunk) -> tuple[int, int]:
-    """The number of a chunk among the parts of its text, and the number of parts."""
-    told = chunk.metadata.provenance or {}
-    part, parts = told.get("part"), told.get("parts")
+    """Return the number of a chunk among the parts of its text, and the number of parts."""
+    provenance = chunk.metadata.provenance or {}
+    part, parts = provenance.get("part"), provenance.get("parts")
     return (part, parts) if isinstance(part, int) and isinstance(parts, int) else (1, 1)
 
 
 def with_trust_mark(chunk: Chunk, text: str) -> str:
-    """Text of a chunk that is returned as part of another result, with a mark if it is untrusted."""
+    """Return text of a chunk for use in another result, marked if it is untrusted."""
     about = chunk.metadata
     return f"[untrusted: {about.origin}] {text}" if is_untrusted(about.trust) else text
 
 
 def is_speaker(speaker: str | None, wanted: str) -> bool:
-    """Whether a speaker has the name asked for: the whole name or one word of it, ignoring case."""
+    """Return whether a speaker has a name: the whole name or one word of it, ignoring case."""
     if speaker is None:
         return False
     name, asked = speaker.casefold(), wanted.casefold().strip()
@@ -393,19 +397,19 @@ MAX_OFFSET = 10_000_000
 MAX_PASSAGES = 50
 _MATCH_CHARS = 500
 SHORT_NOTE = 600
-"""Most characters of a note without speakers that is returned whole."""
+"""Maximum characters of a note without speakers that is returned whole."""
 _HEADING = re.compile(
     r"^(?:#{1,6}[ \t]+(?P<title>.{1,200})|\*\*(?P<bold>[^*\n]{1,80})\*\*.{0,60})$", re.MULTILINE
 )
-_CLOSE = 5
+_MAX_EXPANDED = 5
 """Number of passages for which neighbours in other chunks and links are looked up."""
 _Sides = tuple[list[str], list[str]]
 """Lines before, and lines after."""
-_RANKED = 3
-"""Added to each rank when two rankings are merged: the larger it is, the smaller the lead of the first ranks."""
+_RANK_OFFSET = 3
+"""Added to each rank in merging two rankings; a larger value reduces the lead of the first ranks."""
 _FOLLOWED = ("contradicts", "elaborates", "supports")
-_FOLLOWED_FROM = 3
-_FOLLOWED_LESS = 0.5
+_MAX_FOLLOWED_CHUNKS = 3
+_FOLLOWED_PENALTY = 0.5
 _FOLLOWED_CHARS = 1_500
 MAX_FOLLOWED = 50
 _MAX_LINKS = 5
@@ -415,7 +419,7 @@ _ASSISTANTS = frozenset(("assistant", "ai", "bot", "chatbot", "chatgpt", "claude
 
 
 class LineFunctions:
-    """The functions that look for some lines; :mod:`rlm_mem.sandbox.reference` documents each."""
+    """The functions that search for some lines; :mod:`rlm_mem.sandbox.reference` documents each."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -424,38 +428,38 @@ class LineFunctions:
     def passages(
         self, query: Any, limit: Any = 10, neighbours: Any = 1, conversation_id: Any = None
     ) -> list[dict[str, Any]]:
-        """Turns, sentences or short notes that fit a text or any of several, best first.
+        """Return turns, sentences or short notes that match one text or any of several, best first.
 
-        They rank by their own score and by that of their whole chunk. Passages of chunks that replaced, contradict,
+        They are ranked by their own score and by that of their chunk. Passages of chunks that replaced, contradict,
         elaborate or support the best three chunks follow, beyond ``limit``.
         """
-        wanted = count("limit", limit, 1, MAX_PASSAGES)
+        maximum = count("limit", limit, 1, MAX_PASSAGES)
         near = count("neighbours", neighbours, 0, 5)
         queries = [query_words("passages", one) for one in wanted_texts("query", query)]
         within = optional_text("conversation_id", conversation_id)
         filters = {"conversation_id": within} if within else None
-        searches = [searching.passages(self._store, one, limit=wanted, filters=filters) for one in queries]
+        searches = [searching.passages(self._store, one, limit=maximum, filters=filters) for one in queries]
         read = {chunk_id: chunk for one in searches for chunk_id, chunk in one.chunks.items()}
         hits = [hit for one in searches for hit in one.hits]
         whole = searches[0].ranking if searches else []
         order: dict[str, float] = defaultdict(float)
         for ranked in ([hit.chunk_id for hit in hits], whole):
             for rank, chunk_id in enumerate(dict.fromkeys(ranked)):
-                order[chunk_id] += 1 / (_RANKED + rank)
+                order[chunk_id] += 1 / (_RANK_OFFSET + rank)
         found: dict[tuple[str, int], tuple[Line, int, Hit]] = {}
         for hit in hits:
             line = self._lines.at(read[hit.chunk_id], hit.start)
             if line is not None:
                 start, end = _span(line, hit)
-                # The score for the first text is kept: scores for two texts cannot be compared.
+                # The score for the first text is kept, since scores for different texts cannot be compared.
                 found.setdefault((hit.chunk_id, start), (line, end, hit))
-        best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2].score))[:wanted]
-        close = list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE]
+        best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2].score))[:maximum]
+        close = list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_MAX_EXPANDED]
         linked = self._store.linked_of_each(close, direction="both", limit=MAX_FOLLOWED)
         links = self._links(linked, read)
-        beside = self._beside([line for _, (line, _, _) in best[:_CLOSE]], near, read)
+        beside = self._adjacent_lines([line for _, (line, _, _) in best[:_MAX_EXPANDED]], near, read)
         shown = [
-            self._passage(line, start, end, float(hit.score), near, beside if number < _CLOSE else {})
+            self._passage(line, start, end, float(hit.score), near, beside if number < _MAX_EXPANDED else {})
             | {"links": links.get(chunk_id, [])}
             | ({} if hit.later_note is None else {"later_note": asdict(hit.later_note)})
             for number, ((chunk_id, start), (line, end, hit)) in enumerate(best)
@@ -463,14 +467,14 @@ class LineFunctions:
         return shown + self._followed(shown, linked, read)
 
     def instructions(self, limit: Any = 50) -> list[dict[str, Any]]:
-        """Standing wishes of the user, newest first."""
-        wanted = count("limit", limit, 1, 200)
+        """Return standing wishes of the user, newest first."""
+        maximum = count("limit", limit, 1, 200)
         found: dict[str, dict[str, Any]] = {}
         claims: dict[str, dict[str, Any]] = {}
         users = users_of(self._store)
         for chunk in self._lines.chunks(newest_first=True):
             about = chunk.metadata
-            # Lines of the user in an imported chat are included, marked as untrusted; pages and tools are left out.
+            # Lines of the user in an imported chat are included, marked as untrusted; text of pages and tools is not.
             claimed = bool(users) and about.origin == "import"
             if about.superseded_by or (is_untrusted(about.trust) and not claimed):
                 continue
@@ -484,18 +488,18 @@ class LineFunctions:
                     if (
                         sentence.casefold() not in found
                         and sentence.casefold() not in kept
-                        and len(kept) < wanted
+                        and len(kept) < maximum
                     ):
                         kept[sentence.casefold()] = self._lines.shown(line, sentence) | {"rule": rule}
-            if len(found) >= wanted:
+            if len(found) >= maximum:
                 break
-        # An untrusted wish never replaces one that the user stated here.
-        return [*found.values(), *(one for key, one in claims.items() if key not in found)][:wanted]
+        # An untrusted wish never replaces a trusted one.
+        return [*found.values(), *(one for key, one in claims.items() if key not in found)][:maximum]
 
     # Parts.
 
     def _read_once(self, chunk_ids: Iterable[str], read: dict[str, Chunk]) -> dict[str, Chunk]:
-        """Add the chunks that exist to ``read``, which has the chunks read by this call so far, and return it."""
+        """Add the existing chunks to ``read``, the chunks read by this call so far, and return it."""
         missing = set(chunk_ids) - read.keys()
         if missing:
             read.update(self._store.get_many(sorted(missing), track=False))
@@ -504,7 +508,7 @@ class LineFunctions:
     def _passage(
         self, line: Line, start: int, end: int, score: float, near: int, beside: Mapping[str, _Sides]
     ) -> dict[str, Any]:
-        """A stretch of a line; the lines around it may come from the chunks ``beside`` its own."""
+        """Return a part of a line as a passage; the lines around it may be from the adjacent chunks in ``beside``."""
         chunk = line.chunk
         self._lines.on_read(chunk.id)
         headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
@@ -542,7 +546,7 @@ class LineFunctions:
     def _links(
         self, linked: dict[str, list[LinkedChunk]], read: dict[str, Chunk]
     ) -> dict[str, list[dict[str, Any]]]:
-        """The strongest links of each chunk."""
+        """Return the strongest links of each chunk."""
         linked = {one: links[:_MAX_LINKS] for one, links in linked.items()}
         others = self._read_once((link.chunk_id for links in linked.values() for link in links), read)
         return {
@@ -562,11 +566,11 @@ class LineFunctions:
     def _followed(
         self, shown: list[dict[str, Any]], linked: dict[str, list[LinkedChunk]], read: dict[str, Chunk]
     ) -> list[dict[str, Any]]:
-        """Passages of the chunks that replaced, contradict, elaborate or support the best three chunks."""
+        """Return passages of the chunks that replaced, contradict, elaborate or support the best three chunks."""
         followed: dict[str, float] = {}
-        for chunk_id in list(linked)[:_FOLLOWED_FROM]:
+        for chunk_id in list(linked)[:_MAX_FOLLOWED_CHUNKS]:
             own = [one for one in shown if one["chunk_id"] == chunk_id]
-            score = max(one["score"] for one in own) - _FOLLOWED_LESS
+            score = max(one["score"] for one in own) - _FOLLOWED_PENALTY
             others = [own[0]["superseded_by"]]
             all_known = len(linked[chunk_id]) < MAX_FOLLOWED // 2  # not half, since some may not be shown
             for kind in _FOLLOWED:
@@ -584,8 +588,8 @@ class LineFunctions:
             if chunk_id in chunks and (line := next(self._lines.lines(chunks[chunk_id]), None)) is not None
         ]
 
-    def _beside(self, lines: Sequence[Line], near: int, read: dict[str, Chunk]) -> dict[str, _Sides]:
-        """The lines of the chunks before and after those whose own do not suffice, all read at once."""
+    def _adjacent_lines(self, lines: Sequence[Line], near: int, read: dict[str, Chunk]) -> dict[str, _Sides]:
+        """Return lines of the adjacent chunks of those with too few lines around a passage, all read at once."""
         short = [line.chunk.id for line in lines if min(line.number, len(line.said) - 1 - line.number) < near]
         sides = (
             self._store.neighbours_of_each(list(dict.fromkeys(short)), before=near, after=near)
@@ -601,7 +605,7 @@ class LineFunctions:
 
 
 def _around(line: Line, near: int, beside: _Sides) -> _Sides:
-    """The lines before and after: of the same chunk, then of those beside it."""
+    """Return the lines before and after, of the same chunk and then of adjacent ones."""
     if not near:
         return [], []
     content, said, number = line.chunk.content, line.said, line.number
@@ -615,17 +619,17 @@ def _around(line: Line, near: int, beside: _Sides) -> _Sides:
 
 
 def _headings(chunk: Chunk, start: int) -> str:
-    """The headings above a place of a chunk, the topmost of its document first; a table's header and a term count."""
-    told = (chunk.metadata.provenance or {}).get("headings")
-    before = [one for one in told if isinstance(one, str)] if isinstance(told, list) else []  # of the chunk
+    """Return the headings above a position of a chunk, topmost first, including a table's header and a defined term."""
+    above = (chunk.metadata.provenance or {}).get("headings")
+    before = [one for one in above if isinstance(one, str)] if isinstance(above, list) else []  # of the chunk
     own = headings_at(chunk.content, [start])[0]
     return " / ".join(dict.fromkeys(before[:1] + own if own else before))
 
 
 def _document(chunk: Chunk) -> str:
-    """The title of a chunk's document and the name of its file without the ending, as far as they are known."""
-    told = chunk.metadata.provenance or {}
-    title, path = told.get("title"), told.get("path")
+    """Return the title of a chunk's document and the name of its file without suffix, if known."""
+    provenance = chunk.metadata.provenance or {}
+    title, path = provenance.get("title"), provenance.get("path")
     name = PurePosixPath(path.replace("\\", "/")).stem if isinstance(path, str) else ""
     return " ".join(f"{title if isinstance(title, str) else ''} {name}".split())[:_MATCH_CHARS]
 
@@ -635,14 +639,14 @@ def _texts(chunk: Chunk) -> list[str]:
 
 
 def users_of(store: ChunkStore) -> frozenset[str]:
-    """The speakers who talk with an assistant in this memory; empty if there are none, or if it is unclear."""
+    """Return the speakers who talk with an assistant in this memory; empty if there are none or it is unclear."""
     return users_among(store.candidate_source().authors())
 
 
 def users_among(names: Collection[str]) -> frozenset[str]:
-    """Those of all speakers of a memory who talk with an assistant; empty if there are none, or if it is unclear.
+    """Return those of a memory's speakers who talk with an assistant; empty if there are none or it is unclear.
 
-    Text of an assistant may contain words with colons that look like speakers, so speakers called user are preferred.
+    Since words with colons in text of an assistant may look like speakers, speakers called user are preferred.
     """
     others = frozenset(filterfalse(is_assistant, names))
     if len(others) == len(names):
@@ -652,12 +656,12 @@ def users_among(names: Collection[str]) -> frozenset[str]:
 
 
 def is_assistant(speaker: str | None) -> bool:
-    """Whether a speaker is the assistant of a chat rather than its user."""
+    """Return whether a speaker is the assistant of a chat, not its user."""
     return speaker is not None and speaker.casefold() in _ASSISTANTS
 
 
 def _span(line: Line, hit: Hit) -> tuple[int, int]:
-    """The part of a line that is returned for a hit: all of a turn or a short note, else the hit itself."""
+    """Return the part of a line for a hit: all of a short turn or note, else the hit itself."""
     turn = line.said[line.number]
     if turn.end - turn.start <= SHORT_NOTE:
         return turn.start, turn.end
@@ -665,6 +669,6 @@ def _span(line: Line, hit: Hit) -> tuple[int, int]:
 
 
 def _section_end(content: str, start: int) -> int:
-    """Where the section that begins at ``start`` ends: at the next heading, or after a short note's length."""
+    """Return the end of the section that begins at ``start``: the next heading, or a short note's length."""
     following = _HEADING.search(content, start)
     return min(start + SHORT_NOTE, following.start() if following else len(content))

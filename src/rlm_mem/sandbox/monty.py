@@ -1,11 +1,11 @@
 """The default engine: Monty, a Python interpreter in Rust in a worker process, driven step by step.
 
-Each host call comes back to this loop as a snapshot, so whatever the driver raises (a budget, FINAL) ends the
-program: no ``except`` of the program can catch it.
+Each host call returns to this loop as a snapshot, so an exception of the driver (a budget, FINAL) ends the program: no
+``except`` of the program can catch it.
 
-The pool of workers is opened on first use, closed at exit and refused in a forked child. It is the one piece of global
-state in the package. A worker takes some 9 MB and serves one session at a time. An idle session releases its worker
-when another session needs one, and restores its namespace later.
+The pool of workers, the only global state of the package, is opened on first use, closed at exit and refused in a
+forked child. A worker takes some 9 MB and serves one session at a time. An idle session releases its worker when
+another session needs one, and restores its namespace later.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ from rlm_mem.sandbox.prelude import BUILTIN_PREFIX, BUILTINS, START, source
 from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
 
 _CHECKOUT_SECONDS = 10.0
-"""How long a session waits when all workers are busy."""
+"""Seconds that a session waits if all workers are busy."""
 
 
-def _not_started(error: Exception) -> SandboxError:
+def _start_error(error: Exception) -> SandboxError:
     return SandboxError(
         f"no sandbox worker could be started: {error}",
         hint="see the limits on open files, processes and memory (ulimit -a), and the folder TMPDIR",
@@ -76,20 +76,20 @@ def _not_started(error: Exception) -> SandboxError:
 
 
 class MontyPool:
-    """Workers of this process.
+    """The workers of this process.
 
     Args:
-        max_processes: most workers alive at once. Nested questions use one per level, so this is more than
-            the processor count.
+        max_processes: maximum number of workers; more than the processor count, since nested questions use one per
+            level.
     """
 
     def __init__(self, max_processes: int) -> None:
         self.pid = os.getpid()
         self.max_processes = max_processes
         self.launched = True
-        """Whether workers start without the descriptors and the environment of this process."""
+        """Whether workers are started without the descriptors and the environment of this process."""
 
-        def opened(command: Path | None) -> Monty:
+        def open_pool(command: Path | None) -> Monty:
             pool = Monty(
                 binary_path=command,
                 min_processes=1,
@@ -103,27 +103,27 @@ class MontyPool:
             self._folder, launcher = _launcher()
             self.launched = launcher is not None
             try:
-                self._pool = opened(launcher)
+                self._pool = open_pool(launcher)
             except Exception:
                 if launcher is None:
                     raise
                 self.launched = False
-                self._pool = opened(None)
+                self._pool = open_pool(None)
         except (OSError, RuntimeError) as error:  # such as a full or missing folder of temporary files
-            raise _not_started(error) from error
+            raise _start_error(error) from error
         self._lock = threading.Lock()
-        self._held = 0
+        self._checked_out = 0
         self._pids: dict[int, int | None] = {}
         self._idle: OrderedDict[int, weakref.ref[MontyEngine]] = OrderedDict()
 
     def checkout(self, limits: dict[str, Any]) -> MontySession:
-        """Return a session with a worker of its own.
+        """Return a session with its own worker.
 
         Raises:
             SandboxError: every worker stayed busy for the time allowed, or none could be started.
         """
         self._make_room()
-        # "zero": sleeping returns at once, so that it does not occupy a worker.
+        # "zero": sleeping returns at once, so that it does not block a worker.
         session = self._pool.checkout(
             limits=limits,  # type: ignore[arg-type]  # a TypedDict whose keys are given by name
             os_policy={"sleep": "zero"},
@@ -137,23 +137,23 @@ class MontyPool:
                 hint="close sessions that are no longer used, or run fewer at once",
             ) from None
         except RuntimeError as error:
-            raise _not_started(error) from error
+            raise _start_error(error) from error
         with self._lock:
-            self._held += 1
+            self._checked_out += 1
             self._pids[id(session)] = session.worker_pid
         watch(session.worker_pid)
         return session
 
-    def give_back(self, session: MontySession) -> None:
+    def release(self, session: MontySession) -> None:
         """End a checkout; a worker that died or is in the middle of a program is replaced."""
         with self._lock:
-            self._held -= 1
+            self._checked_out -= 1
             pid = self._pids.pop(id(session), None)
         unwatch(pid)
         try:
             session.__exit__(None, None, None)
         except (MontyError, RuntimeError):
-            # Already finished: the worker crashed and the pool has replaced it.
+            # The worker crashed and the pool has already replaced it.
             return
 
     def idle(self, holder: MontyEngine) -> None:
@@ -169,7 +169,7 @@ class MontyPool:
 
     def _make_room(self) -> None:
         with self._lock:
-            if self._held < self.max_processes:
+            if self._checked_out < self.max_processes:
                 return
             candidates = list(self._idle.values())
         for reference in candidates:
@@ -178,7 +178,7 @@ class MontyPool:
                 return
 
     def close(self) -> None:
-        """Stop the workers, unless this is a forked child whose parent owns them."""
+        """Stop the workers, unless this is a forked child, whose parent owns them."""
         if self.pid == os.getpid():
             self._pool.__exit__(None, None, None)
             if self._folder is not None:
@@ -186,7 +186,7 @@ class MontyPool:
 
 
 def _launcher() -> tuple[Path | None, Path | None]:
-    """A folder and, in it, a command that starts workers through ``monty_launcher``; None, None if unsupported."""
+    """Create a folder with a command that starts workers through ``monty_launcher``; None, None if unsupported."""
     if os.name != "posix" or os.environ.get("MONTY_BIN"):
         return None, None
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
@@ -212,8 +212,8 @@ def monty_pool() -> MontyPool:
     """Return the pool of this process, opening it on first use.
 
     Raises:
-        SandboxError: the pool was opened before this process was forked: its threads stayed in the parent,
-            and a second pool would wait for them indefinitely.
+        SandboxError: the pool was opened before this process was forked; its threads exist only in the parent, and a
+            second pool would wait for them indefinitely.
     """
     global _pool
     with _lock:
@@ -230,7 +230,7 @@ def monty_pool() -> MontyPool:
 
 
 _SECONDS_TO_STOP = 0.2
-"""Wall-clock time that a program may take to end after FINAL before its worker is killed."""
+"""Seconds of wall-clock time that a program has to end after FINAL before its worker is killed."""
 
 _NATIVE_NAMES = (
     "re json math collections itertools functools datetime time bisect random decimal typing dataclasses copy csv "
@@ -239,23 +239,23 @@ _NATIVE_NAMES = (
 NATIVE_MODULES = frozenset(_NATIVE_NAMES.split())
 
 MAX_SAVED_BYTES = 12 * 1024 * 1024
-"""Largest namespace a program may leave behind: its snapshot is kept in the host's memory."""
+"""Maximum size of a namespace, whose snapshot is kept in the host's memory."""
 
 _GATEWAY_ID = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
-"""Id of the object through which programs call host functions; the same in every session and snapshot."""
+"""Id of the object for calls of host functions; the same in every session and snapshot."""
 
 _STATE_NOTE = "names it assigned are lost, those of earlier programs are kept"
-_NOT_DONE = "Internal error in monty: "
-"""What Monty puts before the message where it lacks a feature of Python."""
-_TOO_LONG = f"the program exceeded its time and was stopped; {_STATE_NOTE}"
+_UNSUPPORTED_PREFIX = "Internal error in monty: "
+"""Prefix of Monty's message about an unsupported feature of Python."""
+_TIMEOUT_MESSAGE = f"the program exceeded its time and was stopped; {_STATE_NOTE}"
 
 
 class _CallGateway:
-    """Has no attributes: programs call host functions by looking up an attribute whose name is the call as text."""
+    """The object on which programs call host functions, by looking up an attribute whose name is the call as text."""
 
 
 class _WorkerHandle:
-    """The worker of an engine, in an object of its own, so that the finaliser needs no reference to the engine."""
+    """The worker of an engine, in a separate object, so that the finaliser needs no reference to the engine."""
 
     def __init__(self) -> None:
         self.session: MontySession | None = None
@@ -265,12 +265,12 @@ class _WorkerHandle:
         session, pool = self.session, self.pool
         self.session = None
         if session is not None and pool is not None and pool.pid == os.getpid():
-            pool.give_back(session)
+            pool.release(session)
 
 
 @dataclass(slots=True)
 class _Run:
-    """One program run: its rewritten source, what it may call, and its deadline."""
+    """One program run: its rewritten source, its host functions and its deadline."""
 
     program: Rewritten
     used: ProgramNames
@@ -280,7 +280,7 @@ class _Run:
     deadline: float
     is_read_only: bool
     over: bool = False  # FINAL was called
-    stopped: bool = False  # and the program ended there, so its worker is sound
+    stopped: bool = False  # the program ended at FINAL, so its worker is intact
 
 
 class MontyEngine:
@@ -299,54 +299,54 @@ class MontyEngine:
         self._running: int | None = None
         self._interrupted = False
         self._killing = threading.Lock()
-        self._bound: set[str] = set()  # names that programs have ever bound, or may have
+        self._bound: set[str] = set()  # names that programs may have bound
         self._finalizer = weakref.finalize(self, _WorkerHandle.drop, self._handle)
 
     # Worker and namespace.
 
     def _session(self) -> MontySession:
-        """The worker, with the namespace restored in it.
+        """Return the worker, with the namespace restored.
 
         Raises:
-            SandboxCrashed: the last snapshot could not be restored; the session goes on with an empty namespace.
+            SandboxCrashed: the last snapshot could not be restored; the session continues with an empty namespace.
         """
-        holding = self._handle
-        if holding.pool is not None and holding.pool.pid != os.getpid():
+        handle = self._handle
+        if handle.pool is not None and handle.pool.pid != os.getpid():
             # A forked child: the worker belongs to the parent, so this raises SandboxError.
             monty_pool()
-        if holding.session is None:
+        if handle.session is None:
             pool = monty_pool()
             limits = {
-                # A backstop if the host is killed; otherwise the watchdog enforces the deadline.
+                # A fallback if the host is killed; otherwise the watchdog enforces the deadline.
                 "max_feed_duration_secs": self._limits.seconds + 1.0,
                 "max_memory": self._limits.memory_mb * 1024 * 1024,
                 "max_recursion_depth": self._limits.recursion,
                 "max_suspensions": 1_000_000_000,
             }
-            holding.pool = pool
-            holding.session = pool.checkout(limits)
+            handle.pool = pool
+            handle.session = pool.checkout(limits)
             self._pieces = frozenset()
             if self._saved is not None:
                 self._restore(pool, limits)
-        elif holding.pool is not None:
-            holding.pool.busy(self)
-        return holding.session
+        elif handle.pool is not None:
+            handle.pool.busy(self)
+        return handle.session
 
     def _restore(self, pool: MontyPool, limits: dict[str, Any]) -> None:
-        """Load the last snapshot, if necessary with more memory: loading it takes more than building it up did."""
-        holding = self._handle
+        """Load the last snapshot, with more memory if necessary, since loading may take more than building it did."""
+        handle = self._handle
         assert self._saved is not None
         failure: MontyError | None = None
         for room in (1, 2, 4):
-            if holding.session is None:
-                holding.session = pool.checkout({**limits, "max_memory": room * limits["max_memory"]})
-            pid = holding.session.worker_pid
+            if handle.session is None:
+                handle.session = pool.checkout({**limits, "max_memory": room * limits["max_memory"]})
+            pid = handle.session.worker_pid
             try:
-                holding.session.load_session(self._saved)
+                handle.session.load_session(self._saved)
             except MontyError as error:
                 failure = error
                 _kill(pid)
-                holding.drop()
+                handle.drop()
             else:
                 self._pieces = self._saved_pieces
                 return
@@ -357,33 +357,33 @@ class MontyEngine:
         ) from failure
 
     def _save(self, session: MontySession) -> None:
-        """Save the namespace after a program, so that it can be restored when a later program fails badly.
+        """Save the namespace after a program, so that it can be restored if a later program damages its worker.
 
         Raises:
-            ProgramError: it is too large, or has something in it that cannot be kept.
+            ProgramError: it is too large, or contains something that cannot be saved.
         """
         try:
             state = session.dump()
         except MontyError:
-            # Some values crash the worker during serialisation (very deep lists, a full heap).
+            # Some values (very deep lists, a full heap) crash the worker during serialisation.
             state = None
         if state is None or len(state) > MAX_SAVED_BYTES:
             raise program_error(
                 "MemoryError",
-                "the variables that the program left behind are too large to keep; they are as before it",
+                "the variables of the program are too large to keep; they are as before the program",
                 None,
                 "keep ids and short texts, and read chunks again when needed",
             )
         self._saved, self._saved_pieces = state, self._pieces
 
     def _discard(self) -> None:
-        """Drop the worker; the next use starts another from the last snapshot."""
+        """Release the worker; the next use starts a new one from the last snapshot."""
         if self._handle.pool is not None:
             self._handle.pool.busy(self)
         self._handle.drop()
 
     def park(self) -> bool:
-        """Release the worker if no program runs; called by the pool when another session needs one."""
+        """Release the worker if no program is running; called by the pool if another session needs one."""
         if not self._busy.acquire(blocking=False):
             return False
         try:
@@ -426,15 +426,15 @@ class MontyEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
-            # The bounds of later programs depend on an intact compatibility layer, so the engine itself refuses
-            # names of the layer, whatever the policy checked.
+            # The bounds of later programs depend on an intact compatibility layer, so the engine itself also refuses
+            # names of the layer.
             used = ProgramNames(tree)
             check_names(used)
             is_read_only = only_reads(tree, names)
             program = rewrite(code, tree, deadline)
-            return self._guarded(_Run(program, used, names, call, printed, deadline, is_read_only))
+            return self._run_in_worker(_Run(program, used, names, call, printed, deadline, is_read_only))
 
-    def _guarded(self, run: _Run) -> Any:
+    def _run_in_worker(self, run: _Run) -> Any:
         session = self._session()
         pid = session.worker_pid
         with self._killing:
@@ -449,11 +449,11 @@ class MontyEngine:
                     self._prepare(session, run)
                     value = self._drive(session, run, pid)
             except MontyCrashedError as error:
-                raise self._crash(error, watch, run.printed) from None
+                raise self._crash_error(error, watch, run.printed) from None
             except MontyError as error:
                 raised = self._error(error, run.program)
                 if not _heap_may_be_damaged(raised):
-                    # Names that the program assigned before it failed are kept, as in any interactive session.
+                    # Names that the program assigned before it failed are kept, as in an interactive session.
                     self._save(session)
                     kept = True
                 raise raised from None
@@ -465,20 +465,20 @@ class MontyEngine:
             watch.cancel()
             with self._killing:
                 self._running = None
-                # Its worker may have been killed just after the program had ended.
-                killed = self._interrupted or watch.fired or run.printed.flooded
+                # The worker may have been killed just after the program had ended.
+                killed = self._interrupted or watch.fired or run.printed.exceeds_output_limit
             if not kept or killed:
-                if killed or not run.stopped:  # its heap may be damaged or full: the pool must not reuse it
+                if killed or not run.stopped:  # the heap may be damaged or full: the pool must not reuse it
                     _kill(pid)
                 self._discard()
             elif self._handle.pool is not None:
                 self._handle.pool.idle(self)
 
-    def _crash(self, error: MontyError, watch: Alarm, printed: Printed) -> errors.SandboxError:
-        """Why the worker died."""
+    def _crash_error(self, error: MontyError, watch: Alarm, printed: Printed) -> errors.SandboxError:
+        """Return the error for the end of the worker."""
         if watch.fired:
-            return errors.TimeoutError(_TOO_LONG, hint=hint_for("TimeoutError", ""))
-        if printed.flooded:
+            return errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
+        if printed.exceeds_output_limit:
             return program_error("OutputError", "the program printed without end", None, "print less")
         made = errors.SandboxCrashed(
             f"the sandbox worker died while running the program; {_STATE_NOTE}",
@@ -488,7 +488,7 @@ class MontyEngine:
         return made
 
     def _prepare(self, session: MontySession, run: _Run) -> None:
-        """Define the layer and the host functions in the namespace where they are missing."""
+        """Define the compatibility layer and the host functions if they are missing in the namespace."""
         names, used = run.names, run.used
         if "base" not in self._pieces:
             bounds = self._limits.bounds
@@ -505,7 +505,7 @@ class MontyEngine:
             # Host functions that earlier programs may have rebound.
             stale = [name for name in names if name in self._bound]
         lines = [f"{name} = _rlm_function({name!r})" for name in stale]
-        # A program that calls sum() means the built-in, even if an earlier one had a variable of that name.
+        # A program that calls sum() uses the built-in, even if an earlier program had a variable of that name.
         lines += [
             f"{name} = {BUILTIN_PREFIX}{name}"
             for name in BUILTINS
@@ -520,22 +520,22 @@ class MontyEngine:
                 self._pieces |= {piece}
 
     def _drive(self, session: MontySession, run: _Run, pid: int | None) -> Any:
-        """The step loop: answer each snapshot until the program is complete."""
+        """Answer each snapshot until the program is complete."""
         program, printed = run.program, run.printed
 
         def collect(_stream: str, text: str) -> None:
             if run.over:
                 return
             printed.write(text)
-            if printed.flooded:
+            if printed.exceeds_output_limit:
                 _kill(pid)
 
         snapshot: Any = session.feed_start(program.code, print_callback=collect)
         while not isinstance(snapshot, MontyComplete):
             if time.monotonic() >= run.deadline:
-                raise errors.TimeoutError(_TOO_LONG, hint=hint_for("TimeoutError", ""))
-            # Do not read the arguments of a call or the owner of an attribute: that would convert values of the
-            # program into objects of the host, without bounds.
+                raise errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
+            # Do not read the arguments of a call or the owner of an attribute, which would convert values of the
+            # program to objects of the host without bounds.
             if isinstance(snapshot, NameLookupSnapshot):
                 if snapshot.object_id == _GATEWAY_ID:
                     try:
@@ -550,9 +550,9 @@ class MontyEngine:
             elif isinstance(snapshot, FunctionSnapshot):
                 snapshot = self._refuse(snapshot)
             else:
-                # A future: nothing here is asynchronous, so the program would wait indefinitely.
+                # A future: nothing is asynchronous, so the program would wait indefinitely.
                 raise program_error(
-                    "RuntimeError", "the program waits for something that never comes", None, None
+                    "RuntimeError", "the program waits for something that never happens", None, None
                 )
         if not program.guarded:
             return None
@@ -565,7 +565,7 @@ class MontyEngine:
             ) from None
 
     def _answer(self, text: str, run: _Run) -> tuple[Any, ...]:
-        """Serve one call: ``(value,)``, or ``(kind, message)`` of the error that the program sees."""
+        """Answer one call: ``(value,)``, or ``(kind, message)`` of the error that the program gets."""
         try:
             name, arguments, keywords = read_call(text, self._limits.bounds, run.deadline)
             if name not in run.names:
@@ -577,7 +577,7 @@ class MontyEngine:
             return error.kind, error.message
 
     def _refuse(self, snapshot: Any) -> Any:
-        """Refuse the call of anything that is not a function of the session."""
+        """Refuse a call of anything but a function of the session."""
         name = str(snapshot.function_name)[:200]
         if snapshot.is_os_function:
             if name == "import":
@@ -586,7 +586,7 @@ class MontyEngine:
         return snapshot.resume({"exception": NameError(f"name '{name}' is not defined")})
 
     def _error(self, error: MontyError, program: Rewritten) -> errors.RlmMemError:
-        """The error of a program, with the line of its original source."""
+        """Return the error of a program, with the line of its original source."""
         line: int | None = None
         inner = error.exception()
         kind, message = type(inner).__name__, str(inner)
@@ -596,18 +596,18 @@ class MontyEngine:
             if here:
                 line = program.original_line(here[-1].line)
             with suppress(ValueError):
-                # Only the display has the name of exceptions that the program defines.
+                # Only the display text has the names of exceptions that the program defines.
                 kind = error.display("type-msg").partition(":")[0].strip() or kind
-        if message.startswith(_NOT_DONE):
-            kind, message = "TypeError", message.removeprefix(_NOT_DONE)
+        if message.startswith(_UNSUPPORTED_PREFIX):
+            kind, message = "TypeError", message.removeprefix(_UNSUPPORTED_PREFIX)
         if kind == "KeyError" and inner.args:
             message = repr(inner.args[0])
         if kind == "TimeoutError" and message.startswith(("feed time limit", "turn time limit")):
-            return errors.TimeoutError(_TOO_LONG, hint=hint_for("TimeoutError", ""))
+            return errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
         return program_error(kind, message, line, hint_for(kind, message))
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
-        """The program's own names with their values (see the protocol)."""
+        """Return the program's own names with their values (see the protocol)."""
         with self._busy:
             if self._handle.session is None and self._saved is None:
                 return {}
@@ -628,12 +628,12 @@ class MontyEngine:
                 if self._handle.pool is not None:
                     self._handle.pool.idle(self)
             except (MontyError, TooLarge):
-                # The values cannot be read in time: return none.
+                # The values cannot be read within the time: return none.
                 self._discard()
                 return {}
             finally:
                 watch.cancel()
-            if watch.fired:  # just after the names had been read
+            if watch.fired:  # after the names had been read
                 self._discard()
             return found
 
@@ -643,7 +643,7 @@ def _is_builtin(value: Any) -> bool:
 
 
 def _ends_on_failure(snapshot: NameLookupSnapshot, pid: int | None) -> bool:
-    """Whether a program that waits for a call ends when that call fails; its further calls are not answered."""
+    """Return whether a program that waits for a call ends if that call fails; its further calls are not answered."""
     limit = alarm(time.monotonic() + _SECONDS_TO_STOP, lambda: _kill(pid))
     try:
         stopped = isinstance(snapshot.resume(), MontyComplete)
@@ -663,7 +663,7 @@ def _kill(pid: int | None) -> None:
 
 
 def _heap_may_be_damaged(error: errors.RlmMemError) -> bool:
-    """Whether the sandbox's heap may be damaged: after a limit stopped it in the middle of an operation."""
+    """Return whether the sandbox's heap may be damaged, because a limit stopped it during an operation."""
     return isinstance(error, errors.TimeoutError) or getattr(error, "kind", "") in (
         "MemoryError",
         "TimeoutError",

@@ -1,7 +1,7 @@
-"""Starts a Monty worker that inherits only its three pipes from the host: a script, run by an isolated Python.
+"""A script, run by an isolated Python, that starts a Monty worker with only its three pipes.
 
-The library starts its workers itself and lets them inherit open descriptors and the environment, which may contain keys
-of model providers. This script closes the descriptors and executes the worker with an empty environment.
+Workers started by the library inherit open descriptors and the environment, which may contain keys of model providers.
+This script closes the descriptors and executes the worker with an empty environment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Close descriptors, then execute ``sys.argv[1]`` without environment."""
+    """Close descriptors, then execute ``sys.argv[1]`` with an empty environment."""
     try:
         highest = os.sysconf("SC_OPEN_MAX")
     except (ValueError, OSError):
@@ -27,7 +27,7 @@ def main() -> None:
                 os.close(number)
             except OSError:
                 continue
-    # The library reports crashes of a worker; its stderr must not reach the host's terminal.
+    # The library reports crashes of a worker, so its stderr need not reach the host's terminal.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     os.close(nowhere)

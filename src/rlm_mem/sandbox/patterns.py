@@ -1,4 +1,4 @@
-"""The regular expressions of `grep`: RE2, whose time is linear in the text, whatever the pattern."""
+"""The regular expressions of `grep`, by RE2, whose time is linear in the text for any pattern."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from rlm_mem.sandbox.engine import HostCallFailed
 
 MAX_PATTERN = 1_000
 _PATTERN_BYTES = 8 << 20
-"""Memory that the automaton of one pattern may take."""
+"""Maximum bytes of memory of the automaton of one pattern."""
 
 
 def compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int] | None]:
     """Compile a pattern to a function that returns start and end of the first match in a text, or None.
 
-    RE2 matches in time linear in the text, whatever the pattern: the host must not run a backtracking pattern of the
-    program's choice.
+    The host must not run a backtracking pattern of the program's choice, so the engine is RE2.
     """
     import re2  # loaded with the first grep
 
@@ -44,7 +43,7 @@ def compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int]
         try:
             match = compiled.search(text)
         except UnicodeEncodeError:
-            # A lone surrogate in stored text: everything else in it can still be matched, at the same places.
+            # An unpaired surrogate in stored text: everything else in it can still be matched, at the same positions.
             match = compiled.search(text.encode("utf-8", "replace").decode("utf-8"))
         return None if match is None else match.span()
 

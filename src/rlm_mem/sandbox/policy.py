@@ -1,13 +1,13 @@
-"""Checks of programs before they run: syntax tree, names, and what is not allowed.
+"""Checks of programs before they run: syntax, names, and constructs that are not allowed.
 
-A violation is reported with its line and what to write instead. This is not the boundary: a check of the syntax tree
-can be circumvented, and the engine's worker process contains the program. But a clear ``line 3: import os is not
-allowed`` lets the model correct itself in one turn (docs/spec/sandbox.md, Language).
+A violation is reported with its line and a remedy, such as ``line 3: import os is not allowed``, so that the model can
+correct itself in one turn (docs/spec/sandbox.md, Language). The checks are not the security boundary, since they can be
+circumvented: the engine's worker process confines the program.
 
-The parser of CPython 3.11 and 3.12 counts its depth for the whole interpreter: when one thread waits in the middle of a
-parse, another one that parses makes both fail with a SystemError. A lock prevents that. Parsing holds the
-interpreter's lock for about 4 µs a token, so the number of tokens is bounded. Names are collected from all fields of a
-node, not by kind of statement, so that syntax of a later Python (``type X = …``) is covered.
+The parser of CPython 3.11 and 3.12 counts its depth for the whole interpreter: if two threads parse at the same time,
+both can fail with a SystemError. A lock prevents that. Parsing blocks the interpreter for about 4 µs per token, so the
+number of tokens is bounded. Names are collected from all fields of a node, not by type of statement, so that syntax of
+a later Python (``type X = …``) is covered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
 from rlm_mem.text.patterns import late
 
 MAX_TOKENS = 20_000
-"""Most words and signs of a text that is parsed."""
+"""Maximum words and signs of a text that is parsed."""
 
 _TOKEN = late(r"\w+|[^\w\s]")
 _LOCK = threading.Lock()
@@ -37,10 +37,10 @@ class TooManyTokens(ValueError):
 _NEWLINE = late(r"\r\n|\r|\n")
 
 
-def apart_from_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Module]]:
-    """Split a program before a last statement that calls FINAL; any other stays whole. Lines keep their numbers.
+def split_before_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Module]]:
+    """Split a program before a last statement that calls FINAL; others are not split. Lines keep their numbers.
 
-    FINAL ends a program where it is called, and a program that is ended leaves no variables.
+    FINAL ends a program at the call, and the variables of an ended program are not kept.
     """
     last = tree.body[-1] if len(tree.body) > 1 else None
     call = last.value if isinstance(last, ast.Expr | ast.Return) else None
@@ -57,10 +57,11 @@ def apart_from_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Module]
 
 
 def syntax_tree(code: str) -> ast.Module:
-    """Parse ``code``; raises what ``ast.parse`` raises for text that is no program.
+    """Parse ``code``.
 
     Raises:
         TooManyTokens: it has more than ``MAX_TOKENS`` words and signs.
+        Exception: the exceptions of ``ast.parse`` for text that is not a program.
     """
     tokens = sum(1 for _ in _TOKEN.finditer(code))
     if tokens > MAX_TOKENS:
@@ -71,12 +72,12 @@ def syntax_tree(code: str) -> ast.Module:
         try:
             return ast.parse(code)
         except SystemError:
-            # A library parsed at the same moment: the next attempt counts its depth from the start.
+            # A library parsed at the same time: the next attempt counts its depth from zero.
             return ast.parse(code)
 
 
 def parse(code: str) -> ast.Module | None:
-    """The syntax tree of ``code``, or None when Python cannot parse it or it is too long to be parsed."""
+    """Return the syntax tree of ``code``, or None if Python cannot parse it or it is too long to be parsed."""
     try:
         return syntax_tree(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -84,7 +85,7 @@ def parse(code: str) -> ast.Module | None:
 
 
 def syntax_error_line(code: str) -> int:
-    """The line, from 1, of the first syntax error of ``code``; 1 where it is unknown."""
+    """Return the line, from 1, of the first syntax error of ``code``; 1 if it is unknown."""
     try:
         syntax_tree(code)
     except SyntaxError as error:
@@ -110,10 +111,10 @@ REBINDABLE = frozenset(
     {"turns", "passages", "instructions", "updates", "contradictions", "timeline", "dates", "neighbors"}
     | {"all_chunks", "stats", "page", "help"}
 )
-"""Host functions whose names programs may give to their results: ``turns = turns(author="Ana")``."""
+"""Host functions whose names programs may use for their results: ``turns = turns(author="Ana")``."""
 
 _ALIAS = "__"
-"""Suffix, inside the sandbox, of a variable that a program names after a host function."""
+"""Suffix, inside the sandbox, of a variable with the name of a host function."""
 
 _MODULES = "re json math datetime collections itertools functools statistics random string"
 READY = {
@@ -121,7 +122,7 @@ READY = {
     **dict.fromkeys(("Counter", "defaultdict", "deque"), "from collections import {}"),
     **dict.fromkeys(("timedelta", "date"), "from datetime import {}"),
 }
-"""Names that need no import, each with the statement that imports it."""
+"""Names that programs need not import, each with the statement that imports it."""
 
 _DATETIME_PARTS = frozenset(
     ("datetime", "date", "time", "timedelta", "timezone", "UTC", "MINYEAR", "MAXYEAR")
@@ -147,9 +148,9 @@ class ProgramNames:
     """Names of one program.
 
     Attributes:
-        every: each identifier with a node that contains it: variables, attributes, arguments, aliases, captures.
+        every: all identifiers (variables, attributes, arguments, aliases, captures), each with a node that has it.
         bound: those that the program may bind anywhere (an overestimate).
-        functions: those it calls, or passes where a function, a type or an exception is expected.
+        functions: those that it calls, or passes in place of a function, a type or an exception.
     """
 
     def __init__(self, tree: ast.AST) -> None:
@@ -166,7 +167,7 @@ class ProgramNames:
                     self.bound.add(name)
             used: list[ast.AST | None] = []
             if isinstance(node, ast.Call):
-                # An argument is usually a variable, even if it has the name of a built-in: print(sum), read_chunk(id).
+                # Arguments are usually variables, even with the name of a built-in: print(sum), read_chunk(id).
                 callee = node.func.id if isinstance(node.func, ast.Name) else ""
                 used = [node.func, *node.args[_TAKES_CALLABLE.get(callee, len(node.args)) :][:1]]
                 used += [word.value for word in node.keywords if word.arg in ("key", "default_factory")]
@@ -194,7 +195,7 @@ def _identifiers(node: ast.AST) -> Iterator[str]:
 
 
 def variable_name(name: str) -> str:
-    """The program's name of a variable that the sandbox keeps under ``name``."""
+    """Return the program's name of a variable that is called ``name`` in the sandbox."""
     plain = name.removesuffix(_ALIAS)
     return plain if plain in REBINDABLE else name
 
@@ -204,7 +205,7 @@ def separate_variables(
 ) -> tuple[str, ast.Module, frozenset[str]]:
     """Rename variables that have the name of a host function, so that both can be used.
 
-    A call ``turns(…)`` always means the host function; any other use means the variable, once it was assigned.
+    A call ``turns(…)`` always refers to the host function; any other use refers to the variable once it was assigned.
 
     Args:
         code: the program.
@@ -237,11 +238,11 @@ def separate_variables(
 
 
 class _Variables(ast.NodeVisitor):
-    """Uses of names of :data:`REBINDABLE` as module variables of a program.
+    """Collects uses of names of :data:`REBINDABLE` as module variables of a program.
 
     Attributes:
         stored: names that it assigns.
-        used: for each name, its occurrences other than as the function of a call.
+        used: occurrences of each name, except as the function of a call.
     """
 
     def __init__(self) -> None:
@@ -277,9 +278,9 @@ class _Variables(ast.NodeVisitor):
 
 
 def ready_imports(tree: ast.Module, taken: Set[str]) -> dict[str, str]:
-    """Names that a program uses without binding them, each with the import that provides it.
+    """Return the names that a program uses without binding them, each with the import that provides it.
 
-    ``datetime`` is the module where the program takes ``datetime.timedelta`` and the like from it, else the class.
+    ``datetime`` is the module if the program uses ``datetime.timedelta`` or similar, else the class.
 
     Args:
         taken: names that this or an earlier program of the session may have bound.
@@ -304,10 +305,10 @@ def ready_imports(tree: ast.Module, taken: Set[str]) -> dict[str, str]:
 
 
 def may_reach_interpreter(tree: ast.AST) -> bool:
-    """Whether a program might access internals of the interpreter or the worker.
+    """Return whether a program might access internals of the interpreter or the worker.
 
-    It uses a name or attribute that begins with an underscore (except its own ``self._x``), or attributes whose names
-    are computed at run time. After such a program the CPython worker is replaced.
+    Such a program uses a name or attribute that begins with an underscore (except its own ``self._x``), or attributes
+    whose names are computed at run time. The CPython worker is replaced after it.
     """
     called: set[int] = set()
     for node in ast.walk(tree):
@@ -317,7 +318,7 @@ def may_reach_interpreter(tree: ast.AST) -> bool:
             if at is not None:
                 called.add(id(node.func))
                 attributes = node.args[at : at + 1] if at else node.args
-                if node.keywords or not attributes or not all(_ordinary(part) for part in attributes):
+                if node.keywords or not attributes or not all(_is_plain_name(part) for part in attributes):
                     return True
         elif isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
@@ -342,7 +343,7 @@ def may_reach_interpreter(tree: ast.AST) -> bool:
     return False
 
 
-def _ordinary(node: ast.AST) -> bool:
+def _is_plain_name(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Constant)
         and isinstance(node.value, str)
@@ -352,7 +353,7 @@ def _ordinary(node: ast.AST) -> bool:
 
 
 PRELUDE_PREFIX = "_rlm_"
-"""Prefix of names of the compatibility layer; a program may neither use nor bind such names."""
+"""Prefix of the names of the compatibility layer, which a program may neither use nor bind."""
 
 _BLOCKED_NAMES = {
     "eval": "write the expression itself",
@@ -368,7 +369,7 @@ _BLOCKED_NAMES = {
 }
 
 _NO_SYSTEM_ACCESS = "there is no file system, network or process; memories are read with read_chunk"
-_INSTEAD_OF_MODULES = {
+_MODULE_REMEDIES = {
     **dict.fromkeys(("os", "sys", "pathlib", "subprocess", "shutil", "glob", "tempfile"), _NO_SYSTEM_ACCESS),
     **dict.fromkeys(
         ("socket", "urllib", "http", "requests", "ftplib", "smtplib", "httpx"), _NO_SYSTEM_ACCESS
@@ -398,8 +399,8 @@ def program_tree(code: str) -> ast.Module:
     """Return the syntax tree of a program.
 
     Raises:
-        ProgramError: a SyntaxError with its line. A program that this Python cannot parse is unchecked, so it is not
-            run even where an engine supports newer syntax.
+        ProgramError: a SyntaxError with its line. A program that this Python cannot parse cannot be checked, so it is
+            not run even if an engine supports newer syntax.
         SandboxViolation: it has too many words and signs.
     """
     try:
@@ -412,7 +413,9 @@ def program_tree(code: str) -> ast.Module:
         message = str(error.msg or "invalid syntax")[:300]
         raise _syntax_error(message, error.lineno, hint_for("SyntaxError", message)) from None
     except (ValueError, UnicodeError):
-        raise _syntax_error("the program holds characters that no program can have", None, None) from None
+        raise _syntax_error(
+            "the program contains characters that are not allowed in a program", None, None
+        ) from None
     except (RecursionError, MemoryError):
         raise _syntax_error("the program is nested too deeply", None, "Use fewer nested brackets.") from None
 
@@ -425,7 +428,7 @@ def check_names(names: ProgramNames) -> None:
     """Refuse names of the sandbox's compatibility layer.
 
     Raises:
-        SandboxViolation: the program contains such a name, in any role.
+        SandboxViolation: the program contains such a name.
     """
     for name, node in names.every.items():
         if name.startswith(PRELUDE_PREFIX):
@@ -443,12 +446,12 @@ def check_program(
         code: the program.
         importable: top-level modules it may import; dotted names are checked by their full path first.
         reserved: names of host functions, which it may call but not redefine.
-        max_chars: longest program accepted, in characters.
+        max_chars: maximum characters of the program.
         deadline: seconds on the monotonic clock after which the checks raise TimeoutError.
 
     Raises:
         ProgramError: this Python cannot parse it.
-        SandboxViolation: with the line of the first thing that is not allowed.
+        SandboxViolation: the first construct that is not allowed, with its line.
         TimeoutError: the deadline passed.
     """
     if len(code) > max_chars:
@@ -476,7 +479,7 @@ def _violation(node: ast.AST, what: str, hint: str) -> SandboxViolation:
 def _violations(
     tree: ast.Module, importable: Set[str], reserved: Set[str], deadline: float
 ) -> Iterator[SandboxViolation]:
-    # An explicit stack: a program may be nested deeper than Python's recursion limit.
+    # An explicit stack, since a program may be nested deeper than Python's recursion limit.
     stack: list[tuple[ast.AST, bool]] = [(tree, True)]
     seen = 0
     while stack:
@@ -513,10 +516,10 @@ def _imports(
     else:
         return
     for module in modules:
-        # `collections.abc` may be allowed by its own name, or through its package.
+        # `collections.abc` may be allowed by its full name or by its package.
         if module not in importable and module.partition(".")[0] not in importable:
             allowed = ", ".join(sorted(name for name in importable if "." not in name and name[0] != "_"))
-            instead = _INSTEAD_OF_MODULES.get(module.partition(".")[0], "")
+            instead = _MODULE_REMEDIES.get(module.partition(".")[0], "")
             hint = f"{instead[:1].upper()}{instead[1:]}. " if instead else ""
             yield _violation(
                 node, f"import {module} is not allowed", f"{hint}A program may import: {allowed}."
@@ -531,7 +534,7 @@ def _redefinition(node: ast.AST, name: str) -> SandboxViolation:
     return _violation(
         node,
         f"{name} is provided by the sandbox and cannot be redefined",
-        f"Call {name}(...) as it is, and choose another name (for example my_{name.lower()}) for your own.",
+        f"Call {name}(...), and choose another name (for example my_{name.lower()}) for your own.",
     )
 
 
@@ -545,7 +548,7 @@ def _names(node: ast.AST, reserved: Set[str], at_module: bool) -> Iterator[Sandb
         elif at_module and name in reserved - REBINDABLE and not isinstance(node.ctx, ast.Load):
             yield _redefinition(node, name)
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and at_module:
-        # A result may have the name of its function; another function may not.
+        # A result may have the name of a host function; another function may not.
         assigned = node.value
         if isinstance(assigned, ast.Lambda) or (
             isinstance(assigned, ast.Name) and assigned.id in reserved - REBINDABLE
@@ -554,7 +557,7 @@ def _names(node: ast.AST, reserved: Set[str], at_module: bool) -> Iterator[Sandb
                 if isinstance(target, ast.Name) and target.id in REBINDABLE & reserved:
                     yield _redefinition(node, target.id)
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        # A definition is refused at any depth: it is always meant to replace the host function.
+        # A definition is refused at any depth, since it is always meant to replace the host function.
         if node.name in reserved:
             yield _redefinition(node, node.name)
     elif isinstance(node, ast.Global | ast.Nonlocal):
@@ -587,7 +590,7 @@ def _attributes(node: ast.AST) -> Iterator[SandboxViolation]:
 
 
 def _names_dunder(text: str) -> bool:
-    """Whether a field of a format string accesses an attribute such as `__class__`."""
+    """Return whether a field of a format string accesses an attribute such as `__class__`."""
     for field in _FORMAT_FIELD.finditer(text):
         for word in _LONG_WORD.findall(field[1]):
             opening = word.find("__")

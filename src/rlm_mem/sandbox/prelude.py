@@ -1,7 +1,7 @@
-"""Sandbox-side source of the compatibility layer: small Python functions that Monty lacks, by piece.
+"""The source of the compatibility layer: Python functions that Monty lacks, in pieces, which run in the sandbox.
 
-Nothing here runs in the host. A piece is defined in a session only when a program needs it, because everything
-in the namespace is part of each snapshot. Names begin with ``_rlm_``, which programs may not use.
+A piece is defined in a session only when a program needs it, since each snapshot contains the whole namespace. Names
+begin with ``_rlm_``, which programs may not use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.prelude_modules import MODULES
 
 BUILTIN_PREFIX = "_rlm_b_"
-"""Prefix of the names under which the layer keeps the built-ins."""
+"""Prefix of the layer's own names of the built-ins."""
 
 REQUIRES: dict[str, tuple[str, ...]] = {
     "min": ("sorted",),
@@ -28,7 +28,7 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "difflib": ("space", "sorted"),
     "pprint": ("space",),
 }
-"""Pieces that must be defined before a piece."""
+"""Pieces that other pieces require."""
 
 _BUILTIN_NAMES = (
     "abs all any bool bytes dict enumerate filter float frozenset getattr hasattr int isinstance iter len list locals "
@@ -40,7 +40,7 @@ _BUILTIN_NAMES = (
     "ZeroDivisionError"
 )
 BUILTINS = tuple(_BUILTIN_NAMES.split())
-"""Built-in names of Monty that the layer and programs use; each is also kept as ``_rlm_b_<name>``."""
+"""Built-ins of Monty that the layer and programs use, each also available as ``_rlm_b_<name>``."""
 
 START = "\n".join(
     [
@@ -49,7 +49,7 @@ START = "\n".join(
         "exec = eval = None",
     ]
 )
-"""Run in an empty namespace before anything else."""
+"""The first source that runs in an empty namespace."""
 
 BASE = """
 def _rlm_base(gateway, nodes, room, digits):
@@ -61,7 +61,7 @@ def _rlm_base(gateway, nodes, room, digits):
             size = len(value)
             left[1] -= size if size < 100_000 else len(value.encode('utf-8'))
             if left[1] < 0:
-                raise ValueError('the value holds too much text; pass on a part of it')
+                raise ValueError('the value contains too much text; pass on a part of it')
             out.append('s' + str(size) + ':')
             out.append(value)
         elif value is None:
@@ -78,7 +78,7 @@ def _rlm_base(gateway, nodes, room, digits):
             many(value, out, left, depth, strict)
     def start(tag, value, out, left, depth):
         if depth > 38:
-            raise ValueError('the value is nested too deep, or holds itself')
+            raise ValueError('the value is nested too deep, or contains itself')
         if len(value) > left[0]:
             raise ValueError('the value has too many parts; pass on fewer of them')
         out.append(tag + str(len(value)) + ':')
@@ -202,11 +202,10 @@ def _rlm_base(gateway, nodes, room, digits):
 _rlm_value, _rlm_state, _rlm_function = _rlm_base(_rlm_gateway, _rlm_nodes, _rlm_room, _rlm_digits)
 _rlm_gateway = None
 """
-"""Defined in every session: values leave as text (read by ``values``), and host functions are called with text.
+"""Defined in every session: values leave the sandbox as text (read by ``values``), and calls of host functions as well.
 
-The gateway is an object of the host that no name refers to: looking up an attribute of it passes the attribute's name,
-which is text whatever the program did, to the driver. The bounds here only save the host from long texts; ``values``
-enforces them.
+The gateway is an object of the host without a name in the sandbox: looking up one of its attributes passes the
+attribute's name, which is always text, to the driver. The bounds here only avoid long texts; ``values`` enforces them.
 """
 
 PIECES: dict[str, str] = {
@@ -404,7 +403,7 @@ def _rlm_wraps(function):
 
 
 class _BuiltinRenamer(ast.NodeTransformer):
-    """Renames built-ins to the names under which the layer keeps them: a program may assign ``len`` or ``sum``."""
+    """Renames built-ins to the layer's own names, since a program may assign ``len`` or ``sum``."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in BUILTINS and isinstance(node.ctx, ast.Load):
@@ -414,6 +413,6 @@ class _BuiltinRenamer(ast.NodeTransformer):
 
 @cache
 def source(piece: str) -> str:
-    """The source of a piece of the layer (``base``, or a key of ``PIECES`` or ``MODULES``), as the sandbox runs it."""
+    """Return the source of a piece of the layer (``base``, or a key of ``PIECES`` or ``MODULES``) for the sandbox."""
     text = BASE if piece == "base" else PIECES[piece] if piece in PIECES else MODULES[piece][1]
     return ast.unparse(_BuiltinRenamer().visit(syntax_tree(text)))

@@ -1,4 +1,4 @@
-"""Sandbox-side source of the standard modules that Monty lacks: only the parts that programs use."""
+"""The source of emulations of standard modules that Monty lacks, with only the parts that programs use."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def _rlm_difflib_get_close_matches(word, possibilities, n=3, cutoff=0.6):
 """,
     ),
 }
-"""Emulated modules: public names, and the source that defines each name as ``_rlm_<module>_<name>``."""
+"""Emulated modules: public names, and the source that defines each as ``_rlm_<module>_<name>``."""
 
 CLASSES = frozenset({("difflib", "SequenceMatcher")})
-"""Classes among them: ``_rlm_<module>_<name>()`` creates one anew for each import, since a program can change it."""
+"""Emulated classes: ``_rlm_<module>_<name>()`` creates a new one for each import, since a program can change it."""

@@ -1,4 +1,4 @@
-"""The functions of programs, documented once: the instructions, ``help()`` and docs/spec/sandbox.md come from here."""
+"""The reference of the host functions, from which the instructions, ``help()`` and docs/spec/sandbox.md are made."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class Page:
     """The documentation of one function.
 
     Attributes:
-        name: as programs call it.
-        signature: with its defaults.
-        gives: what it returns, in one line.
+        name: its name in programs.
+        signature: its signature with defaults.
+        gives: its result, in one line.
         details: fields, bounds and errors.
         example: a few lines of a program.
         first: whether the instructions list its signature; of other functions they list the name and ``kind``.
-        model: whether it asks a model.
-        kind: what it returns in a word, where the instructions need it.
+        model: whether it calls a model.
+        kind: its result in a word, if the instructions need it.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Page:
 
 _LINE = (
     "A line has date, at, speaker, text, reply (the next turn of another speaker), chunk_id, conversation_id, "
-    "superseded_by; untrusted (web, tool, import) where it came from outside."
+    "superseded_by; untrusted (web, tool, import) if it came from outside."
 )
 
 _PAGES = (
@@ -43,8 +43,8 @@ _PAGES = (
         'speaker=None, by="chunk")',
         "hits, best first: {chunk_id, snippet, date, speaker}",
         "A hit has chunk_id, id, score, snippet, date, speaker (of the snippet), start and end (of the "
-        "snippet, in characters), at, type, tags, author (the speaker by another name), conversation_id; untrusted "
-        "(web, tool, import) where it came from outside. "
+        "snippet, in characters), at, type, tags, author (the same as speaker), conversation_id; untrusted "
+        "(web, tool, import) if it came from outside. "
         "by='segment' ranks single turns or sentences, of which one chunk may have several. limit is "
         "1–100. Dates are '2026-05-01' or ISO times; the end day is included.",
         'for hit in search("Ana guitar lessons", limit=5):\n    print(hit["date"], hit["speaker"], '
@@ -60,10 +60,10 @@ _PAGES = (
         "text, heading (those above it, the topmost first, and the header of its table or the term it explains), "
         "document (title and file name of its document), conversation_id, "
         "start (its place in the chunk), parts (chunks that its text was split into), "
-        "before and after (lists of the lines around it, `neighbours` each way, 0–5; of the best 5 also from the "
-        "chunks beside it), links (of the best 5 chunks: chunk_id, type, text), superseded_by, and later_note "
-        "(chunk_id, at, text) where a later note on the same subject is known. limit is 1–50; what "
-        "replaced, contradicts, elaborates or supports the best three chunks follows beyond it.",
+        "before and after (lists of the lines around it, `neighbours` each way, 0–5; for the best 5 also from "
+        "adjacent chunks), links (of the best 5 chunks: chunk_id, type, text), superseded_by, and later_note "
+        "(chunk_id, at, text) if a later note on the same subject is known. limit is 1–50; chunks that "
+        "replaced, contradict, elaborate or support the best three follow beyond it.",
         'for p in passages("when does the lease end", limit=5):\n    print(p["date"], p["speaker"], '
         'p["text"], p["after"])',
         first=True,
@@ -75,23 +75,23 @@ _PAGES = (
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True adds points: reply headings; "
         "chunks=ID, whole=True: text, reply whole",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
-        "or a list of which one must occur, ignoring case, also inside a word; what is in capitals in "
-        "capitals or as a whole word: 'STAR' does not find start; match is the first that occurs; "
-        "a turn of which only blocks of code contain it counts with code=True, or where no other does. start and "
+        "or a list of which one must occur, ignoring case, also inside a word; a text in capitals only in "
+        "capitals or as a whole word: 'STAR' does not match start; match is the first that occurs; "
+        "a turn that has it only in blocks of code counts with code=True, or if no other has it. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
-        "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives all of both, the "
-        "turn in text and the reply in reply, up to chars (100–20,000; without it "
-        "6,000 of one row, of several 4,000 divided by them, at least 300) characters each, cut after a sentence, "
-        "also where they were split into several chunks; a turn that an earlier row has, as its reply too, has no "
-        "row of its own, and a mark stands for each block of more than three lines of code, unless code=True. "
-        "points=True adds points: the headings and bold labels of the reply, the upper levels of "
-        "them, at most 600 characters (of more than ten rows 150, and some 2,000 in all), each once, "
-        "without those that begin with a time or that three or more days or conversations have. "
-        "chunks is a chunk id (of one that was shown, its last part is enough), a row, or a list of them: "
-        "only their turns (of a row with a speaker, the "
+        "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives both in full, the "
+        "turn in text and the reply in reply, even if split into several chunks, up to chars characters each "
+        "(100–20,000; default 6,000 for one row, for several 4,000 divided by them, at least 300), cut after a "
+        "sentence; a turn that is in an earlier row, even as its reply, has no row of its own, and a mark replaces "
+        "each block of more than three lines of code, unless code=True. "
+        "points=True adds points: the headings and bold labels of the reply, the upper levels, "
+        "at most 600 characters (for more than ten rows 150, and some 2,000 in all), each once, "
+        "except those that begin with a time or occur on three or more days or conversations. "
+        "chunks is a chunk id (for one that was shown, its last part is enough), a row, or a list of them: "
+        "only their turns (for a row with a speaker, the "
         "speaker's), or the turn that a chunk continues; with whole or points, and without author, the user's turn "
-        "that a reply of the assistant answers stands for it. limit is 1–500; offset goes on from there. A remark "
+        "replaces the assistant's reply to it. limit is 1–500; offset continues. A remark "
         "below the output says how many rows a list of 50 or more left out.",
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
@@ -105,9 +105,9 @@ _PAGES = (
         "lines that a regex matches, as turns",
         _LINE
         + " text is the line of the text with the match, at most 500 characters: from its start, or around a "
-        "match far behind it; match is what matched. The syntax is that of RE2: no lookahead, no lookbehind, "
+        "match far from it; match is the match. The syntax is that of RE2: no lookahead, no lookbehind, "
         "no backreference, "
-        "repetitions up to 1,000; ^ and $ stand for the ends of a line. At most 1,000 characters of "
+        "repetitions up to 1,000; ^ and $ match the ends of a line. At most 1,000 characters of "
         "pattern. start and end as in turns. limit is 1–500. Figures of a subject: "
         'grep(r"commits.{0,60}\\d|\\d.{0,60}commits").',
         'for t in grep(r"\\b\\d+ (km|miles)\\b", author="Ana"):\n    print(t["date"], t["match"], t["text"])',
@@ -116,24 +116,23 @@ _PAGES = (
     Page(
         "outline",
         "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None, points=True)",
-        "what was said of it and advised, by time: {date, text, points, chunk_id}",
-        "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
-        "that share a word with one are listed, the best that have room, of each text in turn (where it has a "
-        "name, first those that have it, then those whose reply "
-        "has it, then only those that share a rare word; follow-ups on what was "
-        "said before come last). chars (500–20,000) is the length of all rows as printed at most; without query "
-        "those that say most, of the first 3,000 chunks of the period. Each day, or each third of more than ten "
+        "what was said and advised about it, by time: {date, text, points, chunk_id}",
+        "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the best "
+        "turns that share a word with one are listed, for each text in turn (for a text with a "
+        "name, first turns with the name, then those whose reply "
+        "has it, then only those with a rare word of it; follow-ups on earlier turns "
+        "come last). chars (500–20,000) limits all rows as printed; without query "
+        "the most informative turns of the first 3,000 chunks of the period. Each day, or each third of more than ten "
         "days, has its share; a remark below the output says how many there are. In a chat with an assistant these "
-        "are the user's turns, else those of author. text is the turn or its telling clauses without the commonest "
-        "words, at most 120 "
-        "characters (250 where it has a name of the query or, if that has none, fits it well), numbers and names of a "
-        "clause first, and after > up to two short questions that go on with a conversation of "
-        "no other turns; points are the first headings of the reply, or of a note, "
-        "at most 30 characters, which no earlier row has, "
-        "without those that begin with a time or that three or more days or conversations have; points=False has "
-        "none, and more rows; score is how well a turn "
-        "fits, of the best one 1; speaker, at and conversation_id come "
-        "with them. Turns of one day "
+        "are the user's turns, else those of author. text is the turn or its informative clauses without the most "
+        "common words, at most 120 "
+        "characters (250 if it has a name of the query or, if that has none, matches it well), numbers and names of a "
+        "clause first, and after > up to two short questions that continue a conversation without "
+        "other turns; points are the first headings of the reply, or of a note, "
+        "at most 30 characters, not in an earlier row, "
+        "except those that begin with a time or occur on three or more days or conversations; points=False has "
+        "none, and more rows; score is the match of a turn, 1 for the best; rows also have speaker, at and "
+        "conversation_id. Turns of one day "
         "keep the order in which they were stored. limit is 1–500.",
         'print_rows(outline(["garden plans", "seeds"]))',
         first=True,
@@ -143,9 +142,9 @@ _PAGES = (
         "instructions(limit=50)",
         "standing wishes of the user: {date, text, chunk_id}",
         "Sentences such as 'Always … when …', 'never …', 'please remember to …', 'from now on …', found "
-        "by rules (English, German, French, Spanish, Italian, Portuguese); rule is the words that made "
-        "it one. What an assistant says and what came from pages and tools is left out; what a user says in an "
-        "imported chat comes last, marked as untrusted. A repeated wish comes once. "
+        "by rules (English, German, French, Spanish, Italian, Portuguese); rule is the words that matched. "
+        "Text of an assistant, of pages and of tools is left out; text of a user in an "
+        "imported chat comes last, marked as untrusted. A repeated wish is listed once. "
         "limit is 1–200.",
         'for wish in instructions():\n    print(wish["date"], wish["text"])',
         first=True,
@@ -155,10 +154,10 @@ _PAGES = (
         "updates(subject, limit=10)",
         "candidates for what changed about it: {newer, older, shared, why}",
         "Pairs of statements that share words and give different values (numbers of the same unit, dates, names), or "
-        "of which the newer one states a change; those that count differently what the subject names first, then the "
+        "of which the newer one states a change; those with different counts of a thing in the subject first, then the "
         "newest. newer and older have date, at, "
         "speaker, text, chunk_id, match (its number); shared is the words they share; why is the difference. "
-        "Candidates by rules: read them and decide. A chunk that was replaced comes with its successor. limit is 1–50.",
+        "Candidates by rules: read them and decide. A replaced chunk is paired with its successor. limit is 1–50.",
         'for pair in updates("deadline of the report"):\n    print(pair["older"]["text"], "->", '
         'pair["newer"]["text"])',
         first=True,
@@ -189,8 +188,8 @@ _PAGES = (
         "{start, end} of 'two weeks ago' at a date; {days, weeks, months} until another",
         "start and end are the first and the last day, both included; text is the part that was "
         "understood, precision is day, week, month, season, year or span. at is a date or time, for "
-        "example the at of a hit; None is today. With until, a date in words too: how far "
-        "apart the first days of the two are, in whole days, weeks, months and years. None when no date is understood. "
+        "example the at of a hit; None is today. With until, a date in words too: the distance "
+        "between the first days of the two, in whole days, weeks, months and years. None if no date is understood. "
         "English words; numeric dates in any language.",
         'dates("two weeks ago", "2026-05-20")["start"]\ndates("3 March 2026", until="15 April 2026")["days"]',
         first=True,
@@ -201,8 +200,8 @@ _PAGES = (
         "{id, content, links, metadata} or None",
         "The chunk as a dict: id, content, type, tags, tokens, created_at, occurred_at, conversation_id, "
         "confidence, tier, reliability, links (at most 50), metadata (superseded_by, valid_to, source, "
-        "…). content is cut after 200,000 characters; content_truncated then is the whole length. None "
-        "for an unknown or malformed id. A long reply goes on in further chunks: turns(chunks=ID, whole=True) has "
+        "…). content is cut after 200,000 characters; content_truncated is then the whole length. None "
+        "for an unknown or malformed id. A long reply continues in further chunks: turns(chunks=ID, whole=True) has "
         "all of it.",
         'chunk = read_chunk("CHUNK_ID")\nprint(chunk["occurred_at"], chunk["content"])',
         first=True,
@@ -211,7 +210,7 @@ _PAGES = (
         "neighbors",
         "neighbors(chunk_id, before=1, after=1)",
         "{before, after}: lists of chunks of its conversation",
-        "Chunks as read_chunk gives them, in the order of the conversation; at most 20 each way.",
+        "Chunks as read_chunk returns them, in the order of the conversation; at most 20 each way.",
         'for near in neighbors("CHUNK_ID")["after"]:\n    print(near["content"])',
         kind="{before, after}",
     ),
@@ -219,15 +218,15 @@ _PAGES = (
         "all_chunks",
         "all_chunks(limit=50, offset=0)",
         "every chunk in order of time, a page at a time",
-        "Chunks as read_chunk gives them. limit is 1–200; an empty list ends it. Ask for fewer at a "
-        "time if chunks are large.",
+        "Chunks as read_chunk returns them. limit is 1–200; an empty list is the end. Use a smaller limit if "
+        "chunks are large.",
         "offset = 0\nwhile page_of_chunks := all_chunks(limit=100, offset=offset):\n"
         '    offset += len(page_of_chunks)\n    print(sum("tea" in c["content"] for c in page_of_chunks))',
     ),
     Page(
         "search_chunks",
         "search_chunks(query, limit=10)",
-        "ids of the chunks that hold a word of the query, best first",
+        "ids of the chunks that contain a word of the query, best first",
         "In any form of the word; names of speakers count. limit is 1–100.",
         'search_chunks("green tea")',
     ),
@@ -235,14 +234,14 @@ _PAGES = (
         "list_chunks_by_tag",
         "list_chunks_by_tag(tag)",
         "ids of the chunks with a tag",
-        "With all of the tags, where a list is given. At most 2,000.",
+        "For a list, with all of the tags. At most 2,000.",
         'list_chunks_by_tag("travel")',
     ),
     Page(
         "get_linked_chunks",
         "get_linked_chunks(chunk_id, link_type=None)",
         "chunks linked to or from it, each with _link_type, _link_strength, _link_direction",
-        "Chunks as read_chunk gives them, with _link_reasoning too; link_type is for example 'supports', "
+        "Chunks as read_chunk returns them, with _link_reasoning too; link_type is for example 'supports', "
         "'contradicts', 'follows'. At most 50.",
         'for other in get_linked_chunks("CHUNK_ID", "contradicts"):\n    print(other["content"])',
     ),
@@ -260,11 +259,11 @@ _PAGES = (
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut after chars characters (20–4,000; by default 2,400 divided by the rows, 100 to "
         "300); "
-        "where the match of grep or turns lies further back, the line's start (not in a long list) and what is around "
-        "the match; of a pair of updates or contradictions both, each in full once. "
-        "The date stands above where it changes; equal lines come once, counted. An agent that drives the "
-        "session itself gets of a row that it has seen the beginning, marked (above). "
-        "Rows with points have these after the text; whole turns (whole=True) are printed with the whole reply.",
+        "if the match of grep or turns is further back, the line's start (not in a long list) and the text around "
+        "the match; for a pair of updates or contradictions both, each in full once. "
+        "The date is above the rows when it changes; equal lines come once, counted. An agent that drives the "
+        "session itself gets only the beginning of a row that it has seen, marked (above). "
+        "Points follow the text; whole turns (whole=True) are printed with the whole reply.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,
     ),
@@ -272,8 +271,8 @@ _PAGES = (
         "page",
         "page(number=2)",
         "the next page of long output",
-        "What is longer than one page is shown a page at a time: page(2) is the text that follows, as "
-        "text to print. It stands for the newest output that was too long, of which the first 400,000 "
+        "Longer output is shown a page at a time: page(2) is the next page, as "
+        "text to print. It refers to the newest output that was too long, of which the first 400,000 "
         "characters are kept.",
         "print(page(2))",
         first=True,
@@ -288,7 +287,7 @@ _PAGES = (
     Page(
         "llm_query",
         "llm_query(prompt, context=None)",
-        "the answer of a model to what you give it",
+        "the answer of a model to your prompt",
         "context is data, shown apart from the prompt. At most 400,000 characters.",
         'llm_query("Which of these are about music?", {"lines": lines})',
         first=True,
@@ -325,10 +324,10 @@ _PAGES = (
         "FINAL",
         "FINAL(answer, chunk_ids=None, confidence=None, suggestion=None)",
         "ends the session",
-        "FINAL(None) means that the memory does not hold the answer. answer is plain data of bounded "
+        "FINAL(None) means that the memory has no answer. answer is plain data of bounded "
         "size, chunk_ids are ids of chunks that were shown or read in this session, confidence is from 0 to "
-        "1; anything else is a ValueError in the program, which may go on. A hit, passage, turn or "
-        "chunk as the answer stands for its text, and is cited. FINAL(None, chunk_ids=..., suggestion=TEXT) gives "
+        "1; anything else is a ValueError in the program, which may continue. A hit, passage, turn or "
+        "chunk as the answer is replaced by its text and cited. FINAL(None, chunk_ids=..., suggestion=TEXT) returns "
         "the closest chunks and a guess. A top-level `return FINAL(x)` is accepted.",
         'FINAL("ANSWER IN A FEW WORDS", chunk_ids=["CHUNK_ID"], confidence=0.9)',
         first=True,
@@ -336,7 +335,7 @@ _PAGES = (
 )
 
 PAGES = {page.name: page for page in _PAGES}
-"""Every function that the sandbox provides, by name, in display order."""
+"""Every function of the sandbox, by name, in display order."""
 
 SHORT_SIGNATURES = {
     "search": "search(query, limit=10)",
@@ -358,7 +357,7 @@ SHORT_SIGNATURES = {
 def help_text(
     name: str | None, available: Collection[str], others: Iterable[tuple[str, str]] = ()
 ) -> str | None:
-    """The text that ``help`` prints; None if the session has no function of this name.
+    """Return the text that ``help`` prints; None if the session has no function of this name.
 
     Args:
         name: a function, or None for all.
@@ -368,7 +367,7 @@ def help_text(
     described = dict(others)
     if name is None:
         lines = [f"{page.signature}\n    {page.gives}" for page in _PAGES if page.name in available]
-        return "\n".join([*lines, *described.values(), 'help("NAME") says more, with an example.'])
+        return "\n".join([*lines, *described.values(), 'help("NAME") shows details and an example.'])
     if name in described:
         return described[name]
     if name not in PAGES or name not in available:
@@ -378,6 +377,6 @@ def help_text(
 
 
 def table() -> str:
-    """The functions as a table in Markdown, for docs/spec/sandbox.md."""
+    """Return the functions as a Markdown table, for docs/spec/sandbox.md."""
     rows = [f"| `{page.signature}` | {page.gives} | {page.details} |" for page in _PAGES]
     return "\n".join(["| function | returns | more |", "|---|---|---|", *rows])

@@ -1,4 +1,4 @@
-"""Results of the functions as numbered lines of text: what ``print_rows`` prints."""
+"""Formatting of results as numbered lines of text, for ``print_rows``."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from rlm_mem.sandbox.line_functions import count
 from rlm_mem.text.blocks import one_line
 
 MAX_ROWS = 2_000
-_LEAST_CHARS, _MOST_CHARS = 20, 4_000
-_MOST_POINTS, _POINT_CHARS = 40, 80
+_MIN_CHARS, _MAX_CHARS = 20, 4_000
+_MAX_POINTS, _POINT_CHARS = 40, 80
 _TEXTS = ("text", "snippet", "content", "answer")
 _HEAD_OF_MATCH = 3
-"""If a line is too long to show its match from the start on, one in this many of the characters shown are its first."""
-_FEWEST_WITH_HEAD = 200
-"""Fewest characters of a row that also shows its start where the match lies far behind it: starts mostly say little."""
+"""Of a line whose match is far from its start, one in this many of the characters shown is from its start."""
+_MIN_WITH_HEAD = 200
+"""Minimum characters of a row that also shows its start if the match is far from it."""
 _BEFORE_MATCH = 3
-"""One in this many of the other characters comes before the match of ``grep``, ``turns`` or a denial."""
+"""Of the other characters, one in this many is before the match of ``grep``, ``turns`` or a denial."""
 _GAP = 20
-"""Fewest characters that are left out between the two."""
+"""Minimum characters that are left out between start and match."""
 _LIST_CHARS = 2_400
-"""Characters of the texts of a list, where the program does not say how many each has."""
-_FEWEST_OF_ROW, _MOST_OF_ROW = 100, 300
+"""Characters of all texts of a list, if the program does not set those of each."""
+_MIN_OF_ROW, _MAX_OF_ROW = 100, 300
 _HEADED_CHARS, _OUTLINED_CHARS = 160, 250
-"""Characters that are printed in any case of a row with headings, and of one of an outline, which has no more."""
+"""Minimum characters of a row with headings, and of one of an outline."""
 _PAIR_CHARS = 160
 
 
 def rows_text(rows: Any, chars: Any = None) -> str:
-    """Return one line for each result, with its index; dates appear where they change, equal lines once.
+    """Return one line for each result, with its index; dates are shown when they change, equal lines once.
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
-            at least 100 and at most 300; at least 160 for a row with headings, 250 for one of an outline, and 160 for
-            each text of a pair; whole turns and their replies (``turns(whole=True)``) are not cut.
+            but 100 to 300; at least 160 for a row with headings, 250 for one of an outline, and 160 for each text of a
+            pair; whole turns and their replies (``turns(whole=True)``) are not cut.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -49,25 +49,25 @@ def rows_text(rows: Any, chars: Any = None) -> str:
         )
     if len(listed) > MAX_ROWS:
         raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
-    usual = max(_FEWEST_OF_ROW, min(_MOST_OF_ROW, _LIST_CHARS // max(1, len(listed))))
-    most = usual if chars is None else count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
+    usual = max(_MIN_OF_ROW, min(_MAX_OF_ROW, _LIST_CHARS // max(1, len(listed))))
+    max_chars = usual if chars is None else count("chars", chars, _MIN_CHARS, _MAX_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}
-    said: dict[str, int] = {}
+    printed: dict[str, int] = {}
     for index, row in enumerate(listed):
         headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
-        least = _OUTLINED_CHARS if headed and "score" in row else _HEADED_CHARS if headed else 0
-        room = max(most, least) if chars is None else most
-        with_head = chars is not None or most >= _FEWEST_WITH_HEAD
+        min_chars = _OUTLINED_CHARS if headed and "score" in row else _HEADED_CHARS if headed else 0
+        room = max(max_chars, min_chars) if chars is None else max_chars
+        with_head = chars is not None or max_chars >= _MIN_WITH_HEAD
         if isinstance(row, Mapping) and row.get("whole") and chars is None:
             line = "\n".join(filter(None, (str(row.get("text", "")), str(row.get("reply", "")))))
         else:
-            line = _pair(row, _PAIR_CHARS if chars is None else most, said, index) or _line(
+            line = _pair(row, _PAIR_CHARS if chars is None else max_chars, printed, index) or _line(
                 row, room, with_head
             )
         if headed:
-            line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
+            line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MAX_POINTS])
         if isinstance(row, Mapping):
             if len(speakers) > 1 and _speaker(row) and not line.startswith(f"{_speaker(row)}:"):
                 line = f"{_speaker(row)}: {line}"
@@ -85,8 +85,8 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     return "\n".join(lines) or "(no rows)"
 
 
-def _pair(row: Any, chars: int, said: dict[str, int], index: int) -> str:
-    """The two statements of a pair on one line, each in full once; empty for another row."""
+def _pair(row: Any, chars: int, printed: dict[str, int], index: int) -> str:
+    """Return the two statements of a pair on one line, each in full only once; empty for another row."""
     if not isinstance(row, Mapping):
         return ""
     older, newer = row.get("older"), row.get("newer")
@@ -95,36 +95,36 @@ def _pair(row: Any, chars: int, said: dict[str, int], index: int) -> str:
     shown = []
     for one in (older, newer):
         text = _line(one, chars)
-        first = said.setdefault(f"{_date(one)} {one.get('text', text)}", index)
+        first = printed.setdefault(f"{_date(one)} {one.get('text', text)}", index)
         shown.append(text if first == index else f"(see [{first}])")
     return f"{shown[0]} -> {_date(newer)} {shown[1]}"
 
 
-def _line(row: Any, most: int, with_head: bool = True) -> str:
-    """The text of a row on one line.
+def _line(row: Any, max_chars: int, with_head: bool = True) -> str:
+    """Return the text of a row on one line.
 
     Args:
-        most: most characters of it.
-        with_head: whether the start of a line is shown before its match far behind it.
+        max_chars: maximum characters.
+        with_head: whether to show the start of a line before a match far from it.
     """
     if not isinstance(row, Mapping):
-        return one_line(str(row), most)
+        return one_line(str(row), max_chars)
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
     if text is None:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)
     match = str(row.get("match") or "")
     place = text.find(match) if match else -1
-    head = most // _HEAD_OF_MATCH if with_head else 0
-    first = place - max(0, most - head - len(match)) // _BEFORE_MATCH
-    if place >= 0 and len(text) > most and (first > head + _GAP or place + len(match) > most):
-        # The line from its start where it has room, then what is around the match.
+    head = max_chars // _HEAD_OF_MATCH if with_head else 0
+    first = place - max(0, max_chars - head - len(match)) // _BEFORE_MATCH
+    if place >= 0 and len(text) > max_chars and (first > head + _GAP or place + len(match) > max_chars):
+        # The start of the line if it has room, then the text around the match.
         first = max(first, head)
         space = text.find(" ", first, place)
         text = (
             f"{text[:head].rpartition(' ')[0] or text[:head]} … {text[first if space < 0 else space + 1 :]}"
         )
     replaced = " (out of date)" if row.get("superseded_by") else ""
-    return one_line(text, most) + replaced
+    return one_line(text, max_chars) + replaced
 
 
 def _date(row: Any) -> str:

@@ -1,6 +1,6 @@
 """The system-call filter of the CPython worker: an allow-list as a BPF program, installed with prctl.
 
-Loaded by path inside the worker before it is locked down, so it imports nothing of the package. Under the filter the
+The worker loads this module by path before its lock-down, so it imports nothing of the package. Under the filter the
 process can compute, allocate memory and use its two pipes. A call that could start a process, open a socket or trace
 another process kills it; any other call fails with EPERM.
 """
@@ -130,22 +130,22 @@ _KILLED = (
     *("socket", "connect", "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev"),
     *("bpf", "io_uring_setup", "kill", "fork", "vfork"),
 )
-"""Starting a thread (clone, clone3) fails with EPERM instead: library code may try it and handle the error."""
+"""Starting a thread (clone, clone3) fails with EPERM instead, since library code may try it and handle the error."""
 
 
 class _Program(ctypes.Structure):
-    """A BPF program, as prctl takes it; defined early, since Python 3.14 imports a module to define such a class."""
+    """A BPF program for prctl; defined at import, since Python 3.14 imports a module to define such a class."""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
 
 def supported() -> bool:
-    """Whether :func:`install` can work here: Linux on x86-64 or 64-bit ARM."""
+    """Return whether :func:`install` is supported here: on Linux with x86-64 or 64-bit ARM."""
     return sys.platform == "linux" and platform.machine() in _AUDIT and struct.calcsize("P") == 8
 
 
 def _argument(number: int) -> int:
-    """Offset of the low half of a system call's argument (both machines are little-endian)."""
+    """Return the offset of the low half of a system call's argument (both machines are little-endian)."""
     return 16 + 8 * number
 
 
@@ -154,7 +154,7 @@ def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> 
 
 
 def _block(number: int, body: list[bytes]) -> list[bytes]:
-    """``body`` for the call with this number; it must end in a return."""
+    """Return ``body``, which must end in a return, for the call with this number only."""
     return [_instruction(_EQUAL, number, 0, len(body)), *body]
 
 
@@ -179,7 +179,7 @@ def build(machine: str) -> bytes:
         _instruction(_LOAD, _NUMBER),
     ]
     if machine == "x86_64":
-        # Numbers with this bit set are the x32 calls, which a table of x86-64 numbers would miss.
+        # Numbers with this bit set are x32 calls, which a table of x86-64 numbers would miss.
         code += [_instruction(_AT_LEAST, 0x40000000, 0, 1), kill]
     for name in _ALLOWED:
         code += _block(calls[name], [allow])
@@ -208,7 +208,7 @@ def build(machine: str) -> bytes:
 
 
 def install() -> None:
-    """Confine the calling process for good.
+    """Confine the calling process permanently.
 
     Raises:
         Unsupported: not Linux, an unknown machine, or a kernel that refuses the filter.

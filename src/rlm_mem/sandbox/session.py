@@ -1,4 +1,4 @@
-"""SandboxSession: runs programs over a store, one after the other in one namespace, and shows long output by pages."""
+"""SandboxSession, which runs programs over a store in one namespace, and shows long output in pages."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rlm_mem.sandbox.engine import (
     stop_of_context,
 )
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions, described
-from rlm_mem.sandbox.line_functions import count, whole_id
+from rlm_mem.sandbox.line_functions import count, full_chunk_id
 from rlm_mem.sandbox.policy import (
     ProgramNames,
-    apart_from_final,
     check_program,
     ready_imports,
     separate_variables,
+    split_before_final,
     syntax_tree,
     variable_name,
 )
@@ -50,11 +50,11 @@ from rlm_mem.sandbox.values import (
 )
 
 if TYPE_CHECKING:
-    from rlm_mem.sandbox.turn_functions import CutLists
+    from rlm_mem.sandbox.turn_functions import TruncatedLists
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _REMARK_CHARS = 120
-"""Characters that are reserved for the remark at the end of a page."""
+"""Characters reserved for the remark at the end of a page."""
 _MIN_PAGE_CHARS = 80
 
 
@@ -66,11 +66,11 @@ class Pages:
         self._total = 0
 
     def first(self, text: str, size: int) -> tuple[str, bool]:
-        """The text, or its first page with a remark on how to read on; and whether it was too long.
+        """Return the text, or its first page with a remark on how to continue; and whether it was too long.
 
         Args:
-            text: what was printed. A text that fits leaves the pages of an earlier one as they are.
-            size: longest page in characters, remark included.
+            text: the output. A text that fits does not change the pages of an earlier one.
+            size: maximum characters of a page, including the remark.
         """
         if len(text) <= size:
             return text, False
@@ -79,17 +79,17 @@ class Pages:
         return self._page(1), True
 
     def get(self, number: Any = 2) -> str:
-        """The page with this number, counted from 1."""
+        """Return the page with this number, counted from 1."""
         if not self._pages:
             raise HostCallFailed(
                 "ValueError", "page: no output was too long so far; print what you want to see"
             )
-        wanted = count("number", number, -1, 1_000_000)
-        if not 1 <= wanted <= len(self._pages):
+        asked_page = count("number", number, -1, 1_000_000)
+        if not 1 <= asked_page <= len(self._pages):
             raise HostCallFailed(
-                "ValueError", f"page: the output has the pages 1 to {len(self._pages)}, not {wanted}"
+                "ValueError", f"page: the output has the pages 1 to {len(self._pages)}, not {asked_page}"
             )
-        return self._page(wanted)
+        return self._page(asked_page)
 
     def _page(self, number: int) -> str:
         last = len(self._pages)
@@ -99,7 +99,7 @@ class Pages:
 
 
 def _cut(text: str, room: int) -> list[str]:
-    """The text in pieces of at most ``room`` characters, each cut at the end of a line if one is in its last fifth."""
+    """Split a text into pieces of at most ``room`` characters, at the end of a line if one is in the last fifth."""
     pieces = []
     start = 0
     while start < len(text):
@@ -113,20 +113,20 @@ def _cut(text: str, room: int) -> list[str]:
 
 
 MAX_KEPT_CHARS = 400_000
-"""Characters of one program's output that are kept for its pages."""
+"""Maximum characters of one program's output that are kept for its pages."""
 MAX_SUB_QUESTIONS = 20
-"""Most questions of one call of ``rlm_query_batched``."""
+"""Maximum questions of one call of ``rlm_query_batched``."""
 MAX_PROGRAM_CHARS = 64_000
-"""Longest program: its syntax tree takes up to some 500 bytes of the host's memory per character."""
+"""Maximum characters of a program, whose syntax tree takes up to some 500 bytes of the host's memory per character."""
 
 
 class SandboxSession:
-    """Runs programs over one store; ``llm_query`` and the like are answered by functions that the caller passes in.
+    """Runs programs over one store; functions of the caller answer ``llm_query`` and similar calls.
 
-    Variables, functions and imports persist from one program to the next until :meth:`reset`. A session is
-    used by one thread at a time; :meth:`cancel` and :meth:`close` end a running program from any other.
-    Functions of ``functions`` and calls of a model run in a thread of the session, so that they can be abandoned; they
-    cannot call back into the session.
+    Variables, functions and imports persist from one program to the next until :meth:`reset`. A session is used by one
+    thread at a time; :meth:`cancel` and :meth:`close` end a running program from any other thread. Functions of
+    ``functions`` and model calls run in a thread of the session, so that they can be abandoned; they cannot use the
+    session.
 
     Args:
         chunk_store: the memory, bound to one namespace; programs only read it.
@@ -134,19 +134,19 @@ class SandboxSession:
             such calls fail because there is no model.
         ask_all: answers ``llm_query_batched`` as ``ask_all(prompts, seconds)``.
         sub_question: answers ``rlm_query(question)``.
-        check: called before each program and when one took too long; returns the seconds that the run has left, or
-            raises BudgetError. None: only ``timeout_seconds`` counts.
-        functions: further host functions by name; plain data in, plain data out.
-        timeout_seconds: wall clock for one program.
-        engine: ``monty`` or ``cpython``; None takes ``sandbox.engine`` of the settings.
+        check: called before each program and after a time-out; returns the remaining seconds of the run, or raises
+            BudgetError. None: only ``timeout_seconds`` applies.
+        functions: further host functions by name, with plain data as arguments and results.
+        timeout_seconds: wall-clock time limit of one program.
+        engine: ``monty`` or ``cpython``; None: ``sandbox.engine`` of the settings.
         on_event: called with ``("host_call", HostCall)`` and ``("step", StepOutput)``.
-        config: settings; None takes the store's.
+        config: settings; None: the store's.
         sub_questions: answers ``rlm_query_batched(questions)``, in order; None: one after the other.
-        accept: raises InputError where an answer other than None does not have the requested form.
+        accept: raises InputError if an answer other than None does not have the requested form.
 
     Raises:
         InputError: an argument is invalid.
-        InvalidConfig: there is no such engine, or this machine cannot isolate it.
+        InvalidConfig: the engine is unknown, or this machine cannot isolate it.
     """
 
     def __init__(
@@ -181,10 +181,10 @@ class SandboxSession:
         self._check = check
         self._on_event = on_event
         self._host_functions = {} if functions is None else dict(check_mapping(functions, "functions"))
-        self.named_models = True  # help lists llm_query and the like
-        self.keeps_after_final = False  # what a program defined before it called FINAL stays for the next
+        self.named_models = True  # help lists llm_query and the other model functions
+        self.keeps_after_final = False  # names that a program defined before FINAL are kept
         self.pages = Pages()
-        # The ids of chunks that programs, or the model that writes them, have seen.
+        # Ids of chunks that programs, or the model that writes them, have seen.
         self._seen_ids: set[str] = set()
         self._table = table = self._host_functions_by_name()
         self._reserved = frozenset(table)
@@ -212,13 +212,12 @@ class SandboxSession:
         self._reads: dict[str, None] = {}
         self._citations_limited = False
         self._bound: set[str] = set()  # names that programs may have bound
-        self._variables: frozenset[str] = frozenset()  # variables that programs named after host functions
+        self._variables: frozenset[str] = frozenset()  # variables with names of host functions
         self._ready: set[str] = set()  # names that were imported for programs
         self._final: Final | None = None
         self.last_step: StepOutput | None = None
 
     def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
-        """The host functions by name."""
         functions = StoreFunctions(self.chunk_store, self._note_read, self._check_time, self._seen_ids)
         self._lists = functions
         table = functions.table()
@@ -244,8 +243,8 @@ class SandboxSession:
         return table
 
     @property
-    def cut_lists(self) -> CutLists:
-        """The lists that stopped at their limit since the last remark on them."""
+    def cut_lists(self) -> TruncatedLists:
+        """The lists that were cut at their limit since the last remark on them."""
         return self._lists.cut
 
     def execute(self, code: str, timeout: float | None = None) -> Any:
@@ -271,12 +270,12 @@ class SandboxSession:
         return step.value
 
     def run(self, code: str, timeout: float | None = None) -> StepOutput:
-        """Run a program and return everything it did; errors the model can correct are in ``error``.
+        """Run a program and return its result, with any error that the model can correct.
 
         Raises:
             SessionComplete: FINAL was called before.
             SessionBusy, SessionCancelled: see :meth:`execute`.
-            BudgetError: a budget of the run is used up; ``last_step`` records what was done until then.
+            BudgetError: a budget of the run is used up; ``last_step`` has the step until then.
         """
         if not isinstance(code, str):
             raise InputError("code must be a string")
@@ -296,14 +295,14 @@ class SandboxSession:
             return self._perform(code, seconds)
 
     def get_state(self) -> dict[str, Any]:
-        """The program's names with their values as they are now.
+        """Return the program's names with their current values.
 
         Returns:
-            ``{name: value}`` where the value is plain data within the bounds of the sandbox; for anything else
-            (functions, classes, instances, what is too large) ``{"type": …, "preview": …}`` with a preview of at
-            most some 120 characters. Empty when the values cannot be read within five seconds.
+            ``{name: value}`` if the value is plain data within the bounds of the sandbox; for anything else
+            (functions, classes, instances, values that are too large) ``{"type": …, "preview": …}`` with a preview of
+            at most some 120 characters. Empty if the values cannot be read within five seconds.
         """
-        with self._busy("give its names"):
+        with self._busy("list its names"):
             variables = self._engine.variables(self._reserved | (self._ready - self._bound))
         return {
             variable_name(name): {"type": value.type, "preview": value.preview}
@@ -313,11 +312,11 @@ class SandboxSession:
         }
 
     def get_result(self) -> Any:
-        """The answer given to FINAL, or None (see also :attr:`final`)."""
+        """Return the answer given to FINAL, or None (see also :attr:`final`)."""
         return None if self._final is None else self._final.answer
 
     def is_complete(self) -> bool:
-        """Whether FINAL was called."""
+        """Return whether FINAL was called."""
         return self._final is not None
 
     @property
@@ -334,7 +333,7 @@ class SandboxSession:
         """Delete every name and the answer.
 
         Raises:
-            SessionBusy: a program runs; :meth:`cancel` ends it.
+            SessionBusy: a program is running; :meth:`cancel` ends it.
         """
         with self._busy("be reset"):
             self._engine.reset()
@@ -351,41 +350,40 @@ class SandboxSession:
         """Record chunks that were shown to the model that writes the programs.
 
         Answers may then cite only these and the chunks that a program has seen: hits, lines, chunks that were read.
-        Without a call of this method an answer may cite any chunk of the memory.
+        If this method is never called, an answer may cite any chunk of the memory.
         """
         self._seen_ids.update(chunk_ids)
         self._citations_limited = True
 
     def accepted(self, final: Final) -> Final:
-        """Return ``final`` when each chunk that it names exists and may be cited (see :meth:`shown`), and it has the
-        requested form.
+        """Return ``final`` if each of its chunks exists and may be cited (see :meth:`shown`), and its form is valid.
 
         Raises:
-            InputError: it names other chunks, or its answer has another form.
+            InputError: it cites other chunks, or its answer does not have the requested form.
         """
         if self._accept is not None and final.answer is not None:
             self._accept(final.answer)
         seen = self._seen_ids
-        if not seen.issuperset(final.chunk_ids):  # some are named by their last part, or unknown
-            named = dict.fromkeys(whole_id(one, seen) for one in final.chunk_ids)
+        if not seen.issuperset(final.chunk_ids):  # some are given by their last part, or unknown
+            named = dict.fromkeys(full_chunk_id(one, seen) for one in final.chunk_ids)
             final = replace(final, chunk_ids=list(named))
         existing = self.chunk_store.existing(final.chunk_ids)
         return check_cited(final, existing, self._seen_ids if self._citations_limited else None)
 
     def reopen(self) -> None:
-        """Delete the answer, for another question to the same session: names stay, and what was shown may be cited.
+        """Delete the answer for another question to the same session; names and citable chunks are kept.
 
         Raises:
-            SessionBusy: a program runs.
+            SessionBusy: a program is running.
         """
         with self._busy("take another question"):
             self._final = None
 
     def close(self) -> None:
-        """End a running program and release the worker; the answer stays readable.
+        """End a running program and release the worker; the answer remains available.
 
-        From another thread the program ends at once with :class:`~rlm_mem.errors.SessionCancelled`. A closed session
-        can be used again: it starts empty, as after :meth:`reset`.
+        A program in another thread ends at once with :class:`~rlm_mem.errors.SessionCancelled`. A closed session can be
+        used again: it starts empty, as after :meth:`reset`.
 
         Raises:
             SessionBusy: called by a host function of the running program itself.
@@ -393,16 +391,15 @@ class SandboxSession:
         if self._inside():
             raise self._busy_error("be closed")
         self._end("the session was closed while the program ran")
-        # Waits until the program's thread has released the engine, which it does once its worker is gone.
+        # This waits until the program's thread has released the engine, once its worker has ended.
         self._engine.reset()
         self._calls.close()
 
     def cancel(self) -> None:
-        """End the running program, from any thread; does nothing when none runs.
+        """End the running program, if any, from any thread.
 
-        Its worker is killed, and a pending call of a host function or a model is abandoned. The program's
-        thread raises :class:`~rlm_mem.errors.SessionCancelled`; the session can be used again, with the names of
-        earlier programs.
+        Its worker is killed, and a pending call of a host function or a model is abandoned. The program's thread raises
+        :class:`~rlm_mem.errors.SessionCancelled`; the session can be used again, with the names of earlier programs.
         """
         self._end("the program was cancelled")
 
@@ -423,7 +420,7 @@ class SandboxSession:
 
     @contextmanager
     def driven(self) -> Iterator[Callable[..., Any]]:
-        """Mark the session as driven by a model while the block runs: it can then be cancelled between programs, too.
+        """Mark the session as driven by a model while the block runs, so that it can be cancelled between programs too.
 
         Yields:
             A function that calls another one in a thread, so that :meth:`cancel` need not wait for it.
@@ -438,7 +435,7 @@ class SandboxSession:
 
     @contextmanager
     def _busy(self, what: str) -> Iterator[None]:
-        """Use the session exclusively; raises at once when it is in use, since waiting could deadlock."""
+        """Use the session exclusively; raise at once if it is in use, since waiting could deadlock."""
         if not self._running.acquire(blocking=False):
             raise self._busy_error(what)
         with self._state:
@@ -453,22 +450,22 @@ class SandboxSession:
             self._running.release()
 
     def _inside(self) -> bool:
-        """Whether the caller is a host function, or a listener, of the program that runs."""
+        """Return whether the caller is a host function or a listener of the running program."""
         return self._calls.inside or self._runner == threading.get_ident()
 
     def _busy_error(self, what: str) -> errors.SessionBusy:
         if self._inside():
             return errors.SessionBusy(
-                f"this session is running a program, so a function that the program called cannot make it {what}",
+                f"this session cannot {what} from within a function that its program called",
                 hint="use another session inside host functions",
             )
         return errors.SessionBusy(
-            f"this session is running a program already, so it cannot {what}",
+            f"this session is already running a program, so it cannot {what}",
             hint="use one session per thread, or cancel() the program first",
         )
 
     def seconds_left(self) -> float:
-        """How long the running program may still take; infinite when none runs."""
+        """Return the remaining seconds of the running program; infinite if none is running."""
         return self._deadline - time.monotonic()
 
     def _call_in_thread(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
@@ -476,8 +473,8 @@ class SandboxSession:
 
         Raises:
             SessionCancelled: it was abandoned.
-            TimeoutError: the time of the running program was up first.
-            Exception: what the function raised.
+            TimeoutError: the time of the running program ended first.
+            Exception: an exception of the function.
         """
         self._check_ended()
         try:
@@ -495,7 +492,7 @@ class SandboxSession:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # A documented promise: the end of a with block resets.
+        # As documented, the end of a with block resets the session.
         self.reset()
         self.close()
 
@@ -521,7 +518,7 @@ class SandboxSession:
             )
             code, tree, self._variables = separate_variables(code, tree, self._variables)
             self._import_on_use(tree, printed)
-            for part in apart_from_final(code, tree) if self.keeps_after_final else [(code, tree)]:
+            for part in split_before_final(code, tree) if self.keeps_after_final else [(code, tree)]:
                 step.value = self._engine.run(*part, self._table, self.answer_call, printed, self._deadline)
         except Finished:
             step.final = self._final
@@ -530,7 +527,7 @@ class SandboxSession:
         except errors.TimeoutError as error:
             step.error = bounded_error(error)
             if self._check is not None:
-                # If the time of the whole run is up, this raises and ends the run.
+                # This raises and ends the run if the time of the whole run is up.
                 self._check()
         except (errors.SandboxViolation, errors.ProgramError, errors.SandboxCrashed) as error:
             # The worker may have died because of cancel().
@@ -548,16 +545,16 @@ class SandboxSession:
         return step
 
     def answer_call(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Answer one call of the running program; sessions that record calls, or play them back, override this.
+        """Answer one call of the running program; sessions that record or replay calls override this.
 
         Raises:
-            HostCallFailed: the function refused or failed; the program may go on.
+            HostCallFailed: the function refused or failed; the program may continue.
         """
         self._check_ended()
         value = self._dispatcher(name, args, keywords)
         self._check_ended()
         if name not in MODEL_FUNCTIONS:
-            # An id in the answer of a model does not mean that the chunk was read.
+            # An id in an answer of a model does not show that the chunk was read.
             self._seen_ids.update(chunk_ids_in(value))
         return value
 
@@ -566,20 +563,20 @@ class SandboxSession:
             raise self._ended
 
     def _import_on_use(self, tree: ast.Module, printed: Printed) -> None:
-        """Import the well-known names that the program uses without importing them."""
+        """Import well-known names that the program uses without importing them."""
         self._bound |= ProgramNames(tree).bound
-        wanted = ready_imports(tree, self._bound)
-        if wanted:
-            code = "\n".join(wanted.values())
+        imports = ready_imports(tree, self._bound)
+        if imports:
+            code = "\n".join(imports.values())
             self._engine.run(code, syntax_tree(code), self._table, self.answer_call, printed, self._deadline)
-            self._ready |= wanted.keys()
+            self._ready |= imports.keys()
 
     def _check_time(self) -> None:
-        """Raise when the running program has to end; called during long reads."""
+        """Raise if the running program must end; called during long reads."""
         self._check_ended()
         if self.seconds_left() <= 0:
             raise errors.TimeoutError(
-                "the program's time ended while a function read the memory",
+                "the program's time ended while a function was reading the memory",
                 hint="read less at a time: use a smaller limit, a period, or search instead of going through all",
             )
 
@@ -604,7 +601,7 @@ class SandboxSession:
         self._reads[chunk_id] = None
         self._seen_ids.add(chunk_id)
 
-    # Functions that are the session's own.
+    # The session's own host functions.
 
     def _call_final(
         self, answer: Any = ..., chunk_ids: Any = None, confidence: Any = None, suggestion: Any = None
@@ -636,7 +633,7 @@ class SandboxSession:
             raise HostCallFailed(
                 "TypeError", f"rlm_query_batched takes a list of up to {MAX_SUB_QUESTIONS} questions as text"
             )
-        # A question that is asked twice is answered once.
+        # A repeated question is answered once.
         asked = list(dict.fromkeys(questions))
         answers = dict(zip(asked, map(plain, self._sub_questions(asked)), strict=True)) if asked else {}
         for outcome in answers.values():
@@ -661,7 +658,7 @@ def open_engine(name: str, limits: EngineLimits) -> Engine:
     Raises:
         InvalidConfig: an unknown name, or an engine that this machine cannot isolate.
     """
-    # A session needs only one of them, and each takes 10 to 30 ms to load.
+    # A session needs only one engine, and each takes 10 to 30 ms to load.
     if name == "monty":
         from rlm_mem.sandbox.monty import MontyEngine
 

@@ -1,4 +1,4 @@
-"""Functions of programs about a subject across conversations: outline, updates, contradictions."""
+"""Host functions about a subject across conversations: outline, updates and contradictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ from rlm_mem.sandbox.line_functions import (
     users_of,
     wanted_texts,
 )
-from rlm_mem.sandbox.turn_functions import CutLists, Onward, chosen_titles, recurring_titles, timed, titles
+from rlm_mem.sandbox.turn_functions import (
+    FollowingTurns,
+    TruncatedLists,
+    chosen_titles,
+    recurring_titles,
+    timed,
+    titles,
+)
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 from rlm_mem.text.shortening import Shortener
@@ -33,44 +40,45 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
 _ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 120, 250, 30
-"""Most characters of a row of ``outline``: of a turn, of one that fits the query well, of the headings of the reply."""
-_MOST_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
-"""Most questions that are listed with the turn that begins their conversation, characters of each, and those listed."""
-_FITTING = 0.75
-"""Where the query has no name, a turn fits it well from this share of the best one's weight on."""
-_MOST_PERIODS = 10
-"""Most days that each have a share of an outline; of more, each third has one."""
+"""Maximum characters in a row of ``outline``: of a turn, of one that matches well, of the headings of the reply."""
+_MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
+"""Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
+and as listed."""
+_MIN_FIT = 0.75
+"""For a query without names, the minimum share of the best turn's weight at which a turn matches well."""
+_MAX_PERIODS = 10
+"""Maximum number of days that each get a share of an outline; of more, each third gets one."""
 _ROW_HEAD = 6
-"""Characters in front of a printed row."""
-_MANY_NAMED = 6
-"""From so many turns with a name of its query on, an outline has no turns without one."""
+"""Characters before a printed row."""
+_MIN_NAMED = 6
+"""Minimum number of turns with a name of its query at which an outline has no turns without one."""
 _DAY_CHARS = 11
 """Characters of a printed day."""
 _BETWEEN_POINTS = 3
-"""Characters in front of a printed heading."""
+"""Characters before a printed heading."""
 _OUTLINED_CHUNKS = 3_000
-_MOST_FOUND = 1_000
-"""Most chunks that are searched for with one text."""
-_MOST_POINTS = 40
-"""Most headings of a reply from which those of a row are chosen."""
-_NEARLY = 0.05
-"""Turns whose weights differ by less than this share of the best one's count as equal: they are spread over time."""
-_NEW = 0.33
-"""Turns of which less than this share is new in their conversation follow up on a reply: others come first."""
-_LATER, _SITTING = 0.9, 60
-"""The share of its weight that a turn to an assistant at the end of a day has lost, since later ones go on with what
-earlier ones began; a longer day counts as several of so many turns."""
+_MAX_FOUND = 1_000
+"""Maximum chunks found by one text."""
+_MAX_POINTS = 40
+"""Maximum headings of a reply from which those of a row are chosen."""
+_EQUAL_MARGIN = 0.05
+"""Turns whose weights differ by less than this share of the best one's count as equal, and are spread over time."""
+_MIN_NEW = 0.33
+"""Turns with less than this share of new terms in their conversation follow up on a reply, and come last."""
+_LATE_DISCOUNT, _DAY_TURNS = 0.9, 60
+"""The share of its weight that the last turn of a day to an assistant loses, since later turns continue earlier ones,
+and the number of turns after which a long day counts as a new one."""
 _COMPARED_CHARS = 1_500
-"""Characters of each line that are compared."""
+"""Maximum characters of each line that are compared."""
 _STATEMENTS = 80
-"""Most lines about a subject whose sentences are compared."""
+"""Maximum lines about a subject whose sentences are compared."""
 _MAX_LINKS = 5
 
 
 class SubjectFunctions:
     """The functions about a subject; :mod:`rlm_mem.sandbox.reference` documents each."""
 
-    def __init__(self, lines: Lines, cut: CutLists) -> None:
+    def __init__(self, lines: Lines, cut: TruncatedLists) -> None:
         self._lines = lines
         self._store = lines.store
         self._cut = cut
@@ -85,20 +93,22 @@ class SubjectFunctions:
         author: Any = None,
         points: Any = True,
     ) -> list[dict[str, Any]]:
-        """What was said about a subject, or about all, in order of time: a row for each turn that has room."""
+        """Return a row for each turn about a subject, or about everything, that has room, in order of time."""
         analyser = get_analyser(self._store.config.search.language)
-        asked = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
-        about = [one for one in asked if analyser.terms(one)]
+        queries = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
+        subjects = [one for one in queries if analyser.terms(one)]
         room = count("chars", chars, 500, 20_000)
-        most = count("limit", limit, 1, 500)
+        maximum = count("limit", limit, 1, 500)
         today = self._store.clock()
         who = optional_text("author", author)
         users = frozenset[str]() if who else users_of(self._store)
-        onward = Onward(self._lines)
-        told = list(self._told(about, day("start", start, today), day("end", end, today, last=True)))
+        following_turns = FollowingTurns(self._lines)
+        period_lines = list(
+            self._period_lines(subjects, day("start", start, today), day("end", end, today, last=True))
+        )
         own_lines = (
             line
-            for line in told
+            for line in period_lines
             if (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
         )
         lines = list(_beginnings(own_lines) if users else own_lines)
@@ -109,34 +119,36 @@ class SubjectFunctions:
         ]
         shortener = Shortener(texts, analyser)
         days = [line.at[:10] for line in lines]
-        early = _early(days) if users else [1.0] * len(days)
-        follow_ups = _follow_ups(told, lines, shortener)
+        early = _day_factors(days) if users else [1.0] * len(days)
+        follow_ups = _follow_ups(period_lines, lines, shortener)
         rankings: list[list[int]] = []
         weights = [0.0] * len(lines)
-        for one in about or [""]:
+        for one in subjects or [""]:
             own = [shortener.share(text, one) if one else shortener.content(text) for text in texts]
             ranked = sorted(_best_of_each_day(days, list(map(mul, own, early))), key=follow_ups.__contains__)
-            tiers = _named_first(ranked, told, lines, one, shortener)
+            tiers = _group_by_names(ranked, period_lines, lines, one, shortener)
             rankings.append([place for tier in tiers for place in _by_period(tier, days)])
             weights = list(map(max, weights, own))
-        # Each text gets its best turns before any gets others.
+        # Interleave, so that each text gets its best turns.
         best = list(
             dict.fromkeys(place for some in zip_longest(*rankings) for place in some if place is not None)
         )
-        chunks = {line.chunk.id: line.chunk for line in told}
+        chunks = {line.chunk.id: line.chunk for line in period_lines}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
-        names = frozenset[str]().union(*map(shortener.names, about))
+        names = frozenset[str]().union(*map(shortener.names, subjects))
         top = max(weights, default=0.0) or 1.0
         chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
-        for place in best[:most]:
-            told_of = (
+        for place in best[:maximum]:
+            candidates = (
                 (level, title)
-                for level, title, _ in onward.points(lines[place])
+                for level, title, _ in following_turns.points(lines[place])
                 if title not in recurring and not timed(title, today)
             )
-            headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
-            fits = shortener.has(texts[place], names) if names else about and weights[place] >= _FITTING * top
+            headings = chosen_titles(list(islice(candidates, _MAX_POINTS)), _POINTS_CHARS) if points else []
+            fits = (
+                shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
+            )
             text = shortener.short(lines[place].text, _FITTING_CHARS if fits else _ROW_CHARS)
             text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
             size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
@@ -147,64 +159,66 @@ class SubjectFunctions:
             for question in later.get(place, ()):
                 self._lines.on_read(question.chunk.id)
             listed.add(days[place])
-        # A stable sort: lines of one time stay in the order in which they were stored.
+        # A stable sort keeps lines of the same time in the order in which they were stored.
         rows = sorted(
             ((lines[place], *chosen[place], weights[place] / top) for place in sorted(chosen)),
             key=lambda row: row[0].at,
         )
-        outlined = list(self._outlined(rows))
+        outlined = list(self._outline_rows(rows))
         if len(outlined) < len(best):
-            matching = " that share a word with its query" if about else ""
-            self._cut.say(
-                f"outline gave {len(outlined)} of {len(best):,} turns{matching}; "
+            matching = " that share a word with its query" if subjects else ""
+            self._cut.add_remark(
+                f"outline returned {len(outlined)} of {len(best):,} turns{matching}; "
                 "more chars, or start and end, give others"
             )
         return outlined
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Candidates for changes to a subject."""
-        about = query_words("updates", subject)
-        wanted = count("limit", limit, 1, 50)
-        lines = self._about(about)
+        """Return candidates for changes to a subject."""
+        words = query_words("updates", subject)
+        maximum = count("limit", limit, 1, 50)
+        lines = self._relevant_lines(words)
         replaced = [
             self._linked_pair(line.chunk, line.chunk.metadata.superseded_by, "it was replaced")
             for line in lines
             if line.chunk.metadata.superseded_by
         ]
-        return self._pairs(about, lines, replaced, wanted, updated)
+        return self._pairs(words, lines, replaced, maximum, updated)
 
     def contradictions(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Candidates for contradictions between statements about a subject."""
-        about = query_words("contradictions", subject)
-        wanted = count("limit", limit, 1, 50)
-        lines = self._about(about)
+        """Return candidates for contradictions between statements about a subject."""
+        words = query_words("contradictions", subject)
+        maximum = count("limit", limit, 1, 50)
+        lines = self._relevant_lines(words)
         linked = [
             self._linked_pair(line.chunk, link.chunk_id, "they are linked as contradicting")
             for line in lines[:20]
             for link in self._store.linked(line.chunk.id, "contradicts", direction="both", limit=_MAX_LINKS)
         ]
-        return self._pairs(about, lines, linked, wanted, contradictory)
+        return self._pairs(words, lines, linked, maximum, contradictory)
 
     # Parts.
 
-    def _told(self, about: list[str], start: str | None, end: str | None) -> Iterator[Line]:
-        """The lines of a period: of its first chunks or, in a long period, of those that have a word of the texts.
+    def _period_lines(self, subjects: list[str], start: str | None, end: str | None) -> Iterator[Line]:
+        """Yield the lines of a period: of its first chunks or, in a long period, of those with a word of the texts.
 
-        Without texts, a line without a label in a chat is left out: it continues the turn of an earlier chunk.
+        Without texts, lines of a chat without a label are left out, since they continue the turn of an earlier chunk.
         """
         ids = self._store.list_chunks(None, start, end)
-        if about and len(ids) > _OUTLINED_CHUNKS:
-            most = min(_MOST_FOUND, _OUTLINED_CHUNKS // len(about))
-            known = {one for text in about for one in searching.keyword_ids(self._store, text, limit=most)}
+        if subjects and len(ids) > _OUTLINED_CHUNKS:
+            maximum = min(_MAX_FOUND, _OUTLINED_CHUNKS // len(subjects))
+            known = {
+                one for text in subjects for one in searching.keyword_ids(self._store, text, limit=maximum)
+            }
             ids = [one for one in ids if one in known]
         for chunk in self._lines.read(ids[:_OUTLINED_CHUNKS]):
             for line in self._lines.lines(chunk):
                 turn = line.said[line.number]
-                if about or not self._lines.in_chat or turn.body > turn.start:
+                if subjects or not self._lines.in_chat or turn.body > turn.start:
                     yield line
 
-    def _outlined(self, rows: list[tuple[Line, str, list[str], float]]) -> Iterator[dict[str, Any]]:
-        """The rows of an outline, each with the headings that no earlier one has; none for a turn that is all code."""
+    def _outline_rows(self, rows: list[tuple[Line, str, list[str], float]]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of an outline, each with headings that no earlier one has; none for a turn of only code."""
         listed: set[str] = set()
         for line, text, headings, weight in rows:
             if not text:
@@ -225,8 +239,8 @@ class SubjectFunctions:
                 **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
             }
 
-    def _about(self, subject: str) -> list[Line]:
-        """The lines most relevant to a subject, each once."""
+    def _relevant_lines(self, subject: str) -> list[Line]:
+        """Return the lines most relevant to a subject, each once."""
         found: dict[tuple[str, int], Line] = {}
         chats: dict[str | None, bool] = {None: False}
         assisted = bool(users_of(self._store))
@@ -237,17 +251,17 @@ class SubjectFunctions:
             if line is None or is_assistant(line.speaker):
                 continue
             if assisted and line.speaker is None:
-                # In a chat this is the rest of a long answer of the assistant; elsewhere it is a note.
-                talk = chunk.metadata.conversation_id
-                if talk not in chats:
-                    chats[talk] = any(one.speaker for one in self._opening_lines(talk))
-                if chats[talk]:
+                # In a chat, this is the rest of a long answer of the assistant; elsewhere, a note.
+                conversation = chunk.metadata.conversation_id
+                if conversation not in chats:
+                    chats[conversation] = any(one.speaker for one in self._opening_lines(conversation))
+                if chats[conversation]:
                     continue
             found.setdefault((chunk.id, line.number), line)
         return list(found.values())
 
     def _opening_lines(self, conversation_id: str | None) -> list[Line]:
-        """The lines of the first chunk of a conversation."""
+        """Return the lines of the first chunk of a conversation."""
         first = self._store.list_chunks(conversation_id, limit=1)
         return [
             line
@@ -304,16 +318,16 @@ class SubjectFunctions:
         return sorted(newest, key=lambda one: texts_of(one) not in first)[:limit]
 
     def _places(self, chunks: Iterable[Chunk]) -> dict[str, int]:
-        """The places of chunks among those of their conversation and time, where several of these have one time."""
+        """Return the places of chunks among those of their conversation with the same time, if there are several."""
         times: dict[tuple[str, str], set[str]] = defaultdict(set)
         for chunk in chunks:
             if chunk.metadata.conversation_id is not None:
                 times[chunk.metadata.conversation_id, chunk.metadata.at].add(chunk.id)
         return {
             chunk_id: place
-            for (talk, at), ids in times.items()
+            for (conversation, at), ids in times.items()
             if len(ids) > 1
-            for place, chunk_id in enumerate(self._store.list_chunks(talk, at, at))
+            for place, chunk_id in enumerate(self._store.list_chunks(conversation, at, at))
         }
 
     def _statement(self, line: Line, text: str, mark: str = "") -> dict[str, Any]:
@@ -329,7 +343,7 @@ class SubjectFunctions:
         }
 
     def _linked_pair(self, chunk: Chunk, other_id: str | None, why: str) -> dict[str, Any] | None:
-        """Two linked chunks as a pair; None when the other one is gone."""
+        """Return two linked chunks as a pair; None if the other one no longer exists."""
         other = self._store.get_many([other_id], track=False).get(other_id) if other_id else None
         if other is None:
             return None
@@ -348,30 +362,30 @@ class SubjectFunctions:
         }
 
 
-def _named_first(
-    places: list[int], told: list[Line], lines: list[Line], about: str, shortener: Shortener
+def _group_by_names(
+    places: list[int], period_lines: list[Line], lines: list[Line], text: str, shortener: Shortener
 ) -> list[list[int]]:
-    """The places of the turns that have a name of the text, of those whose reply has one, and of others.
+    """Return the places of the turns with a name of the text, of those whose reply has one, and of others.
 
-    Of these only what shares a rare word with the text is left, and nothing where many turns have a name. Without names
+    The others must share a rare word with the text, and are none if many turns have a name. For a text without names,
     all places are in one list.
     """
-    names = shortener.names(about)
+    names = shortener.names(text)
     place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
     named: set[int] = set()
     answered: set[int] = set()
     turn: tuple[str | None, int] | None = None
-    for line in told if names else ():
-        talk = line.chunk.metadata.conversation_id
+    for line in period_lines if names else ():
+        conversation = line.chunk.metadata.conversation_id
         place = place_of.get((line.chunk.id, line.number))
         if place is not None:
-            turn = talk, place
-        if turn is not None and turn[0] == talk and shortener.has(line.text, names):
+            turn = conversation, place
+        if turn is not None and turn[0] == conversation and shortener.has(line.text, names):
             (answered if place is None else named).add(turn[1])
     if not named | answered:
         return [places]
     answered -= named
-    telling = shortener.rare(about) if len(named) < _MANY_NAMED else frozenset[str]()
+    telling = shortener.rare(text) if len(named) < _MIN_NAMED else frozenset[str]()
     others = (place for place in places if place not in named | answered)
     return [
         [place for place in places if place in named],
@@ -380,101 +394,105 @@ def _named_first(
     ]
 
 
-def _follow_ups(told: list[Line], lines: list[Line], shortener: Shortener) -> set[int]:
-    """The places of the lines that follow up on what was said, and come last: "That sounds good! I'll …"."""
+def _follow_ups(period_lines: list[Line], lines: list[Line], shortener: Shortener) -> set[int]:
+    """Return the places of lines that follow up on earlier ones, and come last: "That sounds good! I'll …"."""
     place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
     said: dict[str | None, set[str]] = defaultdict(set)
     following: set[int] = set()
-    for line in told:
-        talk = line.chunk.metadata.conversation_id
+    for line in period_lines:
+        conversation = line.chunk.metadata.conversation_id
         place = place_of.get((line.chunk.id, line.number))
-        if place is not None and talk is not None and shortener.new(line.text, said[talk]) < _NEW:
+        if (
+            place is not None
+            and conversation is not None
+            and shortener.new(line.text, said[conversation]) < _MIN_NEW
+        ):
             following.add(place)
-        said[talk].update(shortener.terms(line.text))
+        said[conversation].update(shortener.terms(line.text))
     return following
 
 
 def _beginnings(lines: Iterable[Line]) -> Iterator[Line]:
-    """The lines without those that go on with a turn cut into several chunks, such as its code, after its beginning."""
+    """Yield the lines without those that continue a turn split into several chunks, such as its code."""
     begun: set[str | None] = set()
     for line in lines:
-        talk = line.chunk.metadata.conversation_id
+        conversation = line.chunk.metadata.conversation_id
         if line.labelled:
-            begun.add(talk)
-        if line.labelled or talk not in begun:
+            begun.add(conversation)
+        if line.labelled or conversation not in begun:
             yield line
 
 
 def _with_later(lines: list[Line]) -> tuple[list[Line], dict[int, list[Line]]]:
-    """The lines without short questions that go on with the first of a conversation, and these by its place.
+    """Return the lines without short questions that follow up on the first of a conversation, and these by its place.
 
-    "And what if it rains?" means little alone, and a row with what it asks on from costs little more.
+    "And what if it rains?" means little alone, and costs little in the row of the turn that it follows.
     """
-    talks: dict[str, list[Line]] = defaultdict(list)
+    conversations: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        talks[line.chunk.metadata.conversation_id or ""].append(line)
-    asked_on = {
-        talk: rest
-        for talk, (_, *rest) in talks.items()
-        if talk and 0 < len(rest) <= _MOST_LATER and all(map(_asks_on, rest))
+        conversations[line.chunk.metadata.conversation_id or ""].append(line)
+    follow_up_questions = {
+        conversation: rest
+        for conversation, (_, *rest) in conversations.items()
+        if conversation and 0 < len(rest) <= _MAX_LATER and all(map(_is_short_question, rest))
     }
     heads: list[Line] = []
     later: dict[int, list[Line]] = {}
     for line in lines:
-        talk = line.chunk.metadata.conversation_id or ""
-        if line is talks[talk][0] and talk in asked_on:
-            later[len(heads)] = asked_on[talk]
-        elif talk in asked_on:
+        conversation = line.chunk.metadata.conversation_id or ""
+        if line is conversations[conversation][0] and conversation in follow_up_questions:
+            later[len(heads)] = follow_up_questions[conversation]
+        elif conversation in follow_up_questions:
             continue
         heads.append(line)
     return heads, later
 
 
-def _asks_on(line: Line) -> bool:
+def _is_short_question(line: Line) -> bool:
     return len(line.text) <= _SHORT_TURN and line.text.rstrip().endswith(("?", "？"))
 
 
-def _early(days: list[str]) -> list[float]:
-    """Factors for the lines by their place in their day, 1 for the first: a day begins with what it is about."""
+def _day_factors(days: list[str]) -> list[float]:
+    """Return factors for the lines by their place in their day, 1 for the first, which usually introduces the topic."""
     number, before = Counter(days), Counter[str]()
     factors = []
     for at in days:
-        factors.append(1 - _LATER * (before[at] % _SITTING) / min(number[at], _SITTING))
+        factors.append(1 - _LATE_DISCOUNT * (before[at] % _DAY_TURNS) / min(number[at], _DAY_TURNS))
         before[at] += 1
     return factors
 
 
 def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:
-    """The places of the lines with a weight, best first; of nearly equal ones each day gets its share.
+    """Return the places of the lines with a weight, best first; nearly equal ones are distributed over the days.
 
-    Those of one day come by weight, and where that is equal from all over the day.
+    Those of one day are ordered by weight, and equal ones are spread over the day.
     """
     weights = [round(weight, 6) for weight in weights]  # equal sums may differ in their last digit
-    step = _NEARLY * max(weights, default=0.0)
+    step = _EQUAL_MARGIN * max(weights, default=0.0)
     alike: dict[tuple[int, str], list[int]] = defaultdict(list)
     for place, (at, weight) in enumerate(zip(days, weights, strict=True)):
         if weight:
             alike[-int(round(weight / step, 3)), at].append(place)
-    order = dict(zip(sorted(set(days)), _spread(len(set(days))), strict=True))
+    order = dict(zip(sorted(set(days)), _spread_ranks(len(set(days))), strict=True))
     ranked = []
     for (worse, at), places in alike.items():
-        scattered = dict(zip(places, _spread(len(places)), strict=True))
+        scattered = dict(zip(places, _spread_ranks(len(places)), strict=True))
         by_weight = sorted(places, key=lambda place: (-weights[place], scattered[place]))
         ranked += [(worse, rank / len(places), order[at], place) for rank, place in enumerate(by_weight)]
     return [place for *_, place in sorted(ranked)]
 
 
 def _by_period(places: list[int], days: list[str]) -> list[int]:
-    """The places in their order, but those of each period in turn: of each day, or of thirds of many days."""
+    """Return the places in their order, interleaved by period: by day, or by thirds of many days."""
     listed = sorted({days[place] for place in places})
-    each = 1 if len(listed) <= _MOST_PERIODS else -(-len(listed) // 3)
+    each = 1 if len(listed) <= _MAX_PERIODS else -(-len(listed) // 3)
     periods: dict[int, list[int]] = defaultdict(list)
     for place in places:
         periods[listed.index(days[place]) // each].append(place)
     return [place for some in zip_longest(*periods.values()) for place in some if place is not None]
 
 
-def _spread(number: int) -> list[int]:
-    """Ranks for places in a row, so that the lowest ranks are spread over it: the digits of each, reversed."""
+def _spread_ranks(number: int) -> list[int]:
+    """Return ranks for consecutive places with the lowest ones spread evenly: the bits of each place, reversed."""
     bits = max(1, (number - 1).bit_length())
     return [int(f"{place:0{bits}b}"[::-1], 2) for place in range(number)]

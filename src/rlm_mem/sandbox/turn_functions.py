@@ -1,4 +1,4 @@
-"""Functions of programs that list turns: turns and grep, with the whole reply or its headings where asked for."""
+"""Host functions that list turns: turns and grep, with the whole reply or its headings if requested."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 MAX_LINES = 500
 _MATCH_CHARS = 500
 MAX_WHOLE_CHARS = 20_000
-"""Characters of a whole turn, which may have been cut into several chunks."""
+"""Maximum characters of a whole turn, which may have been split into several chunks."""
 MAX_POINTS_CHARS = 600
-"""Characters of the headings of one reply in ``turns``."""
+"""Maximum characters of the headings of one reply in ``turns``."""
 _MANY_ROWS = 10
-_POINTS_OF_MANY = 150
-"""Characters of the headings of one reply where a list has more than ``_MANY_ROWS`` rows."""
-_POINTS_OF_LIST, _LEAST_POINTS = 2_000, 40
-"""Characters of the headings of all replies of such a list, and those of each reply in any case."""
+_MAX_POINTS_OF_MANY = 150
+"""Maximum characters of the headings of one reply if a list has more than ``_MANY_ROWS`` rows."""
+_POINTS_OF_LIST, _MIN_POINTS_CHARS = 2_000, 40
+"""Characters of the headings of all replies of such a list, and the minimum of each reply."""
 _WHOLE_OF_ONE, _WHOLE_OF_LIST = 6_000, 4_000
-"""Characters of a turn and of its reply where the program does not say how many: of one row, and divided by several."""
-_LEAST_OF_LIST = 300
-"""Fewest characters of each of them."""
-_LEAST_WHOLE = 100
+"""Default characters of a turn and of its reply: of a single row, and in all for several rows."""
+_MIN_OF_LIST = 300
+"""Minimum characters of each of several."""
+_MIN_WHOLE_CHARS = 100
 _SHORT_CODE = 3
-"""Lines of a block of code that a whole turn shows; a mark stands for longer ones."""
-_RECURS = 3
-"""A heading that replies of so many days or conversations have says nothing about any of them: "Final Steps"."""
-COUNTED_ON = 500
-"""Most rows beyond the end of a list that are counted."""
+"""Maximum lines of a block of code in a whole turn; longer ones are replaced by a mark."""
+_MIN_RECURRING = 3
+"""Minimum number of days or conversations at which a heading of their replies is not specific: "Final Steps"."""
+MAX_COUNTED = 500
+"""Maximum number of rows beyond the end of a list that are counted."""
 SHORT_LIST = 50
-"""A list with a smaller limit is meant to be short: what it leaves out is not counted."""
-_MOST_REMARKS = 5
+"""Minimum limit of a list whose omitted rows are counted; shorter lists are meant to be short."""
+_MAX_REMARKS = 5
 _REPLY_CHUNKS = 8
-"""Most chunks after a turn that are searched for the reply and its headings."""
+"""Maximum chunks after a turn that are searched for the reply and its headings."""
 _POINT = late(
     r"^(?:(#{1,6})[ \t]{1,4}([^\n]{1,70})|([ \t]{0,8})(?:[-*]|\d{1,2}\.)[ \t]{1,4}\*\*([^*\n]{1,70})\*\*)",
     re.MULTILINE,
@@ -66,59 +66,59 @@ _POINT = late(
 _CLOCK = late(r"\d{1,2}(?:[:.]\d\d|(?: ?[AaPp]\.?[Mm]\b))")
 _NUMBERING = late(r"[*# ]*+(?:\d{1,2}[.)][ \t]++|[^\W\d_]{2,12} \d{1,2}: (?=\S))?[*# ]*+")
 _BELOW_HEADINGS = 10
-"""The level of a bold label that is not indented; headings have the levels 1 to 6."""
+"""The level of a bold label without indentation; headings have the levels 1 to 6."""
 
 
 _T = TypeVar("_T")
 
 
-class CutLists:
-    """Lists that stopped at their limit, for a remark below the output of a program."""
+class TruncatedLists:
+    """Lists that were cut at their limit, for a remark below the output of a program."""
 
     def __init__(self) -> None:
         self._cut: list[tuple[str, int, int, int]] = []
-        self._said: list[str] = []
+        self._remarks: list[str] = []
 
     def part(self, name: str, found: Iterator[_T], limit: Any, offset: Any) -> list[_T]:
-        """The part of a list that was asked for; of a list of the usual length, what it leaves out is counted."""
+        """Return the requested part of a list, and count the omitted rows unless the limit is small."""
         first = count("offset", offset, 0, MAX_OFFSET)
-        most = count("limit", limit, 1, MAX_LINES)
-        listed = list(islice(found, first, first + most))
-        if len(listed) == most >= SHORT_LIST:
-            self._note(name, first, most, sum(1 for _ in islice(found, COUNTED_ON)))
+        maximum = count("limit", limit, 1, MAX_LINES)
+        listed = list(islice(found, first, first + maximum))
+        if len(listed) == maximum >= SHORT_LIST:
+            self._note(name, first, maximum, sum(1 for _ in islice(found, MAX_COUNTED)))
         else:
             self._note(name, first, len(listed), 0)
         return listed
 
     def _note(self, name: str, first: int, number: int, rest: int) -> None:
-        """Note a list of ``number`` rows from ``first`` on, after which ``rest`` follow.
+        """Record a list of ``number`` rows from ``first``, after which ``rest`` follow.
 
-        A list that goes on where an earlier one of the same function stopped takes its place.
+        A list that continues an earlier one of the same function replaces it.
         """
         self._cut = [one for one in self._cut if (one[0], one[1] + one[2]) != (name, first)]
         if rest:
             self._cut.append((name, first, number, rest))
 
-    def say(self, what: str) -> None:
-        """Note what there is to say about a list of a function that takes no offset."""
-        self._said.append(what)
+    def add_remark(self, remark: str) -> None:
+        """Add a remark about a list of a function without offset."""
+        self._remarks.append(remark)
 
     def remark(self) -> str:
-        """What the programs since the last remark did not list; empty if nothing."""
+        """Return a remark on what the programs since the last remark did not list; empty if nothing."""
         cut, self._cut = self._cut, []
-        said, self._said = self._said, []
+        remarks, self._remarks = self._remarks, []
         counted = [
-            f"{name} gave {number} of {'more than ' if rest == COUNTED_ON else ''}{first + number + rest:,} rows, "
-            f"offset={first + number} goes on"
-            for name, first, number, rest in dict.fromkeys(cut[-_MOST_REMARKS:])
+            f"{name} returned {number} of {'more than ' if rest == MAX_COUNTED else ''}{first + number + rest:,} rows, "
+            f"offset={first + number} continues"
+            for name, first, number, rest in dict.fromkeys(cut[-_MAX_REMARKS:])
         ]
-        return "; ".join([*counted, *dict.fromkeys(said[-_MOST_REMARKS:])])
+        return "; ".join([*counted, *dict.fromkeys(remarks[-_MAX_REMARKS:])])
 
 
 class TurnFunctions:
     """The functions that list turns; :mod:`rlm_mem.sandbox.reference` documents each."""
 
-    def __init__(self, lines: Lines, cut: CutLists) -> None:
+    def __init__(self, lines: Lines, cut: TruncatedLists) -> None:
         self._lines = lines
         self._store = lines.store
         self._cut = cut
@@ -138,17 +138,17 @@ class TurnFunctions:
         chars: Any = None,
         code: Any = False,
     ) -> list[dict[str, Any]]:
-        """Lines of conversations in order of time, or those of some chunks."""
+        """Return lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
         texts = wanted_texts("contains", contains) if contains else []
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)
-        talk = optional_text("conversation_id", conversation_id)
+        conversation = optional_text("conversation_id", conversation_id)
 
         def found(*, code: bool) -> Iterator[Line]:
-            """The lines asked for; of pasted code what it contains counts only where that is meant."""
+            """Return the requested lines; text in pasted code only counts with ``code``."""
             lines = (
-                self._lines_with(who, texts, talk, *period)
+                self._lines_with(who, texts, conversation, *period)
                 if chunks is None
                 else self._turns_of(chunks, exchanges=who is None and bool(whole or points))
             )
@@ -157,33 +157,35 @@ class TurnFunctions:
                 for line in lines
                 if (who is None or is_speaker(line.speaker, who))
                 and _contains_any(line.text, texts)
-                and (code or _contains_any(_said(line), texts))
+                and (code or _contains_any(_prose(line), texts))
             )
 
-        wanted = found(code=bool(code))
+        matching = found(code=bool(code))
         if texts and not code:
-            first = next(wanted, None)
-            wanted = found(code=True) if first is None else chain((first,), wanted)
-        listed = self._cut.part("turns", wanted, limit, offset)
-        onward = Onward(self._lines)
+            first = next(matching, None)
+            matching = found(code=True) if first is None else chain((first,), matching)
+        listed = self._cut.part("turns", matching, limit, offset)
+        following_turns = FollowingTurns(self._lines)
         if whole:
-            listed, shown = self._listed_whole(listed, onward, chars, bool(code))
+            listed, shown = self._whole_rows(listed, following_turns, chars, bool(code))
         else:
             shown = list(map(self._lines.shown, listed))
         if texts:
             for row in shown:
                 row["match"] = _first_of(texts, row["text"])
         if points:
-            told: set[tuple[str, int]] = set()  # a reply may have a row of its own after that of its turn
+            listed_places: set[tuple[str, int]] = set()  # a reply may have its own row after that of its turn
             for row, line in zip(shown, listed, strict=True):
-                row["points"] = new = [point for point in onward.points(line) if point[2] not in told]
-                told.update(place for _, _, place in new)
+                row["points"] = new = [
+                    point for point in following_turns.points(line) if point[2] not in listed_places
+                ]
+                listed_places.update(place for _, _, place in new)
             recurring = recurring_titles(
                 (line.chunk, (title for _, title, _ in row["points"]))
                 for row, line in zip(shown, listed, strict=True)
             )
             many = len(shown) > _MANY_ROWS
-            each = max(_LEAST_POINTS, min(_POINTS_OF_MANY, _POINTS_OF_LIST // max(1, len(shown))))
+            each = max(_MIN_POINTS_CHARS, min(_MAX_POINTS_OF_MANY, _POINTS_OF_LIST // max(1, len(shown))))
             room = each if many else MAX_POINTS_CHARS
             for row in shown:
                 kept = [
@@ -204,7 +206,7 @@ class TurnFunctions:
         start: Any = None,
         end: Any = None,
     ) -> list[dict[str, Any]]:
-        """Lines that a regular expression matches, in order of time."""
+        """Return lines that a regular expression matches, in order of time."""
         who = optional_text("author", author)
         search = compiled(pattern, bool(ignore_case))
         today = self._store.clock()
@@ -226,15 +228,15 @@ class TurnFunctions:
     # Parts.
 
     def _lines_with(
-        self, who: str | None, texts: list[str], talk: str | None, start: str | None, end: str | None
+        self, who: str | None, texts: list[str], conversation: str | None, start: str | None, end: str | None
     ) -> Iterator[Line]:
-        """The lines of the chunks of a period that may contain one of the texts."""
-        for chunk in self._lines.chunks(talk, start, end):
+        """Yield the lines of the chunks of a period that may contain one of the texts."""
+        for chunk in self._lines.chunks(conversation, start, end):
             if self._may_contain(chunk, who, texts):
                 yield from self._lines.lines(chunk)
 
     def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
-        """Whether a chunk can contain a matching line, checked before it is split into lines."""
+        """Return whether a chunk can contain a matching line, before it is split into lines."""
         if author is None and not texts:
             return True
         folded = chunk.content.casefold()
@@ -245,7 +247,7 @@ class TurnFunctions:
         return self._lines.in_chat and part_of(chunk)[0] > 1
 
     def _matched(self, line: Line, words: str, start: int, end: int) -> dict[str, Any]:
-        """A line of a turn with its match: from its start, or around a match far behind it."""
+        """Return a line of a turn with its match: from its start, or around a match far from it."""
         match = {"match": words[start : min(end, start + _MATCH_CHARS)]}
         first = words.rfind("\n", 0, start) + 1
         last = words.find("\n", end)
@@ -258,42 +260,42 @@ class TurnFunctions:
         return self._lines.shown(line, text) | match
 
     def _turns_of(self, chunks: Any, *, exchanges: bool) -> Iterator[Line]:
-        """The turns in some chunks, each once, in the order of the chunks; the middle of a turn stands for it.
+        """Yield the turns in some chunks, each once, in the order of the chunks, including turns that they continue.
 
         Args:
-            exchanges: give the turn of the user in place of the assistant's reply to it.
+            exchanges: yield the turn of the user in place of the assistant's reply to it.
         """
         given = chunks if isinstance(chunks, list | tuple) else [chunks]
         if len(given) > MAX_LINES:
             raise HostCallFailed(
                 "ValueError", f"chunks has {len(given):,} rows; at most {MAX_LINES} are taken"
             )
-        wanted: dict[str, set[Any]] = {}
+        speakers_of: dict[str, set[Any]] = {}
         for one in given:
-            # Of a row only the turns of its speaker.
+            # Of a row, only the turns of its speaker.
             who = one.get("speaker") if isinstance(one, dict) else None
-            wanted.setdefault(chunk_id_of("turns", one, self._lines.seen), set()).add(who)
+            speakers_of.setdefault(chunk_id_of("turns", one, self._lines.seen), set()).add(who)
         seen: set[tuple[str, int]] = set()
-        for chunk in self._lines.read(list(wanted)):
-            speakers = wanted[chunk.id]
+        for chunk in self._lines.read(list(speakers_of)):
+            speakers = speakers_of[chunk.id]
             for turn in self._turns_in(chunk):
                 if speakers.isdisjoint((None, turn.speaker)):
                     continue
-                line = self._answered_by(turn) if exchanges and is_assistant(turn.speaker) else turn
+                line = self._question_of(turn) if exchanges and is_assistant(turn.speaker) else turn
                 if (line.chunk.id, line.number) not in seen:
                     seen.add((line.chunk.id, line.number))
                     yield line
 
     def _turns_in(self, chunk: Chunk) -> list[Line]:
-        """The turns that begin in a chunk, and the one that it continues; of a note each line."""
+        """Return the turns that begin in a chunk, and the one that it continues; for a note, each line."""
         lines = list(self._lines.lines(chunk))
         if not lines or not self._lines.in_chat or lines[0].speaker is None:
             return lines
-        begun = [] if self._lines.begins(lines[0]) else self._begun_before(chunk)
+        begun = [] if self._lines.begins(lines[0]) else self._continued_turn(chunk)
         return begun + list(filter(self._lines.begins, lines))
 
-    def _begun_before(self, chunk: Chunk) -> list[Line]:
-        """The turn that a chunk continues; nothing where it is too far back."""
+    def _continued_turn(self, chunk: Chunk) -> list[Line]:
+        """Return the turn that a chunk continues; empty if it is too far back."""
         earlier = self._store.neighbours(chunk.id, before=_REPLY_CHUNKS, after=0)[0]
         for before in reversed(list(self._lines.read(earlier))):
             begun = list(filter(self._lines.begins, self._lines.lines(before)))
@@ -301,69 +303,71 @@ class TurnFunctions:
                 return begun[-1:]
         return []
 
-    def _answered_by(self, reply: Line) -> Line:
-        """The turn that an assistant's reply answers; the reply itself where that is too far back."""
+    def _question_of(self, reply: Line) -> Line:
+        """Return the turn that an assistant's reply answers; the reply itself if that is too far back."""
         before = [Line(reply.chunk, reply.said, number) for number in range(reply.number)]
-        earlier = self._store.neighbours(reply.chunk.id, before=_REPLY_CHUNKS, after=0)[0]
-        told = (
+        neighbours = self._store.neighbours(reply.chunk.id, before=_REPLY_CHUNKS, after=0)[0]
+        earlier = (
             line
-            for chunk in reversed(list(self._lines.read(earlier)))
+            for chunk in reversed(list(self._lines.read(neighbours)))
             for line in reversed(list(self._lines.lines(chunk)))
         )
         return next(
             (
                 line
-                for line in chain(reversed(before), told)
+                for line in chain(reversed(before), earlier)
                 if self._lines.begins(line) and not is_assistant(line.speaker)
             ),
             reply,
         )
 
-    def _listed_whole(
-        self, lines: list[Line], onward: Onward, chars: Any, code: bool
+    def _whole_rows(
+        self, lines: list[Line], following_turns: FollowingTurns, chars: Any, code: bool
     ) -> tuple[list[Line], list[dict[str, Any]]]:
-        """The lines with all of the turn and of the reply, without those that an earlier one of them has."""
-        most = None if chars is None else count("chars", chars, _LEAST_WHOLE, MAX_WHOLE_CHARS)
-        told: set[tuple[str, int]] = set()
+        """Return the lines, without those in an earlier row, and their rows with whole turn and reply."""
+        max_chars = None if chars is None else count("chars", chars, _MIN_WHOLE_CHARS, MAX_WHOLE_CHARS)
+        listed_places: set[tuple[str, int]] = set()
         wholes: list[tuple[Line, str, str]] = []
         for line in lines:
-            if (line.chunk.id, line.number) not in told:
-                turn, reply = (line.text, "") if line.speaker is None else onward.whole(line, told)
+            if (line.chunk.id, line.number) not in listed_places:
+                turn, reply = (
+                    (line.text, "") if line.speaker is None else following_turns.whole(line, listed_places)
+                )
                 wholes.append((line, turn, reply))
-        each = most or (
-            max(_LEAST_OF_LIST, _WHOLE_OF_LIST // len(wholes)) if len(wholes) > 1 else _WHOLE_OF_ONE
+        limit = max_chars or (
+            max(_MIN_OF_LIST, _WHOLE_OF_LIST // len(wholes)) if len(wholes) > 1 else _WHOLE_OF_ONE
         )
         rows: list[dict[str, Any]] = []
         left_out = cut = False
-        for line, *said in wholes:
-            prose = said if code else list(map(_without_code, said))
-            turn, reply = (_bounded(one, each) for one in prose)
+        for line, *turn_and_reply in wholes:
+            prose = turn_and_reply if code else list(map(_without_code, turn_and_reply))
+            turn, reply = (_bounded(one, limit) for one in prose)
             rows.append(self._lines.shown(line) | {"text": turn, "reply": reply, "whole": True})
-            left_out = left_out or prose != said
+            left_out = left_out or prose != turn_and_reply
             cut = cut or [turn, reply] != prose
-        if cut and most is None:
-            self._cut.say(
-                f"turns and replies after {each:,} characters each; chars={MAX_WHOLE_CHARS} gives more"
+        if cut and max_chars is None:
+            self._cut.add_remark(
+                f"turns and replies after {limit:,} characters each; chars={MAX_WHOLE_CHARS} gives more"
             )
         if left_out:
-            self._cut.say("blocks of code; code=True gives them")
+            self._cut.add_remark("blocks of code; code=True gives them")
         return [line for line, _, _ in wholes], rows
 
 
-class Onward:
-    """What follows the lines of one list in their conversations: their rows share most of the chunks after them."""
+class FollowingTurns:
+    """The turns after the lines of one list, which share most of the chunks that follow them."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self._following: dict[str, Chunk | None] = {}
-        """The chunk after each, as far as it was looked up."""
+        """The next chunk by chunk id, if it was looked up."""
 
-    def whole(self, line: Line, told: set[tuple[str, int]]) -> tuple[str, str]:
-        """All of a turn and of the reply to it, which may have been cut into several chunks; adds its lines."""
+    def whole(self, line: Line, listed_places: set[tuple[str, int]]) -> tuple[str, str]:
+        """Return a whole turn and the reply to it, which may be split into several chunks; add their places."""
         turn: list[str] = []
         reply: list[str] = []
         ended = False
-        for one in self._from(line):
+        for one in self._lines_from(line):
             if turn and self._lines.begins(one, line):
                 if reply:
                     break
@@ -371,9 +375,9 @@ class Onward:
                 if one.speaker == line.speaker:
                     continue
             elif ended and not reply:
-                continue  # of a further turn of the same speaker
+                continue  # part of a further turn of the same speaker
             self._lines.on_read(one.chunk.id)
-            told.add((one.chunk.id, one.number))
+            listed_places.add((one.chunk.id, one.number))
             said = one.said[one.number]
             if ended:
                 reply.append(one.chunk.content[said.start : said.end])
@@ -381,16 +385,16 @@ class Onward:
                 turn.append(one.text)
         return "\n\n".join(turn), "\n\n".join(reply)
 
-    def _from(self, line: Line) -> Iterator[Line]:
-        """A line and those after it in its conversation."""
+    def _lines_from(self, line: Line) -> Iterator[Line]:
+        """Yield a line and those after it in its conversation."""
         yield from (Line(line.chunk, line.said, number) for number in range(line.number, len(line.said)))
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return
-        for chunk in self._later(line.chunk):
+        for chunk in self._following_chunks(line.chunk):
             yield from self._lines.lines(chunk)
 
-    def _later(self, chunk: Chunk) -> Iterator[Chunk]:
-        """The chunks after one in its conversation."""
+    def _following_chunks(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Yield the chunks after one in its conversation."""
         following = self._following
         for _ in range(_REPLY_CHUNKS):
             if chunk.id not in following:
@@ -406,13 +410,13 @@ class Onward:
             chunk = found
 
     def points(self, line: Line) -> Iterator[tuple[int, str, tuple[str, int]]]:
-        """The headings of a note, or of what follows a turn up to the next turn of its speaker; each once.
+        """Yield the headings of a note, or of a turn and its replies up to the next turn of its speaker; each once.
 
-        Each comes with its level (the number of its marks, or for a bold label its indentation after all headings)
-        and with its place.
+        Each has its level (the number of its marks, or for a bold label its indentation below all headings) and its
+        position.
         """
         seen: set[str] = set()
-        for one in self._from(line):
+        for one in self._lines_from(line):
             itself = one.chunk.id == line.chunk.id and one.number == line.number
             if one.speaker == line.speaker and one.labelled and not itself:
                 return
@@ -425,16 +429,16 @@ class Onward:
 
 
 def recurring_titles(titled: Iterable[tuple[Chunk, Iterable[str]]]) -> set[str]:
-    """The headings that recur in replies of several days or conversations: chunks, each with its headings."""
+    """Return headings that recur on several days or in several conversations, given chunks with their headings."""
     found: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
     for chunk, own in titled:
         for title in own:
             found[title].add((chunk.metadata.conversation_id, chunk.metadata.at[:10]))
-    return {title for title, where in found.items() if len(where) >= _RECURS}
+    return {title for title, where in found.items() if len(where) >= _MIN_RECURRING}
 
 
 def titles(text: str) -> set[str]:
-    """The headings and bold labels of a text, and what looks like one in code."""
+    """Return the headings and bold labels of a text, including apparent ones in code."""
     return set(map(_title, _POINT.finditer(text)))
 
 
@@ -443,7 +447,7 @@ def _title(match: re.Match[str]) -> str:
 
 
 def chosen_titles(points: list[tuple[int, str]], room: int) -> list[str]:
-    """The headings that have room, in order: of the uppermost levels that have two, and of as many more as fit."""
+    """Return the headings that have room, in order: of the top levels with two, and of more levels that fit."""
     levels = sorted({level for level, _ in points})
     kept: list[str] = []
     for lowest in levels:
@@ -460,14 +464,14 @@ def chosen_titles(points: list[tuple[int, str]], room: int) -> list[str]:
 
 
 def timed(title: str, today: datetime) -> bool:
-    """Whether a heading begins with a time: "7:00 AM - 7:15 AM: Wake up", "July 11 - July 25"."""
+    """Return whether a heading begins with a time: "7:00 AM - 7:15 AM: Wake up", "July 11 - July 25"."""
     return _CLOCK.match(title) is not None or any(
         title.startswith(one.text) for one in find_dates(title, today)
     )
 
 
 def _headings(line: Line) -> Iterator[re.Match[str]]:
-    """The headings and bold items of a line, in order, outside code, where # begins a comment."""
+    """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
     content, said = line.chunk.content, line.said[line.number]
     found = list(_POINT.finditer(content, said.start, said.end))
     code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
@@ -475,7 +479,7 @@ def _headings(line: Line) -> Iterator[re.Match[str]]:
 
 
 def _bounded(text: str, chars: int) -> str:
-    """The text up to its last sentence that ends within so many characters, or up to the last word if none does."""
+    """Cut a text after the last sentence that ends within ``chars`` characters, or after the last word."""
     if len(text) <= chars:
         return text
     end = max((end for _, end in sentences(text, 0, chars + 1) if end < chars), default=0)
@@ -483,7 +487,7 @@ def _bounded(text: str, chars: int) -> str:
 
 
 def _without_code(text: str) -> str:
-    """The text with a mark in place of each longer block of code."""
+    """Replace longer blocks of code in a text by marks."""
     parts: list[str] = []
     place = 0
     for one in blocks(text):
@@ -494,8 +498,8 @@ def _without_code(text: str) -> str:
     return "".join([*parts, text[place:]])
 
 
-def _said(line: Line) -> str:
-    """The text of a line; of a turn without its code, whose fence may also stand within a line ("My code: ```")."""
+def _prose(line: Line) -> str:
+    """Return the text of a line; for a turn, without code, whose fence may be within a line ("My code: ```")."""
     return line.text if line.speaker is None else "\n".join(line.text.split("```")[::2])
 
 
@@ -504,7 +508,7 @@ def _contains_any(text: str, texts: list[str]) -> bool:
 
 
 def _first_of(texts: list[str], text: str) -> str | None:
-    """The first of some texts that a text contains, verbatim."""
+    """Return the first of some texts that a text contains, verbatim."""
     folded = text.casefold()
     for one in texts:
         if len(one) > 1 and one.isupper():
@@ -519,6 +523,6 @@ def _first_of(texts: list[str], text: str) -> str | None:
 
 
 def _place_of_word(word: str, text: str) -> int:
-    """Where a text has a whole word: an acronym is meant by what is in capitals, "STAR" and not "start"."""
+    """Return the position of a whole word in a text, for acronyms: "STAR" must not match "start"."""
     match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
     return -1 if match is None else match.start()

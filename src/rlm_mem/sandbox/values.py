@@ -1,7 +1,7 @@
-"""Values that leave the sandbox: plain data within bounds, and the records of a program run.
+"""Values that leave the sandbox as bounded plain data, and the records of a program run.
 
-A list that contains one list twice, nested thirty times over, is tiny inside the sandbox, but has a billion parts for
-``repr``, ``json`` or ``==`` outside. So every value of a program is copied here before anything else reads it.
+A list that contains one list twice, nested thirty levels deep, is tiny inside the sandbox, but has a billion parts for
+``repr``, ``json`` or ``==`` outside. Every value of a program is therefore copied with bounds before any other use.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rlm_mem.errors import RlmMemError, TimeoutError
 from rlm_mem.sandbox.wire import Described, Fields, KeyLimit
 
 MAX_NAME_CHARS = 80
-"""Characters of the name of a class, a function or an error that are kept."""
+"""Maximum characters of the name of a class, a function or an error."""
 
 
 NODES_PER_CLOCK_CHECK = 2_000
 """Nodes of a syntax tree, or parts of a value, visited between two checks of the deadline; some milliseconds."""
 
 _ID_FIELDS = ("id", "ids", "superseded_by")
-"""Suffixes of the names of fields that contain chunk ids."""
+"""Suffixes of names of fields that contain chunk ids."""
 
 
 def check_deadline(deadline: float) -> None:
@@ -35,15 +35,15 @@ def check_deadline(deadline: float) -> None:
 
 
 class TooLarge(ValueError):
-    """A value exceeds its bounds; the message names the bound and what to do."""
+    """A value exceeds its bounds; the message names the bound and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How large a value may be.
+    """The maximum size of a value.
 
     Attributes:
-        nodes: containers and leaves together; a part that is shared counts each time it appears.
+        nodes: containers and leaves together; a shared part counts each time it appears.
         text: characters of all strings (and bytes) together.
         depth: nesting of containers.
         digits: decimal digits of one integer.
@@ -56,12 +56,12 @@ class Bounds:
 
 
 def clipped(text: str, limit: int) -> str:
-    """The text, cut at ``limit`` characters with a note of its length."""
+    """Return the text, cut at ``limit`` characters with a note of its length."""
     return text if len(text) <= limit else f"{text[:limit]} … ({len(text):,} characters, cut)"
 
 
 def chunk_ids_in(value: Any) -> Iterator[str]:
-    """The chunk ids in a result of a host function: in lists of ids, and in fields that contain ids.
+    """Yield the chunk ids in a result of a host function: in lists of ids, and in fields that contain ids.
 
     Args:
         value: plain data of bounded size without cycles.
@@ -84,12 +84,12 @@ def chunk_ids_in(value: Any) -> Iterator[str]:
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD in place of lone surrogates, which JSON and UTF-8 cannot represent."""
+    """Replace unpaired surrogates, which JSON and UTF-8 cannot represent, by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class _Copier:
-    """Copies one value; stops with :class:`TooLarge` before the copy outgrows the bounds."""
+    """Copies one value; raises :class:`TooLarge` before the copy exceeds the bounds."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -115,7 +115,9 @@ class _Copier:
             self._charge(len(value))
             return bytes(value)
         if depth >= self._bounds.depth:
-            raise TooLarge(f"the value is nested more than {self._bounds.depth} levels deep, or holds itself")
+            raise TooLarge(
+                f"the value is nested more than {self._bounds.depth} levels deep, or contains itself"
+            )
         return self._container(value, kind, depth + 1)
 
     def _container(self, value: Any, kind: type, depth: int) -> Any:
@@ -149,17 +151,17 @@ class _Copier:
         self._text -= characters
         if self._text < 0:
             raise TooLarge(
-                f"the value holds more than {self._bounds.text:,} characters of text; pass on a part of it"
+                f"the value contains more than {self._bounds.text:,} characters of text; pass on a part of it"
             )
 
     def _room(self, count: int) -> None:
-        # Checked before the loop, so that a huge list costs nothing.
+        # Checked before the loop, so that a huge list takes no time.
         if count > self._nodes:
             raise TooLarge(f"the value has more than {self._bounds.nodes:,} parts; pass on fewer of them")
 
 
 def _named(value: Any) -> str:
-    """The name of a function, a type or any other object, as text."""
+    """Return the name of a function, a type or any other object, as text."""
     if isinstance(value, type):
         return f"<class {clipped(value.__name__, MAX_NAME_CHARS)!r}>"
     name = getattr(value, "name", None)
@@ -189,7 +191,7 @@ def preview(value: Any, limit: int = 200) -> str:
 
 
 def _preview(value: Any, room: int, depth: int, parts: list[str]) -> int:
-    """Append the text of ``value``; return the characters that are left (below 0: stop)."""
+    """Append the text of ``value``; return the remaining characters (below 0: stop)."""
 
     def put(text: str) -> int:
         parts.append(text)
@@ -234,11 +236,11 @@ def _preview(value: Any, room: int, depth: int, parts: list[str]) -> int:
 
 
 MAX_ERROR_CHARS = 2_000
-"""Characters of an error's message, and of its hint: a program controls the text."""
+"""Maximum characters of an error's message and of its hint, which a program controls."""
 
 
 def bounded_error(error: RlmMemError) -> RlmMemError:
-    """Cut message, hint and kind of an error, which a program controls, to their limits; returns the same error."""
+    """Cut message, hint and kind of an error, which a program controls, to their limits; return the same error."""
     error.message = clipped(well_formed(error.message), MAX_ERROR_CHARS)
     if error.hint is not None:
         error.hint = clipped(well_formed(error.hint), MAX_ERROR_CHARS)
@@ -251,13 +253,13 @@ def bounded_error(error: RlmMemError) -> RlmMemError:
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """One call of a program to a host function.
+    """One call of a host function by a program.
 
     Attributes:
         name: the function, for example ``read_chunk``.
         args_preview: its arguments as source text, shortened.
         seconds: wall time spent in the host.
-        result_preview: the result, or ``!Kind: message`` when the call failed, shortened.
+        result_preview: the result, or ``!Kind: message`` if the call failed, shortened.
     """
 
     name: str
@@ -272,9 +274,9 @@ class Final:
 
     Attributes:
         answer: bounded plain data; None means that the memory has no answer.
-        chunk_ids: the chunks that the program cites, in its order, without repeats.
+        chunk_ids: the chunks that the program cites, in its order, without duplicates.
         confidence: 0.0–1.0 as stated by the program, or None.
-        suggestion: without an answer, the likeliest one; the confidence is then in this.
+        suggestion: without an answer, the likeliest one, to which the confidence then applies.
     """
 
     answer: Any
@@ -285,7 +287,7 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One name of the sandbox's namespace: the name of its type and a short preview of its value."""
+    """One variable of the sandbox's namespace: the name of its type and a short preview of its value."""
 
     type: str
     preview: str
@@ -293,18 +295,18 @@ class Variable:
 
 @dataclass(slots=True)
 class StepOutput:
-    """Everything one program did.
+    """The result of one program.
 
     Attributes:
         value: value of its last expression, bounded plain data.
-        output: what it printed, or the first page of that with a remark (``page(2)`` gives the next).
+        output: what it printed, or its first page with a remark (``page(2)`` returns the next).
         printed: what it printed, up to 400,000 characters.
         error: the recoverable error that ended it, or None.
-        host_calls: its calls to host functions, oldest first (bounded: see ``REPLSession``).
-        chunks_read: ids of the chunks whose content it was given, in order, without repeats.
+        host_calls: its calls of host functions, oldest first (bounded: see ``REPLSession``).
+        chunks_read: ids of the chunks whose content it received, in order, without duplicates.
         seconds: wall time.
         truncated: whether ``output`` is incomplete.
-        final: the answer, when this program called FINAL.
+        final: the answer, if this program called FINAL.
     """
 
     value: Any = None
@@ -318,12 +320,12 @@ class StepOutput:
     final: Final | None = None
 
 
-# --- the text form in which values leave Monty ----------------------------------------------------------
+# --- the text form of values that leave Monty -----------------------------------------------------------
 #
-# Monty converts every value that leaves into Python objects, and a dict whose keys share one hash takes the host
+# Monty converts every value that leaves it to Python objects, and a dict whose keys share one hash takes the host
 # minutes to build. So only text leaves: the compatibility layer (prelude) writes a value as length-prefixed text, which
-# is read here with bounds that apply before any object is created or hashed. The text is not trusted: a program may
-# write anything.
+# is read here with bounds that apply before any object is created or hashed. The text is not trusted, since a program
+# can write anything.
 
 _MALFORMED = "the sandbox wrote a value that cannot be read"
 _DATES: dict[str, Callable[[str], Any]] = {
@@ -347,7 +349,7 @@ class _Reader:
         self._keys = KeyLimit(TooLarge)
 
     def until(self, mark: str, longest: int) -> str:
-        """The text up to ``mark``, which is skipped."""
+        """Return the text up to ``mark``, which is skipped."""
         end = self.text.find(mark, self.at, self.at + longest)
         if end < 0:
             raise TooLarge(_MALFORMED)
@@ -356,19 +358,19 @@ class _Reader:
         return piece
 
     def count(self) -> int:
-        """A length; at most the length of the remaining text, so that a forged one allocates nothing."""
+        """Return a length, at most that of the remaining text, so that a forged one allocates nothing."""
         digits = self.until(":", _MAX_PREFIX_CHARS)
         if not (digits.isascii() and digits.isdigit()) or int(digits) > len(self.text) - self.at:
             raise TooLarge(_MALFORMED)
         return int(digits)
 
     def string(self) -> str:
-        """Length-prefixed text."""
+        """Return a length-prefixed text."""
         count = self.count()
         self._room -= count
         if self._room < 0:
             raise TooLarge(
-                f"the value holds more than {self._bounds.text:,} characters of text; pass on a part of it"
+                f"the value contains more than {self._bounds.text:,} characters of text; pass on a part of it"
             )
         self.at += count
         return self.text[self.at - count : self.at]
@@ -402,7 +404,9 @@ class _Reader:
             days, seconds, micro = self.string()[:100].split(" ")
             return dt.timedelta(int(days), int(seconds), int(micro))
         if depth >= self._bounds.depth:
-            raise TooLarge(f"the value is nested more than {self._bounds.depth} levels deep, or holds itself")
+            raise TooLarge(
+                f"the value is nested more than {self._bounds.depth} levels deep, or contains itself"
+            )
         return self._container(tag, depth + 1)
 
     def _container(self, tag: str, depth: int) -> Any:
@@ -426,7 +430,7 @@ def _read(text: Any, bounds: Bounds, deadline: float, read: Callable[[_Reader], 
     except TooLarge:
         raise
     except (ValueError, KeyError, OverflowError, RecursionError, TypeError, InvalidOperation):
-        # Not written by the layer; the original message would quote the text.
+        # The layer did not write this text, which the original message would quote.
         raise TooLarge(_MALFORMED) from None
     if reader.at != len(text):
         raise TooLarge(_MALFORMED)
@@ -434,11 +438,11 @@ def _read(text: Any, bounds: Bounds, deadline: float, read: Callable[[_Reader], 
 
 
 def read_value(text: Any, bounds: Bounds, deadline: float = math.inf) -> Any:
-    """The value that a program returned.
+    """Return the value that a program returned.
 
     Args:
-        text: as the layer wrote it.
-        bounds: how large the value may be.
+        text: the text from the layer.
+        bounds: the maximum size of the value.
         deadline: seconds on the monotonic clock after which reading raises TimeoutError.
 
     Raises:
@@ -451,10 +455,10 @@ def read_value(text: Any, bounds: Bounds, deadline: float = math.inf) -> Any:
 def read_call(
     text: str, bounds: Bounds, deadline: float = math.inf
 ) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """Name, positional and keyword arguments of a call.
+    """Return name, positional and keyword arguments of a call.
 
     Raises:
-        TooLarge: see :func:`read_value`; the message begins with the name of the function where that is known.
+        TooLarge: see :func:`read_value`; the message begins with the name of the function if that is known.
         TimeoutError: the deadline passed.
     """
     name, _, rest = text.partition("\n")
@@ -474,7 +478,7 @@ def read_call(
 
 
 def read_variables(text: Any, bounds: Bounds) -> dict[str, Any]:
-    """The namespace: each name with its value, or a :class:`Variable` where that is not plain data."""
+    """Return the names of the namespace with their values, or a :class:`Variable` if a value is not plain data."""
 
     def read(reader: _Reader) -> dict[str, Any]:
         found: dict[str, Any] = {}

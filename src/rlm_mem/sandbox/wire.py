@@ -1,8 +1,8 @@
 """The byte form of plain values between the host and the CPython worker: length-prefixed, bounded, no pickle.
 
-The program runs in the same process as the code that writes these bytes, so the host does not trust them: decoding is
-bounded in parts, depth and bytes, and anything unexpected raises :class:`Malformed`, upon which the worker is killed.
-This module is also loaded by path inside the worker, before the lock-down, so it imports nothing of the package.
+The host does not trust these bytes, since the program runs in the process that writes them: decoding is bounded in
+parts, depth and bytes, and anything unexpected raises :class:`Malformed`, after which the worker is killed. The worker
+also loads this module, by path and before its lock-down, so it imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 MAX_NODES = 60_000
 MAX_DEPTH = 60
 MAX_BYTES = 12 * 1024 * 1024
-"""Longest frame in bytes: room for the documented 10 MB of text, small enough to be in the host's memory twice."""
+"""Maximum bytes of a frame: enough for the documented 10 MB of text, and small enough for two copies in the host."""
 
 HEADER = struct.Struct(">2sBIQ")
 _MAGIC = b"RM"
@@ -27,7 +27,7 @@ _DATES: dict[str, Any] = {"datetime": dt.datetime, "date": dt.date, "time": dt.t
 
 
 class Malformed(ValueError):
-    """Bytes that break the protocol, or a value outside the bounds."""
+    """Bytes that violate the protocol, or a value that exceeds the bounds."""
 
 
 class Described(str):
@@ -44,10 +44,10 @@ class KeyLimit:
     """Checks keys of dicts and members of sets before anything hashes them.
 
     The hash of text and bytes is randomised per process, and small integers have distinct hashes. Thousands of other
-    keys can share one hash, and a dict of such keys takes minutes to build; so one value may have at most 500 of them.
+    keys can share one hash, and a dict of such keys takes minutes to build, so one value may have at most 500 of them.
 
     Args:
-        error: class of the error that is raised.
+        error: the class of error to raise.
     """
 
     __slots__ = ("_error", "_left")
@@ -71,7 +71,7 @@ class KeyLimit:
         return key
 
     def fits(self, key: Any) -> bool:
-        """Whether it can be a key; counted if it is neither text nor a small integer.
+        """Return whether it can be a key, and count it if it is neither text nor a small integer.
 
         Raises:
             ValueError: there are too many such keys.
@@ -94,7 +94,7 @@ class KeyLimit:
 
 
 def frame_header(kind: int, request: int, length: int) -> bytes:
-    """Header of one frame: magic, kind, length of the payload, request id."""
+    """Return the header of one frame: magic, kind, length of the payload, request id."""
     return HEADER.pack(_MAGIC, kind, length, request)
 
 
@@ -119,7 +119,7 @@ class _Writer:
         self.keys = KeyLimit()
 
     def key(self, key: Any, depth: int) -> None:
-        """Write a key or member in a form that the reader admits."""
+        """Write a key or member in a form that the reader accepts."""
         if not isinstance(key, str | bytes) and not self.keys.fits(key):
             if self.strict:
                 raise Malformed("no plain data")
@@ -129,7 +129,7 @@ class _Writer:
     def put(self, tag: bytes, data: bytes) -> None:
         self.bytes -= len(data) + 5
         if self.bytes < 0:
-            raise Malformed("the value holds too much text; pass on a part of it")
+            raise Malformed("the value contains too much text; pass on a part of it")
         self.parts.append(tag)
         self.parts.append(_LENGTH.pack(len(data)))
         self.parts.append(data)
@@ -145,7 +145,7 @@ class _Writer:
         if self.nodes < 0:
             raise Malformed("the value has too many parts; pass on fewer of them")
         if depth > MAX_DEPTH:
-            raise Malformed("the value is nested too deep, or holds itself")
+            raise Malformed("the value is nested too deep, or contains itself")
         kind = type(value)
         if (
             self.strict
@@ -192,7 +192,7 @@ class _Writer:
             self.other(value, depth)
 
     def other(self, value: Any, depth: int) -> None:
-        """Write instances as their fields, views of dicts and ranges as lists, anything else as short text."""
+        """Write an instance as its fields, a view of a dict or a range as a list, anything else as short text."""
         fields = getattr(value, "__dict__", None)
         if isinstance(value, type) or callable(value):
             name = str(getattr(value, "__name__", "function"))[:80]
@@ -221,7 +221,7 @@ def encode(
     """Return the bytes of ``value``; with ``strict``, only if all of it is plain data.
 
     Raises:
-        Malformed: it exceeds the bounds; the message says what to do.
+        Malformed: it exceeds the bounds; the message has the remedy.
     """
     writer = _Writer(max_nodes, max_bytes, strict)
     writer.value(value, 0)
@@ -230,7 +230,7 @@ def encode(
 
 class _Reader:
     def __init__(self, data: bytes | bytearray, max_nodes: int) -> None:
-        # Slices of a view copy nothing: a payload is up to 12 MB.
+        # Slices of a view do not copy the payload of up to 12 MB.
         self.data = memoryview(data)
         self.at = 0
         self.nodes = max_nodes
@@ -303,7 +303,7 @@ def decode(data: bytes | bytearray, *, max_nodes: int = MAX_NODES + 10_000) -> A
     """Return the value in ``data``.
 
     Raises:
-        Malformed: it is not what :func:`encode` writes.
+        Malformed: it was not written by :func:`encode`.
     """
     reader = _Reader(data, max_nodes)
     try:

@@ -78,7 +78,7 @@ class McpApp:
 
 async def _without_surrogates(receive: Receive) -> Receive:
     """Wrap ``receive`` to replace lone surrogates, which the library rejects; too large bodies pass unchanged."""
-    from rlm_mem.mcp.messages import mended
+    from rlm_mem.mcp.messages import replace_surrogates
 
     parts: list[bytes] = []
     waiting: list[Message] = []
@@ -91,7 +91,7 @@ async def _without_surrogates(receive: Receive) -> Receive:
         parts.append(message.get("body", b""))
         size, more = size + len(parts[-1]), message.get("more_body", False)
     whole = b"".join(parts)
-    text = None if more else mended(whole)
+    text = None if more else replace_surrogates(whole)
     waiting.insert(
         0, {"type": "http.request", "body": whole if text is None else text.encode(), "more_body": more}
     )
