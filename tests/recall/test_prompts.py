@@ -442,14 +442,24 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
 @pytest.mark.parametrize(
     ("question", "beds", "told", "closing"),
     [
-        ("Can you summarise my plans for the garden?", 3, "no other turn fits", "Answer from this outline"),
+        (
+            "Can you summarise my plans for the garden?",
+            3,
+            "share a word with the question",
+            "Answer from this outline",
+        ),
         (
             "In which order did I plan my garden?",
             120,
             " of 120 turns that share a word",
             "Answer from this outline",
         ),
-        ("How many different beds of the garden do I plan?", 3, "no other turn fits", "If this answers"),
+        (
+            "How many different beds of the garden do I plan?",
+            3,
+            "share a word with the question",
+            "If this answers",
+        ),
     ],
 )
 def test_an_outline_says_what_it_leaves_out_and_whether_to_answer_from_it(

@@ -350,12 +350,10 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
     cut = functions.cut.remark().partition(";")[0]
-    more = (
-        f"{cut}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
-        if cut
-        else "no other turn fits the question"
-    )
-    return tuple(hits.values()), f"; {more}"
+    found = cut or "all rows share a word with the question"
+    return tuple(
+        hits.values()
+    ), f"; {found}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
 
 
 def _add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]], user: str) -> None:
