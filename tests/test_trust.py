@@ -225,6 +225,27 @@ def test_what_has_expired_is_gone_at_once_and_swept_later(place: Path | str, clo
         assert not check(memory.store)
 
 
+def test_what_is_kept_after_all_while_a_sweep_begins_stays(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(tmp_path / "brain", clock=clock) as memory:
+        kept, gone = told(memory, "The plum is green."), told(memory, "The quince is ripe.", ttl="2h")
+        memory.update(kept, metadata={"expires_at": clock.now + timedelta(hours=2)})
+        clock.advance(hours=3)
+        look = memory.store.expired
+
+        def looks_too_early(limit: int | None = None) -> list[str]:
+            found = look(limit)
+            if not memory.store.backend.in_transaction:
+                with Memory.open(tmp_path / "brain", clock=clock) as other:
+                    other.undo(kept)
+            return found
+
+        monkeypatch.setattr(memory.store, "expired", looks_too_early)
+        assert memory.store.sweep() == [gone]
+        assert memory.list_chunks() == [kept]
+
+
 def test_who_says_it_again_raises_its_trust_and_an_agent_does_not_lower_it(memory: Memory) -> None:
     page = told(memory, "The bridge is closed.", origin="web")
     for way, level in (("tool", "untrusted"), ("person", "trusted"), ("web", "trusted")):
@@ -356,6 +377,15 @@ def test_agents_cannot_raise_trust_and_people_decide_in_the_review_queue(tmp_pat
         assert call("get", ids=[page])["missing"] == [page]
         assert service.call("undo", {}).failed
         assert call("get", ids=[page])["missing"] == [page]
+        with Memory.open(brain) as memory:
+            rumour = told(memory, "The person may like quinces.")
+            memory.update(rumour, metadata={"trust": "untrusted"})
+        assert service.call("undo", {}).failed
+        assert call("get", ids=[rumour])["memories"][0]["trust"] == "untrusted"
+        assert call("update", id=own, content="The person adores plums.")["trust"] == "ordinary"
+        call("undo")
+        call("update", id=own, tags=["fruit"])
+        call("undo")
         (case,) = call("review")["cases"]
         assert case["kind"] == "quarantine" and case["counter_evidence"] == ["it gives orders"]
     finally:

@@ -471,12 +471,15 @@ class ChunkStore(ChunkReader):
 
         Reads never return expired chunks, swept or not.
         """
-        expired = self.expired(limit)
+        expired, swept = self.expired(limit), list[str]()
         for start in range(0, len(expired), _LOT):
             with self.batch():
-                for chunk_id in expired[start : start + _LOT]:
+                due = set(self.expired(limit))  # others may have changed some before the lock was taken
+                lot = [chunk_id for chunk_id in expired[start : start + _LOT] if chunk_id in due]
+                for chunk_id in lot:
                     self.delete_chunk(chunk_id, permanent=self.config.trust.expired == "erase")
-        return expired
+            swept += lot
+        return swept
 
     # --- links ------------------------------------------------------------------------------------------
 
