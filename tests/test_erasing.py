@@ -181,6 +181,49 @@ def test_no_part_of_a_recorded_run_stays_for_a_later_erasure_to_miss(place: Path
         assert not list(memory.store.files.names("trajectories", recursive=True))
 
 
+@pytest.mark.local_only("damage a file")
+def test_chunk_files_that_cannot_be_read_are_said_to_remain(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brain = tmp_path / "brain"
+    with Memory.open(brain) as memory:
+        ids = memory.remember("Tessa keeps the key of the tower.").chunk_ids
+    (path,) = (brain / "memory/chunks").glob("*/*.json")
+    path.write_text(path.read_text("utf-8").replace('"content"', "content"), encoding="utf-8")
+    assert main(["--brain", str(brain), "erase", "--person", "Tessa"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 chunk file that cannot be read" in shown and "nothing names Tessa" in shown
+    with Memory.open(brain) as memory:
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert report.unread == 1 and "cannot be read" in report.remaining[0]
+        assert verify_erasure(memory.store, report)
+        path.write_text(path.read_text("utf-8").replace("content", '"content"', 1), encoding="utf-8")
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert report.chunk_ids == ids and not report.unread
+        assert verify_erasure(memory.store, report) == []
+
+
+def test_a_namespace_without_chunks_is_cleaned_too(place: Path | str) -> None:
+    with Memory.open(place, namespace="people/ann") as memory:
+        memory.store.files.write("memory/long_term/tower.md", b"# Tower\n\nTessa keeps the key.\n")
+    with Memory.open(place) as memory:
+        memory.remember("The tower has a key.")
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert report.files == ["people/ann: memory/long_term/tower.md"]
+        assert verify_erasure(memory.store, report) == []
+
+
+@pytest.mark.local_only("in a database, a namespace is known once something was stored in it")
+def test_what_was_asked_of_an_empty_namespace_is_erased(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain", namespace="asked") as memory:
+        memory.recall("Who gave Tessa the key?")
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("The tower has a key.")
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert len(report.files) == 1 and report.events == 1
+        assert verify_erasure(memory.store, report) == []
+
+
 @pytest.mark.local_only("tear a file")
 def test_a_torn_record_of_a_run_is_erased_too(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain") as memory:

@@ -23,7 +23,7 @@ from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
-from rlm_mem.store.core.contents import NamespaceReader
+from rlm_mem.store.core.contents import NamespaceReader, owners
 from rlm_mem.store.core.writer import Writer
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ _REMAINING = (
     "imported files themselves: they are read again when they are imported again",
     "what models, logs of servers and other programs were given",
     "recent texts in the working memory of programs that have the memory open, until they end",
+)
+_UNREAD = (
+    "{} that cannot be read: rlm-mem store check names them; erase again when they are repaired or removed"
 )
 _PLACEHOLDER = "[erased]"
 _WINDOW = 32
@@ -67,6 +70,7 @@ class ErasureReport(msgspec.Struct, kw_only=True):
         chunk_ids: chunks that were deleted with their versions and links.
         files: brain files that were removed or rewritten, each after its namespace.
         events: number of lines of the audit log that were emptied.
+        unread: number of chunk files that cannot be read, and may name anybody.
         remaining: locations out of reach that may still contain erased content.
         salt, fingerprints: salt of the hashes, and fingerprints of the content of the chunks.
     """
@@ -79,6 +83,7 @@ class ErasureReport(msgspec.Struct, kw_only=True):
     chunk_ids: list[str] = []
     files: list[str] = []
     events: int = 0
+    unread: int = 0
     remaining: list[str] = msgspec.field(default_factory=lambda: list(_REMAINING))
     salt: str = ""
     fingerprints: list[Fingerprint] = []
@@ -196,20 +201,24 @@ def erase(
         dry_run=dry_run,
         salt=secrets.token_hex(8),
     )
+    report.unread = store.unreadable_files
+    if report.unread:
+        report.remaining.insert(0, _UNREAD.format(amount(report.unread, "chunk file")))
     if namespace is not None:
         report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
-    spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
+    store_reader = NamespaceReader(store)
+    runs = store_reader.stored.runs()
+    spaces = list(dict.fromkeys([*owners(store, runs), store.namespace]))
     found = {name: _chosen(store, name, report, progress) for name in spaces if namespace in (None, name)}
     _keep_unique(store, spaces, found, report)
     needles = _Matcher(report)
     report.chunk_ids = [one for ids in found.values() for one in ids]
-    store_reader = NamespaceReader(store)
     pending = store_reader.stored.exists(MARK)
     if not dry_run:
         if store.backend.in_transaction:
             raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
         store_reader.stored.write(MARK, b"{}")
-    changed, runs = [], store_reader.stored.runs()
+    changed = []
     for name, ids in found.items():
         erased_ids = set(ids)
         reader = NamespaceReader(store, name)
@@ -230,7 +239,7 @@ def erase(
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
             # If an earlier run was killed, it is unknown which namespaces it had changed.
-            touched = list(spaces) if pending else changed
+            touched = spaces if pending else changed
             for name in touched:
                 _drop_undo_records(NamespaceReader(store, name), needles)
             store.backend.purge(touched)
@@ -401,9 +410,9 @@ def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
     report = check_kind(report, ErasureReport, "report")
     _checked(report.person, report.source, report.namespace)
     needles = _Matcher(report)
-    spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
+    spaces = list(dict.fromkeys([*owners(store), store.namespace]))
     found: dict[str, None] = {}
-    for where, data in store.backend.stored_bytes(list(spaces)):
+    for where, data in store.backend.stored_bytes(spaces):
         if needles.found(data) or needles.names(where.encode("utf-8", "replace")):
             found[where] = None
     return list(found)
