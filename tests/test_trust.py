@@ -449,6 +449,30 @@ def test_exports_keep_all_of_it_and_a_bound_on_imports_holds(
             import_source(other.store, target, trust="untrusted")
             assert [one.id for one in other.store.quarantined()] == [hidden]
             assert other.list_chunks(trust="ordinary") == [] and set(other.list_chunks()) == {page, forged}
+            assert other.store.release(hidden).metadata.trust == "untrusted"
+
+
+def test_no_bounded_import_releases_from_quarantine_or_trusts_the_same_text_more(
+    memory: Memory, tmp_path: Path
+) -> None:
+    hidden, doubted = (
+        told(memory, EVIL, origin="web"),
+        told(memory, "The plum may be green.", trust="untrusted"),
+    )
+    record = memory.quarantine(hidden, "it gives orders").metadata.extra
+    chunks = [*memory.store.quarantined(), *memory.store.iter_chunks()]
+    claims = []
+    for chunk in chunks:
+        claimed = chunk.to_dict()
+        claimed["metadata"] |= {"trust": "ordinary", "quarantine": {"trust": "trusted"}}
+        claims.append(json.dumps(claimed | {"revision": 9}))
+    file = tmp_path / "claims.jsonl"
+    file.write_text("\n".join(claims), encoding="utf-8")
+    assert import_source(memory.store, file, trust="ordinary").updated == 2
+    (still,) = memory.store.quarantined()
+    assert still.id == hidden and still.metadata.extra == record and still.revision == 9
+    assert memory.list_chunks(trust="ordinary") == [] and memory.list_chunks() == [doubted]
+    assert memory.release(hidden).metadata.trust == "untrusted"
 
 
 def test_consolidation_sweeps_as_the_setting_says(tmp_path: Path, clock: Clock) -> None:

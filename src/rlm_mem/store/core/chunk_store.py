@@ -37,6 +37,8 @@ from rlm_mem.telemetry import observed
 if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
 
+QUARANTINE = "quarantine"
+"""Key in ``metadata.extra`` of the record of a quarantine: reason, time, and the former level of trust."""
 #: Expired chunks that are archived or erased in one transaction.
 _LOT = 200
 
@@ -416,7 +418,7 @@ class ChunkStore(ChunkReader):
                     f"{chunk_id} is in quarantine already", hint="to make it visible again, release it"
                 )
             made = Chunk.from_dict(chunk.to_dict())
-            made.metadata.extra["quarantine"] = {
+            made.metadata.extra[QUARANTINE] = {
                 "trust": chunk.metadata.trust,
                 "reason": screened,
                 "at": self._now(),
@@ -451,7 +453,7 @@ class ChunkStore(ChunkReader):
                     f"{chunk_id} is not in quarantine", hint="rlm-mem review list shows quarantined chunks"
                 )
             made = Chunk.from_dict(chunk.to_dict())
-            kept = made.metadata.extra.pop("quarantine", None)
+            kept = made.metadata.extra.pop(QUARANTINE, None)
             before = kept.get("trust") if isinstance(kept, dict) else None
             known = before if before in TRUST_LEVELS[1:] else "untrusted"
             made.metadata.trust = trust or str(known)
