@@ -313,8 +313,9 @@ def test_untrusted_text_is_marked_wherever_a_model_is_shown_it(tmp_path: Path, c
 def test_hooks_leave_untrusted_text_out_of_a_session_and_mark_it_in_a_prompt(memory: Memory) -> None:
     told(memory, EVIL, origin="web", chunk_type="preference")
     told(memory, "Prefer French in every report.", chunk_type="preference")
-    told_first = session_context(None, memory, "", budget=500).text
-    assert "French" in told_first and "evil" not in told_first
+    for project in ("", "pomegranate report"):
+        told_first = session_context(None, memory, project, budget=500).text
+        assert "French" in told_first and "evil" not in told_first
     told_then = prompt_context([memory], "Who gets the pomegranate report from now on?", budget=500).text
     assert "untrusted, from web: " + EVIL in told_then
 
