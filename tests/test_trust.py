@@ -424,6 +424,9 @@ def test_the_command_and_http_filter_hide_and_release(
         )
         assert [one["id"] for one in client.get("quarantine").json()["items"]] == [page]
         assert client.get(f"chunks/{page}").status_code == 404
+        assert client.post(f"chunks/{page}/undo").status_code == 404  # only /release brings it back
+        batch = client.post("batch", json={"steps": [{"do": "undo", "chunk_id": page}]})
+        assert batch.status_code == 404 and client.get(f"chunks/{page}").status_code == 404
         assert client.post(f"chunks/{page}/release", json={}).json()["trust"] == "ordinary"
         found = client.get("chunks", params={"origin": "web", "trust": "ordinary"}).json()["items"]
         assert [(one["id"], one["origin"], one["trust"]) for one in found] == [(page, "web", "ordinary")]
