@@ -16,7 +16,14 @@ from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.cli import main
 from rlm_mem.config import Config
 from rlm_mem.continuum.mirror import MARK
-from rlm_mem.errors import ConflictError, InvalidChunk, InvalidConfig, InvalidQuery, NotFoundError
+from rlm_mem.errors import (
+    ConflictError,
+    InvalidChunk,
+    InvalidConfig,
+    InvalidLink,
+    InvalidQuery,
+    NotFoundError,
+)
 from rlm_mem.interchange import export_store, import_source
 from rlm_mem.mcp.service import Service
 from rlm_mem.models import Completion, as_messages
@@ -194,6 +201,24 @@ def test_quarantine_hides_everywhere_and_release_and_undo_bring_back(place: Path
         for act in (memory.quarantine, memory.release):
             with pytest.raises(NotFoundError):
                 act("chunk-2026-02-10-00000000")
+
+
+def test_what_is_in_quarantine_replaces_nothing(memory: Memory, tmp_path: Path) -> None:
+    valid, hidden = told(memory, "The office is in Bremen."), told(memory, EVIL, origin="web")
+    memory.quarantine(hidden)
+    for act in (
+        lambda: memory.link(hidden, valid, "supersedes"),
+        lambda: memory.update(valid, metadata={"superseded_by": hidden}),
+    ):
+        with pytest.raises(InvalidLink, match="in quarantine"):
+            act()
+    claimed = memory.store.quarantined()[0].to_dict()
+    link = {"target_id": valid, "type": "supersedes", "strength": 1.0, "created_at": "2026-01-01T00:00:00Z"}
+    file = tmp_path / "claim.jsonl"
+    file.write_text(json.dumps(claimed | {"links": [link], "revision": 9}), encoding="utf-8")
+    assert import_source(memory.store, file).problems
+    found = memory.get(valid)
+    assert found is not None and found.metadata.superseded_by is None
 
 
 def test_what_has_expired_is_gone_at_once_and_swept_later(place: Path | str, clock: Clock) -> None:
