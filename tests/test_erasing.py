@@ -181,6 +181,38 @@ def test_no_part_of_a_recorded_run_stays_for_a_later_erasure_to_miss(place: Path
         assert not list(memory.store.files.names("trajectories", recursive=True))
 
 
+def test_no_word_takes_the_place_of_a_speaker_who_was_erased(place: Path | str) -> None:
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        memory.remember("Dana: The ropes came by boat.\nBen: Good, put them away.")
+        memory.remember("Dana: Who has lanterns?\nQuillvane: The lanterns came by boat.")
+        stores = (memory.store, other.store)
+        assert all("Quillvane" in store.candidate_source().authors() for store in stores)
+        assert erase(memory.store, person="Quillvane", dry_run=False).chunk_ids
+        memory.remember("Dana: Who has kettles?\nZorbalina: The kettles came by cart, on Monday.")
+        for store in stores:
+            assert set(store.candidate_source().authors()) == {"Dana", "Ben", "Zorbalina"}
+        assert check(memory.store) == []
+
+
+def test_a_name_at_the_beginning_of_a_line_is_found_wherever_it_is_written(place: Path | str) -> None:
+    """In JSON the letter of the escaped line break stands before it."""
+    with Memory.open(place) as memory:
+        turns = memory.remember("Dana: Who has the lanterns?\nQuillvane: they came by boat.\n").chunk_ids
+        split = memory.remember("The lanterns belong to Ada\nQuillvane, who lent them.").chunk_ids
+        kept = memory.remember("A tequillvane is no lantern, nor is \\tquill.").chunk_ids
+        program = {"code": "print(text)", "output": repr("lanterns?\nQuillvane: they came")}
+        run = "trajectories/2026-03/traj-20260302T100000-00000000.jsonl"
+        start = {"kind": "start", "format": 1, "namespace": memory.store.namespace}
+        lines = (json.dumps(one) + "\n" for one in (start, {"kind": "step", **program}))
+        memory.store.files.create(run, "".join(lines).encode())
+        report = erase(memory.store, person="quillvane", dry_run=False)
+        assert set(report.chunk_ids) == {*turns, *split}
+        assert not memory.store.files.exists(run)
+        assert b"quillvane" not in everything(memory).lower().replace(b"tequillvane", b"")
+        assert verify_erasure(memory.store, report) == []
+        assert memory.list_chunks() == kept
+
+
 @pytest.mark.local_only("damage a file")
 def test_chunk_files_that_cannot_be_read_are_said_to_remain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

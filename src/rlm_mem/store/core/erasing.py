@@ -51,6 +51,10 @@ _MAX_NAME = 200
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
 _MATCHES_NOTHING = "(?!)"
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
+_PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED = 3
+"""How often a string may be escaped: an answer in the output of a program in a line of JSON."""
 _RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports")
 
 
@@ -111,11 +115,19 @@ class _Matcher:
         self._sums = np.array(sorted(self._known), np.int64)
 
     def names(self, data: bytes) -> bool:
-        """Return whether the person or the source is named, in UTF-8 or in the ASCII escapes of JSON."""
+        """Return whether the person or the source is named, in plain UTF-8 or within the strings of JSON.
+
+        There a line break is "\\n", whose letter would hide the beginning of a name; recorded output of programs is
+        often escaped once more.
+        """
         text = data.decode("utf-8", "replace")
-        if self.pattern.search(text):
-            return True
-        return "\\u" in text and self.pattern.search(_unescaped(text)) is not None
+        for _ in range(_ESCAPED):
+            if self.pattern.search(text):
+                return True
+            if "\\" not in text:
+                return False
+            text = _unescaped(text)
+        return self.pattern.search(text) is not None
 
     def places(self, data: bytes) -> Iterator[Fingerprint]:
         """Yield the fingerprints of erased content found anywhere in some bytes."""
@@ -133,7 +145,8 @@ class _Matcher:
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
+    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _PLAINLY[found[2]], text)
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _sums(data: bytes) -> np.ndarray[Any, np.dtype[np.int64]]:
