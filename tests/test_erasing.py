@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import msgspec
 import pytest
@@ -179,6 +180,16 @@ def test_no_part_of_a_recorded_run_stays_for_a_later_erasure_to_miss(place: Path
         assert verify_erasure(memory.store, report) == []
         assert b"rings the bell of the tower at noon" not in everything(memory)
         assert not list(memory.store.files.names("trajectories", recursive=True))
+
+
+def test_a_name_is_found_in_either_form_of_its_accents(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        ids = memory.remember(f"Then {normalize('NFD', 'Jörg Müller')} took the oars.").chunk_ids
+        ids += memory.remember(f"Then {normalize('NFC', 'Jörg Müller')} took the sail.").chunk_ids
+        for form in ("NFC", "NFD"):
+            assert memory.erase(person=normalize(form, "Jörg Müller")).chunk_ids == ids
+        report = memory.erase(person="Jörg Müller", dry_run=False)
+        assert memory.verify_erasure(report) == [] and memory.list_chunks() == []
 
 
 def test_no_word_takes_the_place_of_a_speaker_who_was_erased(place: Path | str) -> None:

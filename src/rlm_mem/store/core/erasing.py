@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 import msgspec
 import numpy as np
@@ -104,7 +105,7 @@ class _Matcher:
     def __init__(self, report: ErasureReport) -> None:
         self.report = report
         named = report.person if report.person is not None else report.source
-        pattern = _MATCHES_NOTHING if named is None else re.escape(named)
+        pattern = _MATCHES_NOTHING if named is None else re.escape(normalize("NFC", named))
         if report.person is not None:
             spaced = pattern.replace(r"\ ", r"\s+")
             pattern = rf"(?<!\w){spaced}(?!\w)"
@@ -122,12 +123,12 @@ class _Matcher:
         """
         text = data.decode("utf-8", "replace")
         for _ in range(_ESCAPED):
-            if self.pattern.search(text):
+            if self.pattern.search(normalize("NFC", text)):
                 return True
             if "\\" not in text:
                 return False
             text = _unescaped(text)
-        return self.pattern.search(text) is not None
+        return self.pattern.search(normalize("NFC", text)) is not None
 
     def places(self, data: bytes) -> Iterator[Fingerprint]:
         """Yield the fingerprints of erased content found anywhere in some bytes."""
