@@ -212,13 +212,14 @@ def test_a_name_at_the_beginning_of_a_line_is_found_wherever_it_is_written(place
         split = memory.remember("The lanterns belong to Ada\nQuillvane, who lent them.").chunk_ids
         kept = memory.remember("A tequillvane is no lantern, nor is \\tquill.").chunk_ids
         program = {"code": "print(text)", "output": repr("lanterns?\nQuillvane: they came")}
-        run = "trajectories/2026-03/traj-20260302T100000-00000000.jsonl"
         start = {"kind": "start", "format": 1, "namespace": memory.store.namespace}
-        lines = (json.dumps(one) + "\n" for one in (start, {"kind": "step", **program}))
-        memory.store.files.create(run, "".join(lines).encode())
+        for number, step in enumerate((program, {"output": f"found\n{turns[0]} by boat"})):
+            lines = (json.dumps(one) + "\n" for one in (start, {"kind": "step", **step}))
+            run = f"trajectories/2026-03/traj-20260302T100000-0000000{number}.jsonl"
+            memory.store.files.create(run, "".join(lines).encode())
         report = erase(memory.store, person="quillvane", dry_run=False)
         assert set(report.chunk_ids) == {*turns, *split}
-        assert not memory.store.files.exists(run)
+        assert not memory.store.files.names("trajectories", recursive=True)
         assert b"quillvane" not in everything(memory).lower().replace(b"tequillvane", b"")
         assert verify_erasure(memory.store, report) == []
         assert memory.list_chunks() == kept

@@ -340,7 +340,7 @@ def _clean_files(
     report: ErasureReport,
 ) -> None:
     """Remove or redact files with the name or erased content, and records that mention erased chunks."""
-    marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
+    marked = re.compile(rb"chunk-[A-Za-z0-9_-]+")  # also after an escaped line break
     erase_all = report.namespace is not None
     in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
     shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()
