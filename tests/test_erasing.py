@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import msgspec
 import pytest
@@ -179,6 +180,92 @@ def test_no_part_of_a_recorded_run_stays_for_a_later_erasure_to_miss(place: Path
         assert verify_erasure(memory.store, report) == []
         assert b"rings the bell of the tower at noon" not in everything(memory)
         assert not list(memory.store.files.names("trajectories", recursive=True))
+
+
+def test_a_name_is_found_in_either_form_of_its_accents(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        ids = memory.remember(f"Then {normalize('NFD', 'Jörg Müller')} took the oars.").chunk_ids
+        ids += memory.remember(f"Then {normalize('NFC', 'Jörg Müller')} took the sail.").chunk_ids
+        for form in ("NFC", "NFD"):
+            assert memory.erase(person=normalize(form, "Jörg Müller")).chunk_ids == ids
+        report = memory.erase(person="Jörg Müller", dry_run=False)
+        assert memory.verify_erasure(report) == [] and memory.list_chunks() == []
+
+
+def test_no_word_takes_the_place_of_a_speaker_who_was_erased(place: Path | str) -> None:
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        memory.remember("Dana: The ropes came by boat.\nBen: Good, put them away.")
+        memory.remember("Dana: Who has lanterns?\nQuillvane: The lanterns came by boat.")
+        stores = (memory.store, other.store)
+        assert all("Quillvane" in store.candidate_source().authors() for store in stores)
+        assert erase(memory.store, person="Quillvane", dry_run=False).chunk_ids
+        memory.remember("Dana: Who has kettles?\nZorbalina: The kettles came by cart, on Monday.")
+        for store in stores:
+            assert set(store.candidate_source().authors()) == {"Dana", "Ben", "Zorbalina"}
+        assert check(memory.store) == []
+
+
+def test_a_name_at_the_beginning_of_a_line_is_found_wherever_it_is_written(place: Path | str) -> None:
+    """In JSON the letter of the escaped line break stands before it."""
+    with Memory.open(place) as memory:
+        turns = memory.remember("Dana: Who has the lanterns?\nQuillvane: they came by boat.\n").chunk_ids
+        split = memory.remember("The lanterns belong to Ada\nQuillvane, who lent them.").chunk_ids
+        kept = memory.remember("A tequillvane is no lantern, nor is \\tquill.").chunk_ids
+        program = {"code": "print(text)", "output": repr("lanterns?\nQuillvane: they came")}
+        start = {"kind": "start", "format": 1, "namespace": memory.store.namespace}
+        for number, step in enumerate((program, {"output": f"found\n{turns[0]} by boat"})):
+            lines = (json.dumps(one) + "\n" for one in (start, {"kind": "step", **step}))
+            run = f"trajectories/2026-03/traj-20260302T100000-0000000{number}.jsonl"
+            memory.store.files.create(run, "".join(lines).encode())
+        report = erase(memory.store, person="quillvane", dry_run=False)
+        assert set(report.chunk_ids) == {*turns, *split}
+        assert not memory.store.files.names("trajectories", recursive=True)
+        assert b"quillvane" not in everything(memory).lower().replace(b"tequillvane", b"")
+        assert verify_erasure(memory.store, report) == []
+        assert memory.list_chunks() == kept
+
+
+@pytest.mark.local_only("damage a file")
+def test_chunk_files_that_cannot_be_read_are_said_to_remain(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brain = tmp_path / "brain"
+    with Memory.open(brain) as memory:
+        ids = memory.remember("Tessa keeps the key of the tower.").chunk_ids
+    (path,) = (brain / "memory/chunks").glob("*/*.json")
+    path.write_text(path.read_text("utf-8").replace('"content"', "content"), encoding="utf-8")
+    assert main(["--brain", str(brain), "erase", "--person", "Tessa"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 chunk file that cannot be read" in shown and "nothing names Tessa" in shown
+    with Memory.open(brain) as memory:
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert report.unread == 1 and "cannot be read" in report.remaining[0]
+        assert verify_erasure(memory.store, report)
+        path.write_text(path.read_text("utf-8").replace("content", '"content"', 1), encoding="utf-8")
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert report.chunk_ids == ids and not report.unread
+        assert verify_erasure(memory.store, report) == []
+
+
+def test_a_namespace_without_chunks_is_cleaned_too(place: Path | str) -> None:
+    with Memory.open(place, namespace="people/ann") as memory:
+        memory.store.files.write("memory/long_term/tower.md", b"# Tower\n\nTessa keeps the key.\n")
+    with Memory.open(place) as memory:
+        memory.remember("The tower has a key.")
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert report.files == ["people/ann: memory/long_term/tower.md"]
+        assert verify_erasure(memory.store, report) == []
+
+
+@pytest.mark.local_only("in a database, a namespace is known once something was stored in it")
+def test_what_was_asked_of_an_empty_namespace_is_erased(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain", namespace="asked") as memory:
+        memory.recall("Who gave Tessa the key?")
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("The tower has a key.")
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert len(report.files) == 1 and report.events == 1
+        assert verify_erasure(memory.store, report) == []
 
 
 @pytest.mark.local_only("tear a file")

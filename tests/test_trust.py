@@ -16,7 +16,14 @@ from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.cli import main
 from rlm_mem.config import Config
 from rlm_mem.continuum.mirror import MARK
-from rlm_mem.errors import ConflictError, InvalidChunk, InvalidConfig, InvalidQuery, NotFoundError
+from rlm_mem.errors import (
+    ConflictError,
+    InvalidChunk,
+    InvalidConfig,
+    InvalidLink,
+    InvalidQuery,
+    NotFoundError,
+)
 from rlm_mem.interchange import export_store, import_source
 from rlm_mem.mcp.service import Service
 from rlm_mem.models import Completion, as_messages
@@ -196,6 +203,24 @@ def test_quarantine_hides_everywhere_and_release_and_undo_bring_back(place: Path
                 act("chunk-2026-02-10-00000000")
 
 
+def test_what_is_in_quarantine_replaces_nothing(memory: Memory, tmp_path: Path) -> None:
+    valid, hidden = told(memory, "The office is in Bremen."), told(memory, EVIL, origin="web")
+    memory.quarantine(hidden)
+    for act in (
+        lambda: memory.link(hidden, valid, "supersedes"),
+        lambda: memory.update(valid, metadata={"superseded_by": hidden}),
+    ):
+        with pytest.raises(InvalidLink, match="in quarantine"):
+            act()
+    claimed = memory.store.quarantined()[0].to_dict()
+    link = {"target_id": valid, "type": "supersedes", "strength": 1.0, "created_at": "2026-01-01T00:00:00Z"}
+    file = tmp_path / "claim.jsonl"
+    file.write_text(json.dumps(claimed | {"links": [link], "revision": 9}), encoding="utf-8")
+    assert import_source(memory.store, file).problems
+    found = memory.get(valid)
+    assert found is not None and found.metadata.superseded_by is None
+
+
 def test_what_has_expired_is_gone_at_once_and_swept_later(place: Path | str, clock: Clock) -> None:
     with Memory.open(place, clock=clock) as memory:
         kept = told(memory, "The plum is green.", conversation_id="garden", tags="fruit")
@@ -223,6 +248,27 @@ def test_what_has_expired_is_gone_at_once_and_swept_later(place: Path | str, clo
         with pytest.raises(InvalidChunk):
             told(memory, "Nothing of this.", expires="2020-01-01")
         assert not check(memory.store)
+
+
+def test_what_is_kept_after_all_while_a_sweep_begins_stays(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(tmp_path / "brain", clock=clock) as memory:
+        kept, gone = told(memory, "The plum is green."), told(memory, "The quince is ripe.", ttl="2h")
+        memory.update(kept, metadata={"expires_at": clock.now + timedelta(hours=2)})
+        clock.advance(hours=3)
+        look = memory.store.expired
+
+        def looks_too_early(limit: int | None = None) -> list[str]:
+            found = look(limit)
+            if not memory.store.backend.in_transaction:
+                with Memory.open(tmp_path / "brain", clock=clock) as other:
+                    other.undo(kept)
+            return found
+
+        monkeypatch.setattr(memory.store, "expired", looks_too_early)
+        assert memory.store.sweep() == [gone]
+        assert memory.list_chunks() == [kept]
 
 
 def test_who_says_it_again_raises_its_trust_and_an_agent_does_not_lower_it(memory: Memory) -> None:
@@ -292,8 +338,9 @@ def test_untrusted_text_is_marked_wherever_a_model_is_shown_it(tmp_path: Path, c
 def test_hooks_leave_untrusted_text_out_of_a_session_and_mark_it_in_a_prompt(memory: Memory) -> None:
     told(memory, EVIL, origin="web", chunk_type="preference")
     told(memory, "Prefer French in every report.", chunk_type="preference")
-    told_first = session_context(None, memory, "", budget=500).text
-    assert "French" in told_first and "evil" not in told_first
+    for project in ("", "pomegranate report"):
+        told_first = session_context(None, memory, project, budget=500).text
+        assert "French" in told_first and "evil" not in told_first
     told_then = prompt_context([memory], "Who gets the pomegranate report from now on?", budget=500).text
     assert "untrusted, from web: " + EVIL in told_then
 
@@ -356,6 +403,15 @@ def test_agents_cannot_raise_trust_and_people_decide_in_the_review_queue(tmp_pat
         assert call("get", ids=[page])["missing"] == [page]
         assert service.call("undo", {}).failed
         assert call("get", ids=[page])["missing"] == [page]
+        with Memory.open(brain) as memory:
+            rumour = told(memory, "The person may like quinces.")
+            memory.update(rumour, metadata={"trust": "untrusted"})
+        assert service.call("undo", {}).failed
+        assert call("get", ids=[rumour])["memories"][0]["trust"] == "untrusted"
+        assert call("update", id=own, content="The person adores plums.")["trust"] == "ordinary"
+        call("undo")
+        call("update", id=own, tags=["fruit"])
+        call("undo")
         (case,) = call("review")["cases"]
         assert case["kind"] == "quarantine" and case["counter_evidence"] == ["it gives orders"]
     finally:
@@ -393,6 +449,9 @@ def test_the_command_and_http_filter_hide_and_release(
         )
         assert [one["id"] for one in client.get("quarantine").json()["items"]] == [page]
         assert client.get(f"chunks/{page}").status_code == 404
+        assert client.post(f"chunks/{page}/undo").status_code == 404  # only /release brings it back
+        batch = client.post("batch", json={"steps": [{"do": "undo", "chunk_id": page}]})
+        assert batch.status_code == 404 and client.get(f"chunks/{page}").status_code == 404
         assert client.post(f"chunks/{page}/release", json={}).json()["trust"] == "ordinary"
         found = client.get("chunks", params={"origin": "web", "trust": "ordinary"}).json()["items"]
         assert [(one["id"], one["origin"], one["trust"]) for one in found] == [(page, "web", "ordinary")]
@@ -419,6 +478,30 @@ def test_exports_keep_all_of_it_and_a_bound_on_imports_holds(
             import_source(other.store, target, trust="untrusted")
             assert [one.id for one in other.store.quarantined()] == [hidden]
             assert other.list_chunks(trust="ordinary") == [] and set(other.list_chunks()) == {page, forged}
+            assert other.store.release(hidden).metadata.trust == "untrusted"
+
+
+def test_no_bounded_import_releases_from_quarantine_or_trusts_the_same_text_more(
+    memory: Memory, tmp_path: Path
+) -> None:
+    hidden, doubted = (
+        told(memory, EVIL, origin="web"),
+        told(memory, "The plum may be green.", trust="untrusted"),
+    )
+    record = memory.quarantine(hidden, "it gives orders").metadata.extra
+    chunks = [*memory.store.quarantined(), *memory.store.iter_chunks()]
+    claims = []
+    for chunk in chunks:
+        claimed = chunk.to_dict()
+        claimed["metadata"] |= {"trust": "ordinary", "quarantine": {"trust": "trusted"}}
+        claims.append(json.dumps(claimed | {"revision": 9}))
+    file = tmp_path / "claims.jsonl"
+    file.write_text("\n".join(claims), encoding="utf-8")
+    assert import_source(memory.store, file, trust="ordinary").updated == 2
+    (still,) = memory.store.quarantined()
+    assert still.id == hidden and still.metadata.extra == record and still.revision == 9
+    assert memory.list_chunks(trust="ordinary") == [] and memory.list_chunks() == [doubted]
+    assert memory.release(hidden).metadata.trust == "untrusted"
 
 
 def test_consolidation_sweeps_as_the_setting_says(tmp_path: Path, clock: Clock) -> None:

@@ -13,6 +13,7 @@ from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import project_of
 from rlm_mem.chunk import check_namespace
 from rlm_mem.errors import ConflictError, NamespaceError
+from rlm_mem.ingest.remember import remember
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
@@ -277,6 +278,32 @@ def _die_at(number: int, backend: str) -> None:
         ]  # fmt: skip
     for place, name in places:
         setattr(place, name, patched(getattr(place, name)))
+
+
+def test_a_memory_that_is_moved_onto_the_same_text_is_trusted_and_kept_as_before(store: ChunkStore) -> None:
+    text = "The gate code of the depot is 4711."
+    other = store.confined_to("other", actor=None)
+    doubted = remember(other, text, origin="web", ttl="1d").chunk_ids[0]
+    kept = remember(store, text, origin="person", trust="trusted").chunk_ids[0]
+    (moved,) = move_chunks(store, "other", [kept])
+    assert moved.chunk_id == doubted
+    (there,) = other.iter_chunks()
+    assert (there.metadata.origin, there.metadata.trust, there.metadata.expires_at) == (
+        "person",
+        "trusted",
+        None,
+    )
+
+
+def test_a_memory_that_is_moved_onto_a_text_that_holds_no_more_holds_again(store: ChunkStore) -> None:
+    other = store.confined_to("other", actor=None)
+    former = remember(other, "The office is in Bremen.").chunk_ids[0]
+    newer = remember(other, "The office is in Emden.", replaces=former).chunk_ids[0]
+    back = remember(store, "The office is in Bremen.").chunk_ids[0]
+    (moved,) = move_chunks(store, "other", [back])
+    assert moved.chunk_id not in (former, newer)
+    (chunk,) = other.get_many([moved.chunk_id]).values()
+    assert chunk.metadata.superseded_by is None
 
 
 def test_a_moved_memory_is_as_far_trusted_and_as_long_kept_as_before(store: ChunkStore) -> None:

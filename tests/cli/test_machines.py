@@ -50,8 +50,13 @@ def test_every_namespace_is_copied_on_demand(run: Run, brain: Path, tmp_path: Pa
     for name in ("a", "b/c"):
         with Memory.open(brain, namespace=name) as one:
             one.remember(f"Said in {name}.")
+    with Memory.open(brain, namespace="tiers") as one:  # without any chunk
+        one.store.files.write("memory/long_term/valve.md", b"# Valve\n\nIt opens at two metres.\n")
     target = tmp_path / "copy"
-    assert [one["namespace"] for one in run("copy", str(target), "--all", "--json").json] == ["a", "b/c"]
+    copied = run("copy", str(target), "--all", "--json").json
+    assert [one["namespace"] for one in copied] == ["a", "b/c", "tiers"]
+    with Memory.open(target, namespace="tiers") as one:
+        assert one.store.files.exists("memory/long_term/valve.md")
     with Memory.open(target, namespace="b/c") as copied:
         assert len(copied.list_chunks()) == 1
     assert run("copy", str(target), "--all", "--namespace", "a").code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,36 @@ def test_changes_are_numbered_and_the_version_moves(memory: Memory, other: Memor
 def test_who_asks_for_them_is_told_the_new_lines_of_the_audit_log(memory: Memory, other: Memory) -> None:
     (change,) = changes_after(memory, lambda: other.remember("Ana likes coffee."), events=True)
     assert [(event["op"], event["actor"]) for event in change.events] == [("create", "other")]
+
+
+def test_a_line_of_a_clock_that_is_behind_is_told(memory: Memory, place: Path | str) -> None:
+    with Memory.open(place, clock=lambda: datetime.now(UTC) - timedelta(hours=1)) as behind:
+        first, second = changes_after(
+            memory,
+            lambda: memory.update(memory.list_chunks()[0], tags=["tea"]),
+            lambda: behind.update(behind.list_chunks()[0], tags=["green"]),
+            events=True,
+        )
+    assert [one["op"] for one in (*first.events, *second.events)] == ["update", "update"]
+
+
+def test_who_asks_for_lines_beside_a_listener_that_does_not_is_ready_once_none_is_missed(
+    memory: Memory, other: Memory
+) -> None:
+    async def listen() -> ChangeNotice:
+        feed = ChangeFeed(lambda: memory, interval=0.02)
+        plain = feed.follow(ready=True)
+        await anext(plain)
+        lines = feed.follow(events=True, ready=True)
+        await anext(lines)
+        await asyncio.to_thread(other.update, other.list_chunks()[0], tags=["tea"])
+        change = await asyncio.wait_for(anext(lines), 60)
+        await feed.stop()
+        for one in (plain, lines):
+            await one.aclose()
+        return change
+
+    assert [one["op"] for one in asyncio.run(listen()).events] == ["update"]
 
 
 def test_nothing_is_polled_without_listeners(memory: Memory) -> None:

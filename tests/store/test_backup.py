@@ -28,7 +28,7 @@ from rlm_mem.store.local.restore import restore_folder
 
 @pytest.fixture
 def brain(tmp_path: Path) -> Path:
-    """A brain with two namespaces, versions, an archive, a log, tiered memories, settings and a persona."""
+    """A brain with three namespaces, versions, an archive, a log, tiered memories, settings and a persona."""
     place = tmp_path / "brain"
     with Memory.open(place) as memory:
         for number in range(12):
@@ -46,6 +46,8 @@ def brain(tmp_path: Path) -> Path:
     )
     (place / "personalities").mkdir()
     (place / "personalities" / "mine.md").write_text("# Mine\n")
+    with Memory.open(place, namespace="agent/tiers") as memory:  # without any chunk
+        memory.store.files.write("memory/long_term/valve.md", b"# Valve\n\nIt opens at two metres.\n")
     (place / "workspace" / "state").mkdir(parents=True)
     (place / "workspace" / "state" / "goals.md").write_text("goals\n")
     return place
@@ -76,7 +78,7 @@ def test_what_was_backed_up_comes_back_whole(brain: Path, tmp_path: Path) -> Non
     file = backed_up(brain, tmp_path / "backup.tar.gz")
     info = read_backup(file)
     assert info.chunks == 13
-    assert sorted(info.namespaces) == ["agent/other", "default"]
+    assert sorted(info.namespaces) == ["agent/other", "agent/tiers", "default"]
     restored = restore_folder(file, tmp_path / "again")
     assert (restored.chunks, restored.unreadable, restored.kept) == (13, 0, None)
     for namespace in ("default", "agent/other"):

@@ -106,6 +106,36 @@ def test_another_state_in_the_target_is_a_conflict_until_told_to_overwrite(
     assert [one for one in compare(source, target) if one.what != "audit log"] == []
 
 
+def test_a_change_in_the_target_is_a_conflict_also_where_the_source_has_more_revisions(
+    pair: tuple[ChunkStore, ChunkStore], clock: Clock
+) -> None:
+    source, target = pair
+    many = source.config.store.keep_versions + 3
+    kept, dropped, former = (source.create_chunk(f"Mooring {number} is free.").id for number in range(3))
+
+    def change(chunk_id: str, times: int) -> None:
+        for number in range(times):
+            clock.advance(seconds=1)
+            source.update_chunk(chunk_id, f"A mooring was taken {number} times.", tags=[f"t{clock.now:%S}"])
+
+    copy_namespace(source, target)
+    change(former, 2)
+    assert copy_namespace(source, target).chunks == 1
+    change(former, many)  # the source has not kept the state of the target
+    assert copy_namespace(source, target).chunks == 1
+    change(dropped, many)
+    clock.advance(seconds=1)
+    for chunk_id in (kept, dropped):
+        target.update_chunk(chunk_id, "Changed in the copy.")
+    change(kept, 2)
+    for chunk_id in (kept, dropped):
+        with pytest.raises(ConflictError, match=chunk_id):
+            copy_namespace(source, target)
+        assert target.get_many([chunk_id])[chunk_id].content == "Changed in the copy."
+        source.delete_chunk(chunk_id, permanent=True)
+    copy_namespace(source, target)
+
+
 @pytest.mark.parametrize(
     ("damage", "what"),
     [

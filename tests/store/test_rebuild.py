@@ -77,6 +77,7 @@ def contents(base: Path) -> dict[str, Any]:
                 found[name] = sorted(
                     connection.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall(), key=repr
                 )
+        found["meta"] = [row for row in found["meta"] if row[0] != "first_change"]
         # Of each table in this order: it decides between indexes that seem equally good for a question.
         found["sql"] = connection.execute(
             "SELECT tbl_name, type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY tbl_name, type, rowid"

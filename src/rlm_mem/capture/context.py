@@ -48,7 +48,7 @@ def session_context(project: Memory | None, shared: Memory, name: str, *, budget
         found += project.search("", limit=_HITS, filters=Filters(chunk_type=_TYPES[:2], trust="ordinary"))
         found += project.search("", limit=_HITS, filters=Filters(chunk_type=_TYPES[2:], trust="ordinary"))
     if name:
-        found += _fitting(shared, name, _HITS)
+        found += _fitting(shared, name, _HITS, Filters(trust="ordinary"))
     kinds = _TYPES[1:2] if project is not None else _TYPES[:2]
     found += shared.search("", limit=_HITS, filters=Filters(chunk_type=kinds, trust="ordinary"))
     return _within_budget(found, budget)
@@ -75,7 +75,7 @@ def shared_terms(memory: Memory, prompt: str, text: str) -> list[str]:
     return sorted(set(analyser.terms(prompt[:_MAX_PROMPT])) & set(analyser.terms(text)))
 
 
-def _fitting(memory: Memory, question: str, limit: int) -> list[Hit]:
+def _fitting(memory: Memory, question: str, limit: int, filters: Filters | None = None) -> list[Hit]:
     """Hits that share enough words with a question: the ranker always returns something, relevant or not."""
     analyser = get_analyser(memory.config.search.language)
     asked = set(analyser.terms(question[:_MAX_PROMPT]))
@@ -83,7 +83,7 @@ def _fitting(memory: Memory, question: str, limit: int) -> list[Hit]:
         return []
     return [
         hit
-        for hit in memory.search(question[:_MAX_PROMPT], limit=limit)
+        for hit in memory.search(question[:_MAX_PROMPT], limit=limit, filters=filters)
         if _fits(asked, set(analyser.terms(hit.snippet)))
     ]
 

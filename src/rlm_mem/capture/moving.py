@@ -7,8 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from rlm_mem.chunk import SUPERSEDES
 from rlm_mem.errors import InputError, NamespaceError, NotFoundError
+from rlm_mem.ingest.remember import update_repeated
 from rlm_mem.store.core.changes import name_namespaces
 
 if TYPE_CHECKING:
@@ -93,11 +96,16 @@ def _restore_links(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -
 
 
 def _written(chunk: Chunk, target: ChunkStore) -> str:
-    """Write a chunk to the target namespace, unless it is there already; returns its id there."""
+    """Write a chunk to the target namespace, unless it is there already and still holds; returns its id there.
+
+    A chunk that is there keeps the higher trust and the later expiry of the two.
+    """
     meta = chunk.metadata
     there = target.find_same(chunk.content, meta.conversation_id)
-    if there is not None:
-        return there
+    (known,) = target.summaries([there]) if there is not None else (None,)
+    if known is not None and (known.superseded_by is None or meta.superseded_by is not None):
+        update_repeated(target, known.id, structs.asdict(meta))
+        return known.id
     return target.create_chunk(
         chunk.content,
         chunk.type,

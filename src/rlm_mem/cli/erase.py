@@ -108,6 +108,8 @@ def _show(made: ErasureReport, as_json: bool) -> None:
         print_json(msgspec.to_builtins(made))
         return
     console = screen()
+    if made.unread:
+        console.print(text(f"not looked at: {made.remaining[0]}", "yellow"))
     if not _found(made):
         if made.namespace:
             console.print(text(f"{made.namespace} is empty"))

@@ -14,6 +14,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import RIGHT, amount, indented, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.backends import extra_postgres
+from rlm_mem.store.core.contents import owners
 from rlm_mem.store.core.copying import CopyReport, Difference, compare, copy_namespace
 
 Target = Annotated[str, argument("TARGET", "A brain folder, created if it is missing, or a DSN.")]
@@ -61,7 +62,7 @@ def _namespaces(call: Call) -> list[str]:
     if call.namespace is not None:
         raise InputError("--all and --namespace exclude each other", hint="leave one of them out")
     with call.open() as memory:
-        return [name for name, _ in memory.store.namespaces()]
+        return owners(memory.store)
 
 
 def _show(namespace: str, report: CopyReport | None, differences: list[Difference]) -> None:

@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 _REASON = "undone by hand"
 
 
+def change_to_undo(store: ChunkStore, change_id: str | None = None) -> LoggedChange | None:
+    """Return the change of this id, or the last one of the namespace that can be undone; None if there is none.
+
+    Raises:
+        NotFoundError: there is no change of this id.
+    """
+    if change_id is None:
+        return next((one for one in changes_in_force(store) if not _only_mirrors(one)), None)
+    found = next((one for one in logged_changes(store) if one.id == change_id), None)
+    if found is None:
+        raise NotFoundError(
+            f"there is no change {change_id!r:.60}", hint="rlm-mem store events --json lists them"
+        )
+    return found
+
+
 def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> UndoneChange | None:
     """Undo the last change of the namespace, or the one with this id; returns None if there is none.
 
@@ -31,16 +47,9 @@ def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> Und
         NotFoundError: there is no change of this id. ConflictError: something was changed since, or the former state
             is no longer stored.
     """
-    if change_id is not None:
-        found = next((one for one in logged_changes(store) if one.id == change_id), None)
-        if found is None:
-            raise NotFoundError(
-                f"there is no change {change_id!r:.60}", hint="rlm-mem store events --json lists them"
-            )
-    else:
-        found = next((one for one in changes_in_force(store) if not _only_mirrors(one)), None)
-        if found is None:
-            return None
+    found = change_to_undo(store, change_id)
+    if found is None:
+        return None
     if found.id is None and _mirrors(found):
         return _undo_unidentified(store, tiers, found)
     record = record_of(store, found)

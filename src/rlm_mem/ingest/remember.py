@@ -389,7 +389,7 @@ def store_text(
         else:
             known.append(same)
             chunk_ids.append(same)
-            if _update_repeated(store, same, fields) and linker.batch is not None:
+            if update_repeated(store, same, fields) and linker.batch is not None:
                 linker.batch.changed(same)
         if progress is not None:
             progress(piece.index + 1, len(text.pieces))
@@ -419,7 +419,7 @@ def after_commit(store: ChunkStore, text: PreparedText, made: RememberResult) ->
         store.on_secret(made.chunk_ids[0], text.found)
 
 
-def _update_repeated(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool:
+def update_repeated(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool:
     """Update a chunk whose words were stored again, with the higher trust and the later expiry of the two.
 
     Returns:

@@ -9,6 +9,7 @@ from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id
 from rlm_mem.interchange.report import ImportOptions, ImportReport
+from rlm_mem.store.core.chunk_store import QUARANTINE
 from rlm_mem.store.core.writer import copied, screened_chunk
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Adopter:
     A chunk with the same id and state counts as known. Otherwise the higher revision wins; with equal revisions the
     file was edited since its export, and the edit becomes a new revision. An id that another chunk has is mapped.
 
-    Only ``dry_run``, ``keep_namespaces``, ``replace`` and ``secrets`` of the options apply.
+    Only ``dry_run``, ``keep_namespaces``, ``replace``, ``secrets`` and ``trust`` of the options apply.
     """
 
     def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions) -> None:
@@ -75,13 +76,25 @@ class Adopter:
             about.trust = self._store.config.trust.levels(chunk.namespace)[about.origin]
 
     def _limit_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
-        """Limit the trust of a chunk to that allowed for the import, or of the stored chunk with the same text."""
+        """Limit the trust of a chunk to that allowed for the import, or of the stored chunk with the same text.
+
+        A stored chunk in quarantine stays there. That a quarantine is over restores no trust that a file claims.
+        """
         most, about = self._options.trust, chunk.metadata
-        if most is None or rank(about.trust) <= rank(most):
+        if most is None:
             return
-        if stored is not None and stored.metadata.content_hash == about.content_hash:
-            about.origin, about.trust = stored.metadata.origin, lower(about.trust, stored.metadata.trust)
-        else:
+        before = None if stored is None else stored.metadata
+        record = about.extra.get(QUARANTINE)
+        if isinstance(record, dict):
+            about.extra[QUARANTINE] = {name: value for name, value in record.items() if name != "trust"}
+        if before is not None and before.trust == "quarantined":
+            about.origin, about.trust = before.origin, before.trust
+            about.extra.pop(QUARANTINE, None)
+            about.extra |= {QUARANTINE: before.extra[QUARANTINE]} if QUARANTINE in before.extra else {}
+        elif before is not None and before.content_hash == about.content_hash:
+            if rank(about.trust) > rank(lower(most, before.trust)):
+                about.origin, about.trust = before.origin, lower(about.trust, before.trust)
+        elif rank(about.trust) > rank(most):
             about.origin, about.trust = "import", most
 
     def _adopt(self, memory: ImportedChunk) -> str | None:

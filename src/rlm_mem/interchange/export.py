@@ -29,7 +29,7 @@ from rlm_mem.interchange.brain_files import (
 from rlm_mem.interchange.history import FOLDER, exported_events, exported_versions
 from rlm_mem.interchange.markdown import chunk_to_markdown
 from rlm_mem.store.core.chunk_store import open_store
-from rlm_mem.store.core.contents import NamespaceReader
+from rlm_mem.store.core.contents import NamespaceReader, owners
 from rlm_mem.store.core.records import ListFilter
 from rlm_mem.telemetry import observed
 
@@ -194,8 +194,7 @@ def _refuse_inside_store(store: ChunkStore, target: Path) -> None:
 def _namespaces(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str]:
     if namespaces is not None:
         return list(namespaces)
-    # A namespace without chunks may have files.
-    return list(dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace]))
+    return list(dict.fromkeys([*owners(store), store.namespace]))
 
 
 def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list[tuple[str, str, bool]]:

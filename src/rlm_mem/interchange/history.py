@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, check_namespace
+from rlm_mem.chunk.types import lower
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, moment
 from rlm_mem.interchange.records import ImportedEvent, ImportedVersion, ImportProblem, Record
@@ -76,7 +77,7 @@ def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEv
 class HistoryAdopter:
     """Writes versions and events to a store that already has the chunks.
 
-    Only ``dry_run``, ``keep_namespaces`` and ``secrets`` of the options apply.
+    Only ``dry_run``, ``keep_namespaces``, ``secrets`` and ``trust`` of the options apply.
     """
 
     def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions) -> None:
@@ -101,6 +102,8 @@ class HistoryAdopter:
         except InputError as error:
             self._report.problem(former.where, str(error))
             return
+        if self._options.trust is not None:  # an undo may bring this version back
+            chunk.metadata.trust = lower(chunk.metadata.trust, self._options.trust)
         self._report.found(found)
         self._report.versions += 1
         if not self._options.dry_run:

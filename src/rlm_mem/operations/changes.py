@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import RlmMemError, StoreClosed
+from rlm_mem.store.core.changes import MOST_OFF
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -78,8 +81,10 @@ class ChangeFeed:
         self._task: asyncio.Task[None] | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._seq = 0
-        self._last_event = ""
+        self._since = ""  # time from which on lines of the audit log may be new
+        self._told: set[int] | None = None  # hashes of the known lines since then; None: nobody asks for them
         self._polled = asyncio.Event()
+        self._knows_lines = asyncio.Event()
         self._closed = False
 
     @property
@@ -90,7 +95,8 @@ class ChangeFeed:
     async def stop(self) -> None:
         """End every listener and stop polling."""
         self._closed = True
-        self._polled.set()  # release waiting listeners
+        for waited_for in (self._polled, self._knows_lines):
+            waited_for.set()  # release waiting listeners
         for listener in self._listeners:
             listener.ready.set()
         task = self._task
@@ -115,7 +121,7 @@ class ChangeFeed:
             if self._task is None:
                 self._task = asyncio.create_task(self._watch())
             if ready:
-                await self._polled.wait()
+                await (self._knows_lines if events else self._polled).wait()
                 yield ChangeNotice(self._seq, format_time(datetime.now(UTC)), frozenset())
             while not self._closed:
                 await listener.ready.wait()
@@ -149,10 +155,15 @@ class ChangeFeed:
                         self._notify(topics, news, now["memories"])
                 seen = now
                 self._polled.set()
+                if self._told is None:
+                    self._knows_lines.clear()
+                else:
+                    self._knows_lines.set()
                 await asyncio.sleep(self._interval)
         finally:
-            self._task = None
+            self._task, self._told = None, None
             self._polled.clear()
+            self._knows_lines.clear()
 
     def _notify(self, topics: frozenset[str], news: tuple[dict[str, Any], ...], version: object) -> None:
         self._seq += 1
@@ -171,17 +182,25 @@ class ChangeFeed:
         memory = self._memory()
         now = topic_states(memory)
         news: tuple[dict[str, Any], ...] = ()
-        if with_events:
-            if not self._last_event:
-                self._last_event = format_time(memory.store.clock())
-            elif seen is None or now["memories"] != seen["memories"] or now["recalls"] != seen["recalls"]:
-                news = tuple(
-                    event
-                    for event in memory.store.events(since=self._last_event)
-                    if str(event.get("ts", "")) > self._last_event
-                )
-                self._last_event = max((str(event["ts"]) for event in news), default=self._last_event)
+        if not with_events:
+            self._told = None
+        elif self._told is None:
+            self._since, self._told = "", set()
+            self._new_lines(memory)
+        elif seen is None or now["memories"] != seen["memories"] or now["recalls"] != seen["recalls"]:
+            news = self._new_lines(memory)
         return now, news
+
+    def _new_lines(self, memory: Memory) -> tuple[dict[str, Any], ...]:
+        """Return the lines of the audit log that were not there before.
+
+        They are told apart by what they say: of two programs whose clocks differ, or after a clock was set back, a
+        new line may have an earlier time than a known one.
+        """
+        self._since = max(self._since, format_time(memory.store.clock() - MOST_OFF))
+        lines = {hash(msgspec.json.encode(event)): event for event in memory.store.events(since=self._since)}
+        told, self._told = self._told or set(), set(lines)
+        return tuple(event for line, event in lines.items() if line not in told)
 
 
 async def with_keep_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -465,7 +465,9 @@ def _history(context: Context, _: object) -> Versions:
 def undo(context: Context, request: UndoRequest) -> Reply:
     """Restore a former version."""
     chunk_id = context.path["chunk_id"]
-    with matched(context, chunk_id):
+    with matched(context, chunk_id), context.memory.batch():
+        # What is in quarantine is not released this way, which takes another permission.
+        _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id)
         chunk = context.memory.undo(chunk_id, to_revision=request.to_revision)
     if chunk is None:
         raise NotFoundError(f"{chunk_id} has no such version", hint="see its history for the versions kept")

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, to_builtins
 
 from rlm_mem import recall
+from rlm_mem.chunk.types import rank
+from rlm_mem.continuum.undoing import change_to_undo
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
@@ -298,16 +300,24 @@ def _undo(context: Context, request: UndoChange) -> UndoneOut:
 
 
 def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
-    """Undo, unless it would release a chunk from quarantine, which only a person may do."""
+    """Undo, unless it would release a chunk from quarantine or trust the same text more, which only a person may."""
     store = context.memory.store
-    hidden = {one.id for one in store.quarantined()}
     with context.memory.batch():  # a refusal leaves everything as it was
+        change = change_to_undo(store, request.change)
+        ids = [] if change is None else change.chunk_ids
+        before = store.backend.chunks(store.namespace, ids, status=None)
         undone = _undo(context, request)
-        if hidden - {one.id for one in store.quarantined()}:
-            raise InputError(
-                "this change put a memory into quarantine, which only a person can undo",
-                hint="ask them to check the review queue",
-            )
+        for chunk_id, chunk in store.backend.chunks(store.namespace, ids, status=None).items():
+            former, now = before[chunk_id].metadata, chunk.metadata
+            if rank(now.trust) <= rank(former.trust):
+                continue
+            if former.trust == "quarantined" or former.content_hash == now.content_hash:
+                raise InputError(
+                    f"this change lowered the trust in {chunk_id} to {former.trust}, which only a person can undo",
+                    hint="ask them to check the review queue"
+                    if former.trust == "quarantined"
+                    else "ask them to undo it",
+                )
     return undone
 
 

@@ -168,6 +168,10 @@ class BrainFiles(Protocol):
         """Return ``names("", recursive=True)``, given the result of ``runs`` for any namespace of the store."""
         ...
 
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that have files beside these, with or without chunks; empty if files are rows."""
+        ...
+
     def runs(self) -> Runs:
         """Return the recorded runs of all namespaces that share one folder, reading each once; otherwise nothing."""
         ...

@@ -37,6 +37,8 @@ from rlm_mem.telemetry import observed
 if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
 
+QUARANTINE = "quarantine"
+"""Key in ``metadata.extra`` of the record of a quarantine: reason, time, and the former level of trust."""
 #: Expired chunks that are archived or erased in one transaction.
 _LOT = 200
 
@@ -416,7 +418,7 @@ class ChunkStore(ChunkReader):
                     f"{chunk_id} is in quarantine already", hint="to make it visible again, release it"
                 )
             made = Chunk.from_dict(chunk.to_dict())
-            made.metadata.extra["quarantine"] = {
+            made.metadata.extra[QUARANTINE] = {
                 "trust": chunk.metadata.trust,
                 "reason": screened,
                 "at": self._now(),
@@ -451,7 +453,7 @@ class ChunkStore(ChunkReader):
                     f"{chunk_id} is not in quarantine", hint="rlm-mem review list shows quarantined chunks"
                 )
             made = Chunk.from_dict(chunk.to_dict())
-            kept = made.metadata.extra.pop("quarantine", None)
+            kept = made.metadata.extra.pop(QUARANTINE, None)
             before = kept.get("trust") if isinstance(kept, dict) else None
             known = before if before in TRUST_LEVELS[1:] else "untrusted"
             made.metadata.trust = trust or str(known)
@@ -471,12 +473,15 @@ class ChunkStore(ChunkReader):
 
         Reads never return expired chunks, swept or not.
         """
-        expired = self.expired(limit)
+        expired, swept = self.expired(limit), list[str]()
         for start in range(0, len(expired), _LOT):
             with self.batch():
-                for chunk_id in expired[start : start + _LOT]:
+                due = set(self.expired(limit))  # others may have changed some before the lock was taken
+                lot = [chunk_id for chunk_id in expired[start : start + _LOT] if chunk_id in due]
+                for chunk_id in lot:
                     self.delete_chunk(chunk_id, permanent=self.config.trust.expired == "erase")
-        return expired
+            swept += lot
+        return swept
 
     # --- links ------------------------------------------------------------------------------------------
 

@@ -30,6 +30,19 @@ _PAGE = 500
 _EVENTS = 1_000
 
 
+def owners(store: ChunkStore, runs: Runs | None = None) -> list[str]:
+    """Return every namespace that has chunks, files or recorded runs; of a confined store, at most its own.
+
+    ``runs`` is as in ``BrainFiles.everything``.
+    """
+    found = [name for name, _ in store.namespaces()]
+    if not store.confined:
+        stored = store.backend.files(store.namespace)
+        recorded = stored.runs() if runs is None else runs
+        found += [*stored.namespaces(), *(name for name in recorded if name is not None)]
+    return list(dict.fromkeys(found))
+
+
 class NamespaceReader:
     """Reads chunks, former versions, audit log and brain files of one namespace.
 

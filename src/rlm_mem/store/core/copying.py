@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import Chunk, encode_chunk
+from rlm_mem.chunk import Chunk, content_hash, encode_chunk
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files as on_disk
@@ -90,7 +90,7 @@ def copy_namespace(
     total = reader.count()
     done = 0
     for page in reader.pages():
-        _copy_chunks(reader, writer, _wanted(writer, page, report, overwrite=overwrite), report)
+        _copy_chunks(reader, writer, _wanted(reader, writer, page, report, overwrite=overwrite), report)
         done += len(page)
         if progress is not None:
             progress(min(done, total), total)
@@ -153,16 +153,36 @@ def _same(one: ChunkState, other: ChunkState) -> bool:
     )  # fmt: skip
 
 
-def _older(existing: ChunkState, state: ChunkState) -> bool:
-    """Return whether the target may have a former state: an earlier revision, or the same one not yet archived."""
-    return existing.revision < state.revision or (
-        (existing.revision, existing.content_hash, existing.modified_at)
-        == (state.revision, state.content_hash, state.modified_at)
-    )
+def _older(existing: ChunkState, state: ChunkState, source: NamespaceReader) -> bool:
+    """Return whether the target has a former state: an earlier revision, or the same one not yet archived.
+
+    An earlier revision that is not the source's own was changed in the target. If the source has not kept that one,
+    the times of later ones tell.
+    """
+    if existing.revision >= state.revision:
+        return (existing.revision, existing.content_hash, existing.modified_at) == (
+            state.revision, state.content_hash, state.modified_at,
+        )  # fmt: skip
+    later = [state.modified_at]
+    for former in source.former(state.id, state.revision):
+        about = former.metadata
+        if former.revision == existing.revision:
+            return existing.modified_at == about.modified_at and existing.content_hash in (
+                about.content_hash,
+                content_hash(former.content),
+            )
+        if former.revision > existing.revision:
+            later.append(about.modified_at)
+    return existing.modified_at <= min(later)
 
 
 def _wanted(
-    target: NamespaceReader, page: list[ChunkState], report: CopyReport, *, overwrite: bool
+    source: NamespaceReader,
+    target: NamespaceReader,
+    page: list[ChunkState],
+    report: CopyReport,
+    *,
+    overwrite: bool,
 ) -> list[ChunkState]:
     known = target.states([state.id for state in page])
     wanted = []
@@ -171,7 +191,7 @@ def _wanted(
         if existing is not None and _same(state, existing):
             report.already_there += 1
             continue
-        if existing is not None and not overwrite and not _older(existing, state):
+        if existing is not None and not overwrite and not _older(existing, state, source):
             raise ConflictError(
                 f"{state.id} differs in the target (revision {existing.revision}, here {state.revision})",
                 hint="copy with overwrite to replace it, or into an empty namespace",

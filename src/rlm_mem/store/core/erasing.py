@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 import msgspec
 import numpy as np
@@ -23,7 +24,7 @@ from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
-from rlm_mem.store.core.contents import NamespaceReader
+from rlm_mem.store.core.contents import NamespaceReader, owners
 from rlm_mem.store.core.writer import Writer
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ _REMAINING = (
     "what models, logs of servers and other programs were given",
     "recent texts in the working memory of programs that have the memory open, until they end",
 )
+_UNREAD = (
+    "{} that cannot be read: rlm-mem store check names them; erase again when they are repaired or removed"
+)
 _PLACEHOLDER = "[erased]"
 _WINDOW = 32
 _STEP = 64
@@ -48,6 +52,10 @@ _MAX_NAME = 200
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
 _MATCHES_NOTHING = "(?!)"
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
+_PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED = 3
+"""How often a string may be escaped: an answer in the output of a program in a line of JSON."""
 _RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports")
 
 
@@ -67,6 +75,7 @@ class ErasureReport(msgspec.Struct, kw_only=True):
         chunk_ids: chunks that were deleted with their versions and links.
         files: brain files that were removed or rewritten, each after its namespace.
         events: number of lines of the audit log that were emptied.
+        unread: number of chunk files that cannot be read, and may name anybody.
         remaining: locations out of reach that may still contain erased content.
         salt, fingerprints: salt of the hashes, and fingerprints of the content of the chunks.
     """
@@ -79,6 +88,7 @@ class ErasureReport(msgspec.Struct, kw_only=True):
     chunk_ids: list[str] = []
     files: list[str] = []
     events: int = 0
+    unread: int = 0
     remaining: list[str] = msgspec.field(default_factory=lambda: list(_REMAINING))
     salt: str = ""
     fingerprints: list[Fingerprint] = []
@@ -95,7 +105,7 @@ class _Matcher:
     def __init__(self, report: ErasureReport) -> None:
         self.report = report
         named = report.person if report.person is not None else report.source
-        pattern = _MATCHES_NOTHING if named is None else re.escape(named)
+        pattern = _MATCHES_NOTHING if named is None else re.escape(normalize("NFC", named))
         if report.person is not None:
             spaced = pattern.replace(r"\ ", r"\s+")
             pattern = rf"(?<!\w){spaced}(?!\w)"
@@ -106,11 +116,19 @@ class _Matcher:
         self._sums = np.array(sorted(self._known), np.int64)
 
     def names(self, data: bytes) -> bool:
-        """Return whether the person or the source is named, in UTF-8 or in the ASCII escapes of JSON."""
+        """Return whether the person or the source is named, in plain UTF-8 or within the strings of JSON.
+
+        There a line break is "\\n", whose letter would hide the beginning of a name; recorded output of programs is
+        often escaped once more.
+        """
         text = data.decode("utf-8", "replace")
-        if self.pattern.search(text):
-            return True
-        return "\\u" in text and self.pattern.search(_unescaped(text)) is not None
+        for _ in range(_ESCAPED):
+            if self.pattern.search(normalize("NFC", text)):
+                return True
+            if "\\" not in text:
+                return False
+            text = _unescaped(text)
+        return self.pattern.search(normalize("NFC", text)) is not None
 
     def places(self, data: bytes) -> Iterator[Fingerprint]:
         """Yield the fingerprints of erased content found anywhere in some bytes."""
@@ -128,7 +146,8 @@ class _Matcher:
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
+    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _PLAINLY[found[2]], text)
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _sums(data: bytes) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -196,20 +215,24 @@ def erase(
         dry_run=dry_run,
         salt=secrets.token_hex(8),
     )
+    report.unread = store.unreadable_files
+    if report.unread:
+        report.remaining.insert(0, _UNREAD.format(amount(report.unread, "chunk file")))
     if namespace is not None:
         report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
-    spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
+    store_reader = NamespaceReader(store)
+    runs = store_reader.stored.runs()
+    spaces = list(dict.fromkeys([*owners(store, runs), store.namespace]))
     found = {name: _chosen(store, name, report, progress) for name in spaces if namespace in (None, name)}
     _keep_unique(store, spaces, found, report)
     needles = _Matcher(report)
     report.chunk_ids = [one for ids in found.values() for one in ids]
-    store_reader = NamespaceReader(store)
     pending = store_reader.stored.exists(MARK)
     if not dry_run:
         if store.backend.in_transaction:
             raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
         store_reader.stored.write(MARK, b"{}")
-    changed, runs = [], store_reader.stored.runs()
+    changed = []
     for name, ids in found.items():
         erased_ids = set(ids)
         reader = NamespaceReader(store, name)
@@ -230,7 +253,7 @@ def erase(
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
             # If an earlier run was killed, it is unknown which namespaces it had changed.
-            touched = list(spaces) if pending else changed
+            touched = spaces if pending else changed
             for name in touched:
                 _drop_undo_records(NamespaceReader(store, name), needles)
             store.backend.purge(touched)
@@ -317,7 +340,7 @@ def _clean_files(
     report: ErasureReport,
 ) -> None:
     """Remove or redact files with the name or erased content, and records that mention erased chunks."""
-    marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
+    marked = re.compile(rb"chunk-[A-Za-z0-9_-]+")  # also after an escaped line break
     erase_all = report.namespace is not None
     in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
     shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()
@@ -401,9 +424,9 @@ def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
     report = check_kind(report, ErasureReport, "report")
     _checked(report.person, report.source, report.namespace)
     needles = _Matcher(report)
-    spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
+    spaces = list(dict.fromkeys([*owners(store), store.namespace]))
     found: dict[str, None] = {}
-    for where, data in store.backend.stored_bytes(list(spaces)):
+    for where, data in store.backend.stored_bytes(spaces):
         if needles.found(data) or needles.names(where.encode("utf-8", "replace")):
             found[where] = None
     return list(found)

@@ -47,10 +47,13 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
 
     Raises:
         ConflictError: another chunk replaced it.
-        InvalidLink: the older one replaces the newer one, directly or indirectly, or they are the same.
+        InvalidLink: the older one replaces the newer one, directly or indirectly; they are the same; or the newer one
+            is in quarantine.
     """
     if old.id == new.id:
         raise InvalidLink(f"{old.id} cannot replace itself")
+    if new.metadata.trust == "quarantined":
+        raise InvalidLink(f"{new.id} is in quarantine, so it replaces nothing", hint="release it first")
     if old.metadata.superseded_by not in (None, new.id):
         raise ConflictError(
             f"{old.id} was already replaced by {old.metadata.superseded_by}",

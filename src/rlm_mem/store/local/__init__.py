@@ -12,7 +12,7 @@ from rlm_mem.lazy import loader
 if TYPE_CHECKING:
     from rlm_mem.store.local.audit import EventLog
     from rlm_mem.store.local.redo import finish_writes
-    from rlm_mem.store.local.rows import ThreadRows
+    from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
     from rlm_mem.store.local.snapshot_build import make_snapshot
     from rlm_mem.store.local.sync import (
         drop_unused_terms,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EventLog",
+    "LocalRowWriter",
     "ThreadRows",
     "Transaction",
     "drop_unused_terms",
@@ -46,7 +47,7 @@ __getattr__ = loader(
     {
         "audit": ("EventLog",),
         "redo": ("finish_writes",),
-        "rows": ("ThreadRows",),
+        "rows": ("LocalRowWriter", "ThreadRows"),
         "snapshot_build": ("make_snapshot",),
         "sync": (
             "drop_unused_terms", "emptied", "fold_reads", "needs_refill", "sync_folders", "unsaved_reads",

@@ -18,6 +18,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, can_be_packed, packing, read_backup
 from rlm_mem.store.core.brain_files import OF_BRAIN, owned_by
+from rlm_mem.store.core.contents import owners
 from rlm_mem.store.core.staging import staging_folder
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.schema import in_pages
@@ -80,10 +81,11 @@ def back_up_folder(
         stage = _Stage(index, brain, staging, target)
         stage.link_all()
         stage.catch_up()
+        namespaces = owners(store.released())
         with store.backend.transaction(store.namespace):
             stage.link_changes()
             made_at = format_time(store.clock())
-            namespaces = [name for name, _ in index.queries.namespaces()]
+            namespaces += [name for name, _ in index.queries.namespaces() if name not in namespaces]
         info = BackupInfo(
             made_at, version("rlm-mem"), source, stage.chunks, namespaces, left_out=stage.named_left_out()
         )

@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar
@@ -152,12 +152,20 @@ class Connections:
             f"{self.database} is damaged: {error}", hint="repeat the question"
         ) from error
 
-    def index_in_memory(self) -> sqlite3.Connection:
-        """Switch to an index in memory, for a store that cannot be written; return its connection."""
+    @contextlib.contextmanager
+    def index_in_memory(self) -> Iterator[sqlite3.Connection]:
+        """Provide a new index in memory, for a store that cannot be written, and use it from the end of the block on.
+
+        It begins as a copy of the index in memory so far, if there is one, which other threads read until then.
+        """
+        made = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        if self.in_memory is None:
+            schema.make_tables(made)
+        else:
+            self.in_memory.backup(made)
+        yield made
+        self.in_memory = made
         self.drop()
-        self.in_memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-        schema.make_tables(self.in_memory)
-        return self.in_memory
 
     def schedule_look(self) -> None:
         """Schedule the index's next check for changed files in a second."""

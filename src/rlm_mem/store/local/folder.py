@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote
@@ -27,6 +28,7 @@ from rlm_mem.store.core.brain_files import (
     Runs,
     checked_name,
     folder_of,
+    name_at,
     namespace_of_run,
     note_former,
     place_of,
@@ -235,6 +237,8 @@ _NAMESPACE_FOLDERS = sorted(
     one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in _SHARED
 )
 """Folders with files of one namespace, or of the brain."""
+_OF_DEFAULT = tuple(one for one in _NAMESPACE_FOLDERS if FOLDERS[one].owner == "namespace")
+"""Folders of the brain with files of the namespace ``default``."""
 _UNFINISHED = ".unfinished"
 _ARCHIVE_TEMP_FOLDERS = ("pending", "transitions")
 
@@ -380,6 +384,16 @@ class LocalBrainFiles:
         found = [name for folder in _NAMESPACE_FOLDERS for name in self.names(folder, recursive=True)]
         found += [*runs.get(self.namespace, ()), *(one for one in (JOURNAL, LEDGER) if self.exists(one))]
         return found
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that have files of their own in this brain."""
+        brain = self._base.parent
+        places = [
+            files.names_below(self._base / "archive/continuum", "memory/archive/continuum/"),
+            *(files.names_below(brain / one, f"{one}/") for one in ("namespaces", *_OF_DEFAULT)),
+        ]
+        owners = (name_at(place) for place in chain.from_iterable(places))
+        return sorted({owner[0] for owner in owners if owner is not None and owner[0] is not None})
 
     def runs(self) -> Runs:
         """Return the names of recorded runs, grouped by the namespace that their first line names."""

@@ -36,7 +36,7 @@ from rlm_mem.store.local.folder import (
     refuse_shared_folder,
 )
 from rlm_mem.store.local.local_index import LocalIndex
-from rlm_mem.store.local.queries import find_row, find_rows, last_change
+from rlm_mem.store.local.queries import find_row, find_rows, numbered_changes
 from rlm_mem.store.local.vacuum import vacuum_folder
 from rlm_mem.telemetry import operation, waiting
 
@@ -76,9 +76,10 @@ class LocalBackend(LocalIndex):
         return local.EventLog(self.layout.log)
 
     def close(self) -> None:
-        """Flush buffered reads and close every file."""
+        """Flush buffered reads and close every file; raises ConflictError within a batch."""
         if self._closed:
             return
+        self.refuse_in_batch("the store cannot be closed")
         if not self.read_only and self.layout.base.is_dir():
             self.flush_reads(wait=True)
             self._settle_folder_times()
@@ -376,6 +377,7 @@ class LocalBackend(LocalIndex):
 
     def checkpoint(self) -> dict[str, Any]:
         """Write access counts to the chunk files, write the views, and merge postings."""
+        self.refuse_in_batch("the index cannot be brought up to date")
         folded = self.fold_reads()
         views = self.write_views()
         self._postings.maintain(self.connection)
@@ -391,8 +393,8 @@ class LocalBackend(LocalIndex):
 
     @healed
     def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
-        """Return the number of the last change of any chunk; 0 if nothing was ever written."""
-        return last_change(self.connection)
+        """Return the number of the last change of any chunk; a new index starts above those of the former one."""
+        return numbered_changes(self.connection)[1]
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
@@ -496,5 +498,6 @@ class LocalBackend(LocalIndex):
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
         """Merge the deltas into the postings, and vacuum the SQLite index."""
+        self.refuse_in_batch("the index cannot be vacuumed")
         self.flush_reads(wait=True)
         return vacuum_folder(self, progress=progress)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rlm_mem.config import Config
-from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
+from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
@@ -30,9 +30,9 @@ from rlm_mem.text import ANALYSIS_VERSION
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.core.records import ChunkRow
+    from rlm_mem.store.core.records import ChunkRow, Encode
     from rlm_mem.store.local.postings import PostingsIndex
-    from rlm_mem.store.local.rows import ThreadRows
+    from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
     from rlm_mem.store.local.transaction import Transaction
 
 _logger = logger("rlm_mem.store")
@@ -152,7 +152,11 @@ class LocalIndex:
     @cached_property
     def _rows(self) -> ThreadRows:
         """The row writers of all threads, created only by a process that writes."""
-        return local.ThreadRows(self._connections, partial(encode_content, self.config.search.language))
+        return local.ThreadRows(self._connections, self._encode)
+
+    @property
+    def _encode(self) -> Encode:
+        return partial(encode_content, self.config.search.language)
 
     # --- opening ---------------------------------------------------------------------------------------
 
@@ -212,7 +216,7 @@ class LocalIndex:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
         # There is no usable index of this version, or files are newer than it: index the files in memory, writing
         # nothing.
-        self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
+        self._index_in_memory(self.layout.folders())
         self._connections.schedule_look()
 
     def _discard_unsynced_index(self) -> None:
@@ -251,7 +255,8 @@ class LocalIndex:
                 if not damaged:
                     return False
                 if self.read_only:
-                    self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
+                    self._index_in_memory(self.layout.folders())
+                    self._connections.generation += 1
                 else:
                     if self._connections.same_file():  # else another process has repaired it
                         self._set_index_aside(error)
@@ -299,6 +304,11 @@ class LocalIndex:
     def in_transaction(self) -> bool:
         """Whether the calling thread is inside ``transaction()``."""
         return self._thread.transaction is not None
+
+    def refuse_in_batch(self, what: str) -> None:
+        """Raise ConflictError if the calling thread is inside a batch, which ``what`` would roll back."""
+        if self.in_transaction:
+            raise ConflictError(f"{what} within a batch", hint="do it after the batch")
 
     # --- asking ----------------------------------------------------------------------------------------
 
@@ -355,7 +365,7 @@ class LocalIndex:
             if (files.signature(self.layout.absolute(path)) or files.NO_SIGNATURE)
             != files.Signature(*signature)
         }
-        if not touched:
+        if not touched or self.in_transaction:
             return []
         return self.sync(folders=sorted(touched, reverse=True), wait_seconds=wait_seconds).unreadable
 
@@ -376,11 +386,10 @@ class LocalIndex:
     def _index_again(self, edited: Sequence[str]) -> None:
         """Reindex files whose content differed from the index when read, unless the write lock is held for long."""
         if self.read_only:
-            connection = self._connections.in_memory
-            if connection is None:
+            if self._connections.in_memory is None:
                 return
             with self._healing:
-                self._sync_locked(connection, [], None, edited)
+                self._index_in_memory([], edited)
         elif self.connection.in_transaction:
             return
         else:
@@ -424,7 +433,13 @@ class LocalIndex:
         with self._healing:
             folders, edited = changed_folders(connection, self.layout, racy=False), self._edited_files()
             if folders or edited:
-                self._sync_locked(connection, folders, None, edited)
+                self._index_in_memory(folders, edited)
+
+    def _index_in_memory(self, folders: list[str], paths: Sequence[str] = ()) -> None:
+        """Index these folders and files in memory; other threads read the former index until it is complete."""
+        with self._connections.index_in_memory() as connection:
+            rows = local.LocalRowWriter(connection, self._encode)
+            self._sync_locked(connection, rows, folders, None, paths)
 
     def sync(
         self,
@@ -469,7 +484,7 @@ class LocalIndex:
                 if stale or local.needs_refill(connection, self.layout):
                     report = self._reindex(connection, progress)
                 else:
-                    report = self._sync_locked(connection, folders or [], progress, paths)
+                    report = self._sync_locked(connection, self._rows.get(), folders or [], progress, paths)
         if report:
             _logger.info(
                 "sync: %d added, %d changed, %d removed, %d unreadable",
@@ -482,6 +497,7 @@ class LocalIndex:
         self, connection: sqlite3.Connection, wait_seconds: float | None = None
     ) -> Iterator[None]:
         """Take the write lock for changes to the index only."""
+        self.refuse_in_batch("the index cannot be synced or rebuilt")
         try:
             wait = self.config.store.lock_wait_seconds if wait_seconds is None else wait_seconds
             self._mark.begin(connection, wait)
@@ -498,6 +514,7 @@ class LocalIndex:
     def _sync_locked(
         self,
         connection: sqlite3.Connection,
+        rows: LocalRowWriter,
         folders: list[str],
         progress: Progress | None,
         paths: Sequence[str] = (),
@@ -507,7 +524,7 @@ class LocalIndex:
         report = local.sync_folders(
             connection,
             self.layout,
-            self._rows.get(),
+            rows,
             folders,
             language=self.config.search.language,
             progress=progress,
@@ -525,4 +542,6 @@ class LocalIndex:
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
         """Empty the index and refill it from the files, inside the caller's transaction."""
         with local.emptied(connection, self._analysis_name()):
-            return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)
+            return self._sync_locked(
+                connection, self._rows.get(), self.layout.folders(), progress, fresh=True
+            )

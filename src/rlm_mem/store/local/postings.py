@@ -27,9 +27,9 @@ from rlm_mem.store.local.connections import DamagedSnapshot
 from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.local.queries import (
     CurrentSnapshot,
-    last_change,
     merge_is_due,
     most_pending,
+    numbered_changes,
     publish_snapshot,
     read_state,
     snapshot_folder,
@@ -80,16 +80,16 @@ class PostingsIndex:
     def view(self, connection: sqlite3.Connection) -> View:
         """Return the postings as `connection` sees the store now, including its own uncommitted writes."""
         with self._lock:
-            seq = last_change(connection)
+            first, seq = numbered_changes(connection)
             view = self._view
             if view is not None and view.seq == seq and not self._outdated:
                 return view
             uncommitted, fresh = connection.in_transaction, None
-            if (
-                view is not None and not self._outdated and seq >= view.seq
-            ):  # otherwise the tables were rebuilt
+            if view is not None and not self._outdated and first <= view.seq <= seq:  # else it was replaced
                 with contextlib.suppress(_StateChanged):
                     fresh = self._advance_from(connection, view, seq)
+            if fresh is None:
+                self._names = {}
             view = fresh or self._load(connection, seq)
             if uncommitted:
                 return view  # not cached: it may include writes that are rolled back
@@ -133,12 +133,12 @@ class PostingsIndex:
                 return self._write(connection, view, progress)
             except DamagedSnapshot:  # the snapshot to merge with is missing or damaged
                 self._outdated = True
-                return self._write_from_rows(connection, last_change(connection), progress)
+                return self._write_from_rows(connection, numbered_changes(connection)[1], progress)
 
     def rebuild(self, connection: sqlite3.Connection, progress: _Written | None = None) -> None:
         """Rebuild the snapshot from the segment blobs, even if it is intact."""
         with self._lock, self._folder_lock(wait=True):
-            self._write_from_rows(connection, last_change(connection), progress)
+            self._write_from_rows(connection, numbered_changes(connection)[1], progress)
             self._outdated = True
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class PostingsIndex:
             state = read_state(connection, self._ns)
             with contextlib.suppress(DamagedSnapshot, _StateChanged):
                 if state is not None:
-                    return self._advance_from(connection, self._open(state), last_change(connection))
+                    return self._advance_from(connection, self._open(state), numbered_changes(connection)[1])
         snapshot = local.make_snapshot(empty_snapshot(), None, load_rows(connection, self._ns), seq)
         state = read_state(connection, self._ns)
         return _view_of(snapshot, seq, None if state is None else state.generation)

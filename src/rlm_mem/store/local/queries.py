@@ -54,10 +54,15 @@ def read_state(connection: sqlite3.Connection, ns: int) -> CurrentSnapshot | Non
     return None if row is None else CurrentSnapshot(row[0], row[1])
 
 
-def last_change(connection: sqlite3.Connection) -> int:
-    """Return the number of the latest change in any namespace, even if its row was dropped; 0 if there is none."""
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
-    return 0 if row is None else int(row[0])
+def numbered_changes(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the number above which the changes of this index are numbered, and that of the latest one.
+
+    The latter counts the changes of all namespaces, including those whose rows were dropped.
+    """
+    row = connection.execute(
+        "SELECT (SELECT value FROM meta WHERE key = 'first_change'), seq FROM sqlite_sequence WHERE name = 'changes'"
+    ).fetchone()
+    return (0, 0) if row is None else (int(row[0] or 0), int(row[1]))
 
 
 def most_pending(chunks: int) -> int:
@@ -79,11 +84,15 @@ def merge_is_due(connection: sqlite3.Connection, directory: Path, ns: int) -> bo
 
 
 def publish_snapshot(connection: sqlite3.Connection, ns: int, new: CurrentSnapshot) -> bool:
-    """Make `new` the current snapshot and drop the changes that it covers; False if a later one is already current."""
+    """Make `new` the current snapshot and drop the changes that it covers.
+
+    Returns:
+        False if a later one is current already, or the index was replaced since.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         current = read_state(connection, ns)
-        if current is not None and current.seq > new.seq:
+        if (current is not None and current.seq > new.seq) or new.seq < numbered_changes(connection)[0]:
             connection.execute("ROLLBACK")
             return False
         connection.execute(

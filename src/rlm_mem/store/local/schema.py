@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,10 @@ def make_tables(connection: sqlite3.Connection) -> None:
                 connection.execute(f'DROP {kind} "{name}"')
             for statement in _statements(_TABLES):
                 connection.execute(statement)
+            # Changes are numbered from the time on: other processes must not take this index for one of before.
+            first = time.time_ns() // 1000
+            connection.execute("INSERT INTO sqlite_sequence(name, seq) VALUES ('changes', ?)", (first,))
+            connection.execute("INSERT INTO meta VALUES ('first_change', ?)", (first,))
             connection.execute(f"PRAGMA user_version={INDEX_VERSION}")
         connection.execute("COMMIT")
     except BaseException:

@@ -290,17 +290,25 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
 
 
 def drop_unused_terms(connection: sqlite3.Connection) -> None:
-    """Delete the terms that no chunk contains, without a commit; the others keep their numbers."""
+    """Delete the terms that no chunk contains, without a commit; the others keep their numbers.
+
+    No number is given again, since searches of this and other processes may know the term that had it: a row without
+    a word keeps the highest one.
+    """
     used: set[int] = set()
     for (data,) in in_pages(connection, "SELECT doc, data FROM segments"):
         decoded = decode_many([data])
         used.update(decoded.terms.tolist(), decoded.author.tolist())
+    last = connection.execute("SELECT max(term) FROM terms").fetchone()[0]
     connection.execute(
         "DELETE FROM terms WHERE term NOT IN (SELECT value FROM json_each(?))",
         (msgspec.json.encode(used).decode(),),
     )
+    mark = os.urandom(8).hex()
+    if last is not None:
+        connection.execute("INSERT OR IGNORE INTO terms(term, text) VALUES (?, ?)", (last, f" {mark}"))
     # Other processes cache term numbers: this makes them look the numbers up again.
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('emptied', ?)", (os.urandom(8).hex(),))
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('emptied', ?)", (mark,))
 
 
 # --- read counts -----------------------------------------------------------------------------------------

@@ -184,6 +184,10 @@ class PostgresFiles:
         """Return the names of all files."""
         return self.names("", recursive=True)
 
+    def namespaces(self) -> list[str]:
+        """Return nothing: the database lists every namespace."""
+        return []
+
     def runs(self) -> Runs:
         """Return nothing: each row belongs to a namespace already."""
         return {}
