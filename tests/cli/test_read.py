@@ -319,3 +319,12 @@ def test_stats_count(run: Run, notes: Notes) -> None:
     assert figures["chunk_count"] == 4
     assert figures["conversations"] == 2
     assert "4" in run("stats").out
+
+
+@pytest.mark.parametrize("command", [("search", "tea"), ("list",)])
+def test_an_unknown_type_is_not_silently_that_of_nothing(
+    run: Run, notes: Notes, command: tuple[str, ...]
+) -> None:
+    ran = run(*command, "--type", "facts")
+    assert ran.code == 2
+    assert "no memory has the type 'facts': use one of preference, fact" in " ".join(ran.err.split())

@@ -478,6 +478,8 @@ def _knows(source: CandidateSource, question: Query) -> bool:
 
 def _then(store: ChunkStore, filters: Filters) -> Filters:
     """The filters with the present time as `shown_at`; for a view of a past time, also that time as `valid_at`."""
+    if filters.chunk_type is not None:
+        store.check_type_filter(filters.chunk_type)
     now = format_time(store.clock())
     if store.as_of is None:
         return structs.replace(filters, shown_at=now)
