@@ -641,7 +641,7 @@ class FolderSync:
                 self.report.chunks_restored += 1
                 self._update_position(restored, text, number, former)
                 for old in olds:
-                    self._store.supersede(old, restored.id, reason)
+                    self._store.supersede(old, restored.id, reason, force=True)
                 return restored.id
         now = format_time(self._store.clock())
         return self._store_new(

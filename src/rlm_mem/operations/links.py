@@ -54,6 +54,7 @@ class SupersedeRequest(Request):
     by: Annotated[ChunkId, Meta(description="The chunk that holds instead.")]
     reason: Annotated[LongText, Meta(description="Why it does.")] | None = None
     confidence: Annotated[Confidence, Meta(description="How sure that is, 0 to 1.")] = 1.0
+    force: Annotated[bool, Meta(description="Even if the chunk is newer than what replaces it.")] = False
 
 
 class UnlinkQuery(Request):
@@ -204,7 +205,9 @@ def supersede(context: Context, request: SupersedeRequest) -> Reply:
     with matched(context, chunk_id):
         _there(context, chunk_id)
         _there(context, request.by)
-        chunk = context.memory.supersede(chunk_id, request.by, request.reason, confidence=request.confidence)
+        chunk = context.memory.supersede(
+            chunk_id, request.by, request.reason, confidence=request.confidence, force=request.force
+        )
     return Reply(chunk_out(chunk), headers={"ETag": etag(chunk)})
 
 
