@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -68,6 +69,19 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     with handle:
         yield handle
+
+
+def whole(path: Path, most: int) -> bytes:
+    """All bytes of a file named by the user, which may be endless; raises InputError if more than ``most``."""
+    try:
+        with path.open("rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            data = handle.read(most + 1) if size <= most else b""
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    if size > most or len(data) > most:
+        raise InputError(f"{path} is larger than {most:,} bytes", hint="is it the right file?")
+    return data
 
 
 def bounded(handle: BinaryIO, name: str, most: int) -> bytes:
