@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 MOST_EVENT = 16_000_000
 
 _MOST_LOG = 1_000_000  # bytes; a larger log is renamed, and the one renamed before is dropped
+_TAIL = 100_000  # bytes of the log that are looked through
+_LOG_TIME = "%Y-%m-%dT%H:%M:%S%z"
 _SESSIONS = 50  # most sessions for which the shown chunks are recorded
 _SHOWN_CHUNKS = "index/told.json"  # derived: a brain under git has no conflict in it
 
@@ -219,6 +221,25 @@ def log_file() -> Path:
     return user_data_brain().parent / "hooks.log"
 
 
+def recent_failures(days: int = 7) -> list[str]:
+    """The last lines of the log that are of the last days; empty if it cannot be read."""
+    since = (datetime.now().astimezone() - timedelta(days=days)).timestamp()
+    try:
+        with log_file().open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    return [line for line in lines if (at := _time_of(line)) is not None and at >= since]
+
+
+def _time_of(line: str) -> float | None:
+    try:
+        return datetime.strptime(line.partition(" ")[0], _LOG_TIME).timestamp()
+    except ValueError:  # cut off at its beginning
+        return None
+
+
 @contextmanager
 def guarded(what: str, seconds: float) -> Iterator[None]:
     """Run a hook so that it never raises and ends in time.
@@ -246,7 +267,7 @@ def guarded(what: str, seconds: float) -> Iterator[None]:
 
 def _write_log(what: str, reason: str) -> None:
     path = log_file()
-    line = " ".join(f"{datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z} {what}: {reason}".split())
+    line = " ".join(f"{datetime.now().astimezone():{_LOG_TIME}} {what}: {reason}".split())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > _MOST_LOG:
