@@ -274,7 +274,8 @@ def test_links_are_shown_from_both_ends(run: Run, notes: Notes, memory: Memory) 
     assert run("links", notes["reason"], "--json").json[0]["direction"] == "out"
     assert run("links", notes["choice"], "--json").json[0]["direction"] == "in"
     assert run("links", notes["choice"], "--direction", "out", "--json").json == []
-    assert "supports" in run("links", notes["choice"]).out
+    shown = run("links", notes["choice"]).out
+    assert "supports" in shown and "row-level security" in shown, "what is linked is shown, not only its id"
 
 
 def test_links_of_a_chunk_that_is_not_there_are_a_failure(run: Run, notes: Notes) -> None:
