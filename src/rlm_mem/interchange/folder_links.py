@@ -20,6 +20,8 @@ _WIKI = re.compile(r"\[\[([^\[\]\n|]{1,300})(?:\|[^\[\]\n]{0,300})?\]\]")
 _MARKDOWN = re.compile(r"\]\([ \t]{0,3}(?:<([^<>\n]{1,300})>|((?:[^\s()<>]|\([^\s()<>]{0,100}\)){1,300}))")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.{0,200})", re.MULTILINE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_LOT = 50
+"""Documents whose chunks are looked up together."""
 MAX_LOCK_SECONDS = 1.0
 """Seconds after which a transaction ends and leaves the rest to the next one, so that other writers can proceed."""
 _REASON = "a link in its text"
@@ -157,28 +159,29 @@ def link_some(
     record.refresh(former.path for former, _ in changed)
     done, count, parts = 0, 0, set()
     until = monotonic() + MAX_LOCK_SECONDS
-    for former, present in changed:
-        if done and monotonic() > until:
-            break
-        done += 1
-        if record.has_entry(former):
-            count += _link(store, former, present)
+    while done < len(changed) and not (done and monotonic() > until):
+        lot = [one for one in changed[done : done + _LOT] if record.has_entry(one[0])]
+        count += _link(store, lot)
+        for former, present in lot:
             record.remove(former)
             parts.add(record.put(present))
+        done += _LOT
     record.write(parts)
-    return done, count
+    return min(done, len(changed)), count
 
 
-def _link(store: ChunkStore, former: FileEntry, present: FileEntry) -> int:
-    """Give the chunks of a document the links of its references; return the number changed."""
-    before, now = _targets(former), _targets(present)
-    changed = [chunk_id for chunk_id in now if now[chunk_id] != before.get(chunk_id)]
-    chunks = store.get_many(changed)  # without those that were deleted in the memory
-    existing = store.existing({target for chunk_id in changed for target in now[chunk_id]})
+def _link(store: ChunkStore, lot: Sequence[tuple[FileEntry, FileEntry]]) -> int:
+    """Give the chunks of some documents the links of their references; return the number changed."""
+    wanted: dict[str, list[str]] = {}
+    for former, present in lot:
+        before = _targets(former)
+        wanted |= {one: ids for one, ids in _targets(present).items() if ids != before.get(one)}
+    chunks = store.get_many(list(wanted))  # without those that were deleted in the memory
+    existing = store.existing({target for targets in wanted.values() for target in targets})
     made_at = format_time(store.clock())
     count = 0
     for chunk_id, chunk in chunks.items():
-        links = list(_links(chunk.links, [one for one in now[chunk_id] if one in existing], made_at))
+        links = list(_links(chunk.links, [one for one in wanted[chunk_id] if one in existing], made_at))
         if links != chunk.links:
             count += store.update_chunk(chunk_id, links=links) is not None
     return count
