@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlm_mem.errors import InvalidQuery
+from rlm_mem.errors import InputError, InvalidQuery
 from rlm_mem.search import Filters, Hit, keyword_ids, passages, ranked_ids, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import schema
@@ -375,5 +375,9 @@ def test_a_type_that_no_memory_has_is_refused_with_the_known_ones(
             InvalidQuery, match="type 'facts': use one of preference, fact, pattern, decision, note"
         ):
             ask("facts")
+        with pytest.raises(InvalidQuery):
+            ask("")
+        with pytest.raises(InputError):
+            ask(5)
     assert store.delete_chunk(sailed)
     assert asked["search"]("voyage") == []

@@ -380,7 +380,7 @@ class ChunkReader:
         Args:
             namespaces: where to look for chunks; none: in those that this store reads.
         """
-        for kind in as_list(chunk_type or ()):
+        for kind in () if chunk_type is None else as_list(chunk_type):
             if kind not in self.types.chunk_types and not any(
                 self.backend.queries.list_places(
                     place, ListFilter(chunk_type=kind, archived=archived, limit=1)
@@ -415,8 +415,8 @@ class ChunkReader:
 
         A position stays valid during concurrent writes: each chunk that keeps its position is returned once.
         """
-        self.check_type_filter(filters.get("chunk_type"))
         places = self.places(page(limit, "limit") + 1, after=after, **filters)
+        self.check_type_filter(filters.get("chunk_type"))
         listed = places[:limit]
         return [place[0] for place in listed], listed[-1][1:] if listed and len(places) > limit else None
 
