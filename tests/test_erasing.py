@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -16,7 +17,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.errors import InputError, NamespaceError
-from rlm_mem.store.core import erasing
+from rlm_mem.store.core import erasing, files
 from rlm_mem.store.core.brain_files import namespace_of_run
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
@@ -445,3 +446,40 @@ def test_the_command_erases_a_folder_by_a_relative_path(
     assert f"more came from {tmp_path}/notes/boat.md: erase this source too" in capsys.readouterr().err
     assert main(["--brain", "brain", "erase", "--source", "notes/ship.md"]) == 0
     assert capsys.readouterr().out.startswith("nothing came from notes/ship.md\n")
+
+
+def test_pieces_of_a_large_file_hold_every_word_and_cut_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_PIECE", 64)
+    monkeypatch.setattr(files, "_OVERLAP", 24)
+    words = [f"word{number:03d}" for number in range(200)]
+    large = tmp_path / "large"
+    for between in (b" ", b"\n", b"\0"):
+        large.write_bytes(between.join(word.encode() for word in words))
+        found = list(files.pieces(large))
+        assert len(found) > 10 and max(map(len, found)) < 64 + 3 * 24
+        assert {word for piece in found for word in piece.decode().replace("\0", " ").split()} == set(words)
+        pairs = [f"{one}{between.decode()}{other}".encode() for one, other in pairwise(words)]
+        assert all(any(pair in piece for piece in found) for pair in pairs)
+    for data in (b"", b"x", b"x" * 64, b"x" * 1000):
+        large.write_bytes(data)
+        assert max(map(len, files.pieces(large)), default=0) <= max(len(data) and 1, 64 + 24)
+        assert sum(map(len, files.pieces(large))) >= len(data)
+
+
+@pytest.mark.local_only("look at files")
+def test_what_is_left_in_a_large_file_is_found_wherever_it_is(
+    place: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_PIECE", 5000)
+    monkeypatch.setattr(files, "_OVERLAP", 200)
+    with Memory.open(place, clock=clock) as memory:
+        memory.remember(SAYS)
+        report = erase(memory.store, person=NAME, dry_run=False)
+        assert verify_erasure(memory.store, report) == []
+        other = place / "memory" / "left.txt"
+        for left, found in ((NAME, True), (SAYS[-60:], True), (f"{NAME}s", False), (f"x{NAME}", False)):
+            for start in (4960, 4975, 4990):  # the first piece ends within it
+                other.write_text(f"{'a ' * (start // 2)}{left} {'c ' * 5000}", encoding="utf-8")
+                assert bool(verify_erasure(memory.store, report)) is found, (start, left)

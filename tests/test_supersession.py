@@ -183,6 +183,23 @@ def test_a_check_finds_replacements_that_one_chunk_names_and_a_repair_records_th
         assert len(errors) == 2 and all("cannot replace" in error for error in errors)
 
 
+def test_swapped_ids_are_refused_unless_they_are_meant(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        old = memory.remember("The lamp is red.", occurred_at="2026-01-05T10:00:00Z").chunk_ids[0]
+        new = memory.remember("The lamp is blue.", occurred_at="2026-02-05T10:00:00Z").chunk_ids[0]
+        with pytest.raises(
+            InvalidLink, match=f"{old} of 2026-01-05 is older than {new} of 2026-02-05"
+        ) as error:
+            memory.supersede(new, old)
+        assert "force" in str(error.value.hint)
+        assert memory.supersede(new, old, force=True).metadata.superseded_by == old
+        memory.undo()
+        memory.supersede(old, new)
+        memory.undo()
+        backdated = memory.remember("The lamp was green then.", occurred_at="2025-12-01").chunk_ids[0]
+        assert memory.supersede(old, backdated).metadata.superseded_by == backdated, "it was told later"
+
+
 def test_every_interface_supersedes_in_the_same_way(place: Path | str) -> None:
     with Memory.open(place) as memory:
         old, new = (memory.remember(text).chunk_ids[0] for text in ("The lamp is red.", "The lamp is blue."))

@@ -429,21 +429,20 @@ class Memory:
         return (self.store if as_of is None else self.store.held_at(as_of)).get_chunk(chunk_id)
 
     def supersede(
-        self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
-    ) -> Chunk:
+        self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0, force: bool = False
+    ) -> Chunk:  # fmt: skip
         """Record that one chunk replaces another, from the time of the newer one; ``undo`` reverts it.
 
         Search, recall and programs then rank the newer one first; with an earlier ``as_of`` they return the older one.
+        See ``ChunkStore.supersede``; ``force``: even if the other one is newer.
 
         Returns:
             The older chunk, with the id of its successor in ``metadata.superseded_by``.
 
         Raises:
-            NotFoundError: one of the chunks does not exist.
-            ConflictError: another chunk already replaced the older one.
-            InvalidLink: they are the same chunk, or the older one replaces the newer one.
+            NotFoundError, ConflictError, InvalidLink: one is missing, is replaced already, or is not the newer one.
         """
-        return self.store.supersede(old_id, new_id, reason, confidence=confidence)
+        return self.store.supersede(old_id, new_id, reason, confidence=confidence, force=force)
 
     def update(
         self,

@@ -206,6 +206,28 @@ def test_hostile_text_is_shown_as_it_was_written(open_page: Open, brain: Path) -
     assert page.locator("main img").count() == 0
 
 
+def test_the_keyboard_alone_keeps_one_of_two_memories_that_say_the_same(open_page: Open, brain: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe = Axe()
+    with Memory.open(brain) as memory:
+        one = memory.remember("The weir keeper is Anselm.", conversation_id="weir").chunk_ids[0]
+        twin = memory.remember("The weir keeper is Anselm!", conversation_id="lock").chunk_ids[0]
+    page = open_page(f"/memories/{twin}")
+    page.evaluate(axe.axe_script)
+    violations = page.evaluate("axe.run({resultTypes: ['violations']}).then((run) => run.violations)")
+    assert [found["id"] for found in violations if found["impact"] in ("serious", "critical")] == []
+    page.get_by_role("button", name=re.compile("Keep only this memory")).focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("This memory replaces the other one").wait_for()
+    with Memory.open(brain) as memory:
+        found = memory.get(one)
+        assert found is not None and found.metadata.superseded_by == twin
+        memory.undo()
+        memory.delete(one, permanent=True)
+        memory.delete(twin, permanent=True)
+
+
 def test_the_keyboard_alone_finds_edits_and_saves_a_memory(open_page: Open, brain: Path) -> None:
     page = open_page("/costs")
     keys = page.keyboard

@@ -110,6 +110,19 @@ def test_a_file_with_nothing_but_our_hooks_is_removed(name: str, run: Run) -> No
     assert not file.parent.exists()
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("first", ["server", "hooks"])
+def test_server_and_hooks_come_and_go_without_a_trace(name: str, first: str, run: Run) -> None:
+    """Some clients have both in one file: none of its states has anything worth a copy."""
+    present = sorted(Path.home().rglob("*"))
+    ways = [[], ["--hooks"]] if first == "server" else [["--hooks"], []]
+    for remove in ([], ["--remove"]):
+        for way in ways:
+            assert run("install", name, *way, *remove).code == 0
+            assert not list(Path.home().rglob("*.backup-*"))
+    assert sorted(Path.home().rglob("*")) == present
+
+
 def test_a_link_to_a_file_of_ours_alone_stays(run: Run, tmp_path: Path) -> None:
     """As people have it who keep their settings in a repository."""
     file = hook_client_named("claude-code").user(Path.home(), os.environ)

@@ -208,7 +208,7 @@ def test_a_move_is_undone_in_both_namespaces_at_once(store: ChunkStore) -> None:
         with pytest.raises(NamespaceError, match="but this store reaches only other"):
             Memory(other).undo()
         undone = memory.undo()
-        assert undone is not None
+        assert undone is not None and undone.ops == ("move",) and str(undone).startswith("undone: move of ")
         assert [(chunk.id, chunk.content) for chunk in store.iter_chunks()] == [(made.id, made.content)]
         assert list(other.iter_chunks()) == []
         assert Memory(other).undo() is None, "the undo counts in both"

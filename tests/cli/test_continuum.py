@@ -142,10 +142,14 @@ def test_health_and_check(run: Run, log: str, brain: Path) -> None:
         ("query", "x", "--weight", "mid"), ("query", "x", "--weight", "middle=1"), ("query", "x", "--kind", "odd"),
         ("query", " "), ("trace", "list", "--tier", "middle"), ("review", "list", "--status", "odd"),
         ("trace", "record", " "), ("trace", "record", "x", "--steps", "nothing.json"),
-        ("trace", "record", "x", "--task", "gardening"),
+        ("trace", "record", "x", "--task", "gardening"), ("trace", "record", "x", "--steps", "/dev/zero"),
+        ("erase", "--verify", "nothing.json"), ("erase", "--verify", "/dev/zero"),
     ],
 )  # fmt: skip
-def test_bad_input_ends_with_2_and_one_line(run: Run, log: str, arguments: tuple[str, ...]) -> None:
+def test_bad_input_ends_with_2_and_one_line(
+    run: Run, log: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlm_mem.cli.erase._MAX_REPORT", 1_000_000)
     ran = run(*arguments)
     assert ran.code == 2
     assert ran.err.startswith("rlm-mem: ")

@@ -228,3 +228,13 @@ def test_undo_of_a_new_chunk_says_that_it_replaces_nothing_any_more(run: Run, no
 
 def test_there_is_nothing_to_undo_for_a_new_chunk(run: Run, notes: Notes) -> None:
     assert run("undo", notes["tea"]).code == 1
+
+
+def test_supersede_tells_swapped_ids_and_takes_force(run: Run, notes: Notes) -> None:
+    older, newer = sorted(
+        (notes["tea"], notes["cake"]),
+        key=lambda one: json.loads(run("show", one, "--json").out)["metadata"]["occurred_at"],
+    )
+    ran = run("chunk", "supersede", newer, older)
+    assert ran.code == 2 and "which it is to replace" in " ".join(ran.err.split())
+    assert run("chunk", "supersede", newer, older, "--force").code == 0

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.memory import Memory
+from rlm_mem.store.local.folder import LocalBrainFiles
 from tests.postgres import Databases
 
 Run = Callable[..., Any]
@@ -60,6 +61,36 @@ def test_every_namespace_is_copied_on_demand(run: Run, brain: Path, tmp_path: Pa
     with Memory.open(target, namespace="b/c") as copied:
         assert len(copied.list_chunks()) == 1
     assert run("copy", str(target), "--all", "--namespace", "a").code == 2
+
+
+@pytest.mark.local_only("look at files")
+def test_runs_of_all_namespaces_are_listed_once_in_either_folder(
+    run: Run, brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def runs_in(place: Path, namespace: str) -> list[Path]:
+        with Memory.open(place, namespace=namespace) as one:
+            return [place / "memory" / name for name in one.store.files.runs()[namespace]]
+
+    for name in ("a", "b/c", "d"):
+        with Memory.open(brain, namespace=name) as one:
+            one.remember(f"Said in {name}.")
+            one.recall(f"What was said in {name}?")
+    target = tmp_path / "copy"
+    listed: list[object] = []
+    runs = LocalBrainFiles.runs
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalBrainFiles, "runs", lambda self: listed.append(self.namespace) or runs(self))
+        copied = run("copy", str(target), "--all", "--json").json
+    assert [(one["namespace"], one["equal"]) for one in copied] == [("a", True), ("b/c", True), ("d", True)]
+    assert len(listed) == 2
+    runs_in(target, "b/c")[0].unlink()
+    runs_in(brain, "a")[0].unlink()
+    compared = run("copy", str(target), "--all", "--compare", "--json").json
+    assert [bool(one["differences"]) for one in compared] == [True, True, False]
+    again = run("copy", str(target), "--all", "--mirror", "--json").json
+    assert [(one["equal"], one["copied"]["removed"], one["copied"]["files"]) for one in again] == [
+        (True, 1, 0), (True, 0, 1), (True, 0, 0)
+    ]  # fmt: skip
 
 
 def test_a_copy_onto_itself_is_refused_in_one_sentence(run: Run, brain: Path, notes: dict[str, str]) -> None:

@@ -235,7 +235,7 @@ def test_an_empty_query_is_bad_input(run: Run, notes: Notes) -> None:
 def test_filters_that_exclude_everything_are_named_as_the_reason(run: Run, notes: Notes) -> None:
     assert run("search", "tea", "--tag", "nosuch").out == "nothing found with these filters\n"
     assert run("search", "zeppelin", "--tag", "people").out == "nothing found\n"
-    assert run("list", "--type", "nosuch").out == "none of 4 chunks match\n"
+    assert run("list", "--tag", "nosuch").out == "none of 4 chunks match\n"
     assert run("list", "--archived").out == "no chunks\n"
     assert run("trajectories", "list", "--operation", "nosuch").code == 2
 
@@ -274,7 +274,8 @@ def test_links_are_shown_from_both_ends(run: Run, notes: Notes, memory: Memory) 
     assert run("links", notes["reason"], "--json").json[0]["direction"] == "out"
     assert run("links", notes["choice"], "--json").json[0]["direction"] == "in"
     assert run("links", notes["choice"], "--direction", "out", "--json").json == []
-    assert "supports" in run("links", notes["choice"]).out
+    shown = run("links", notes["choice"]).out
+    assert "supports" in shown and "row-level security" in shown, "what is linked is shown, not only its id"
 
 
 def test_links_of_a_chunk_that_is_not_there_are_a_failure(run: Run, notes: Notes) -> None:
@@ -319,3 +320,12 @@ def test_stats_count(run: Run, notes: Notes) -> None:
     assert figures["chunk_count"] == 4
     assert figures["conversations"] == 2
     assert "4" in run("stats").out
+
+
+@pytest.mark.parametrize("command", [("search", "tea"), ("list",)])
+def test_an_unknown_type_is_not_silently_that_of_nothing(
+    run: Run, notes: Notes, command: tuple[str, ...]
+) -> None:
+    ran = run(*command, "--type", "facts")
+    assert ran.code == 2
+    assert "no memory has the type 'facts': use one of preference, fact" in " ".join(ran.err.split())

@@ -64,6 +64,19 @@ def current(store: ChunkStore) -> dict[tuple[str, int], Any]:
     return found
 
 
+def links_of(store: ChunkStore) -> list[tuple[Any, ...]]:
+    """Each link, its ends given by their files and places there."""
+    place = {
+        one.id: (one.metadata.provenance["path"], one.metadata.provenance["span"][0])
+        for one in store.iter_chunks()
+    }
+    return sorted(
+        (place[one.id], place[link.target_id], link.type, link.strength, one.revision)
+        for one in store.iter_chunks()
+        for link in one.links
+    )
+
+
 def ids(store: ChunkStore) -> dict[str, str]:
     """The chunk of each file of one chunk."""
     return {path: one.id for one in store.iter_chunks() for path in [one.metadata.provenance["path"]]}
@@ -502,7 +515,7 @@ def test_new_files_are_linked_in_large_transactions_as_one_by_one(
 
     at_once = links("at-once")
     assert len(commits) == 1
-    monkeypatch.setattr(folder_sync, "_MAX_LOCK_SECONDS", -1.0)
+    monkeypatch.setattr(folder_sync, "MAX_LOCK_SECONDS", -1.0)
     each = links("each")
     assert len(commits) == 12, "it ends after a while, and others write"
     monkeypatch.setattr(folder_sync.FolderSync, "_linking", lambda *_: nullcontext())
@@ -517,8 +530,8 @@ def test_two_processes_make_what_one_makes(
     open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, dice = tmp_path / "docs", random.Random(3)
-    write(folder, {f"n{number}.md": f"# Of {number}\n\n" + "\n\n".join(paragraphs(dice) for _ in range(4))
-                   for number in range(30)})  # fmt: skip
+    write(folder, {f"n{number}.md": f"# Of {number}, after [[n{number - 1}]] and before [[n{number + 1}]]\n\n"
+                   + "\n\n".join(paragraphs(dice) for _ in range(4)) for number in range(30)})  # fmt: skip
     write(
         folder,
         {"rules.md": "---\nThe key: sk-ant-api03-" + "a" * 95 + "\n", "talk.md": "Ann: Hi.\n\nBob: Hello."},
@@ -540,10 +553,21 @@ def test_two_processes_make_what_one_makes(
         hits = [
             (hit.snippet, hit.score) for hit in Memory(store).search("harbour crane by the river", limit=20)
         ]
-        made.append((current(store), tables, hits, report.tokens, report.secrets, report.secrets_hidden))
+        assert report.chunks_linked == 30
+        made.append(
+            (
+                current(store),
+                links_of(store),
+                tables,
+                hits,
+                report.tokens,
+                report.secrets,
+                report.secrets_hidden,
+            )
+        )
     assert len(calls) == 1, "the second store was filled with a further process"
     assert made[0] == made[1]
-    assert made[0][5] == 1
+    assert made[0][6] == 1
 
 
 def test_a_server_reads_only_folders_that_its_environment_names(folder: Path, tmp_path: Path) -> None:

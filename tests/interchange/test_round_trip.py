@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import brain.scripts
 from rlm_mem.chunk import CHUNK_TYPES, Chunk, ChunkLinks, ChunkMetadata, content_hash
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.interchange import export_store, export_to_markdown, import_from_markdown, import_source
 from rlm_mem.interchange.export import _line, _shape
 from rlm_mem.interchange.formats.chunk_files import lenient_chunk
@@ -384,6 +384,27 @@ def test_nothing_is_overwritten_by_default(store: ChunkStore, tmp_path: Path) ->
     for name in ("notes-2026.11", "out.v2/"):
         assert export_store(store, f"{tmp_path}/{name}").format == "markdown"
     assert export_store(store, tmp_path / "out.pdf", format="markdown").chunks == 1
+
+
+@pytest.mark.parametrize("target", ["vault", "new/below/vault", "new/all.jsonl", "new/all.zip"])
+def test_a_failed_export_leaves_nothing(
+    store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    store.create_chunk("The gate is green.")
+    (tmp_path / "out").mkdir()
+
+    def full(*_: Any, **__: Any) -> Any:
+        yield "personalities/one.md", b"#"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rlm_mem.interchange.export.exported_files", full)
+    with pytest.raises(StorageError, match="No space left"):
+        export_store(store, tmp_path / "out" / target)
+    assert list((tmp_path / "out").iterdir()) == []
+    (tmp_path / "out" / "kept").mkdir()
+    with pytest.raises(StorageError):
+        export_store(store, tmp_path / "out" / "kept" / target)
+    assert list((tmp_path / "out" / "kept").iterdir()) == []
 
 
 def test_a_second_export_leaves_nothing_of_the_first(store: ChunkStore, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlm_mem.errors import InvalidQuery
+from rlm_mem.errors import InputError, InvalidQuery
 from rlm_mem.search import Filters, Hit, keyword_ids, passages, ranked_ids, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import schema
@@ -354,3 +354,30 @@ def test_a_label_is_no_speaker_where_other_notes_tell_of_it(store: ChunkStore) -
     heron = store.create_chunk("The index of Heron runs on SQLite.").id
     found = [hit.chunk_id for hit in search(store, "Which index does Osprey have?")]
     assert found.index(osprey) < found.index(heron)
+
+
+def test_a_type_that_no_memory_has_is_refused_with_the_known_ones(
+    store: ChunkStore, garden: dict[str, str]
+) -> None:
+    store.types.register_chunk_type("voyage")
+    sailed = store.create_chunk("We sailed past the rose garden.", chunk_type="voyage").id
+    del store.types.chunk_types["voyage"]  # as in a program that did not register it
+    asked = {
+        "search": lambda kind: ids(search(store, "rose", filters=Filters(chunk_type=kind))),
+        "newest": lambda kind: ids(search(store, "", filters={"chunk_type": (kind,)})),
+        "list": lambda kind: store.list_chunks(chunk_type=kind),
+        "page": lambda kind: store.list_page(5, chunk_type=kind)[0],
+    }
+    for ask in asked.values():
+        assert ask("voyage") == [sailed]
+        assert ask("pattern") == [], "none of a known type is no fault"
+        with pytest.raises(
+            InvalidQuery, match="type 'facts': use one of preference, fact, pattern, decision, note"
+        ):
+            ask("facts")
+        with pytest.raises(InvalidQuery):
+            ask("")
+        with pytest.raises(InputError):
+            ask(5)
+    assert store.delete_chunk(sailed)
+    assert asked["search"]("voyage") == []

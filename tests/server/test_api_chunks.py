@@ -328,3 +328,12 @@ def test_a_text_that_was_edited_by_hand_is_sent_again_and_not_overwritten(tmp_pa
         assert (
             client.patch(path, json={"content": "Other."}, headers={"If-Match": tag}).headers["ETag"] == '"2"'
         )
+
+
+def test_an_older_chunk_replaces_a_newer_one_only_on_request(client: TestClient) -> None:
+    older = create(client, "The lamp is red.", occurred_at="2026-01-05T10:00:00Z")["id"]
+    newer = create(client, "The lamp is blue.", occurred_at="2026-02-05T10:00:00Z")["id"]
+    told = refused(client.post(f"chunks/{newer}/supersede", json={"by": older}), 422)
+    assert f"{older} of 2026-01-05 is older" in told["detail"]
+    answer = client.post(f"chunks/{newer}/supersede", json={"by": older, "force": True})
+    assert answer.json()["superseded_by"] == older

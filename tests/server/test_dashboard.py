@@ -132,7 +132,8 @@ def test_every_link_of_every_page_leads_somewhere(site: Site, ids: list[str]) ->
         if path in seen or path.startswith(("/static", "/logout")):
             continue
         seen.add(path)
-        waiting += links_of(site.get(path))
+        page = site.get(path)
+        waiting += links_of(page) if path != "/export" else []  # a zip file, in which any bytes may stand
     assert {f"/memories/{one}" for one in ids} <= seen
     assert any(path.startswith("/recalls/traj-") for path in seen)
 

@@ -196,6 +196,25 @@ def test_links_are_made_and_removed(site: Site, one: str) -> None:
         assert said in text_of(site.post(f"/memories/{one}", status, **fields))
 
 
+def test_of_two_memories_that_say_the_same_one_is_kept_and_that_can_be_undone(site: Site, one: str) -> None:
+    twin = site.memory.remember("Ben drinks green tea!", conversation_id="other", again=True).chunk_ids[0]
+    other = site.memory.remember("Tea grows in Assam.", tags=["people"]).chunk_ids[0]
+    assert "Keep only this one" in site.get(f"/memories/{twin}")
+    assert "Keep only this one" not in site.get(f"/memories/{other}")
+    page = site.post(f"/memories/{one}", do="replace", target=twin)
+    assert "This memory replaces the other one" in text_of(page) and "Keep only this one" not in page
+    assert "Keep only this one" not in site.get(f"/memories/{twin}")
+    found = site.memory.get(twin)
+    assert found is not None and found.metadata.superseded_by == one, "also where the older one is kept"
+    found_now = [hit.chunk_id for hit in site.memory.search("Ben tea")]
+    assert found_now.index(one) < found_now.index(twin)
+    [change] = [made for made in site.memory.recorded_changes() if twin in made.chunk_ids][:1]
+    site.post("/changes/undo", change=change.id)
+    found = site.memory.get(twin)
+    assert found is not None and found.metadata.superseded_by is None
+    assert "Keep only this one" in site.get(f"/memories/{one}")
+
+
 def test_forms_of_other_sites_change_nothing(site: Site, one: str) -> None:
     for foreign in (
         {},  # an old browser that says nothing about where a form comes from, with the cookie it always sends

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
-from rlm_mem.mcp import doctor
+from rlm_mem.mcp import doctor, hooks
 from rlm_mem.mcp.clients import CLIENTS, client_named
 from rlm_mem.mcp.starting import ServerEntry, started
 from tests.cli.conftest import Run
@@ -90,6 +90,26 @@ def test_an_engine_that_cannot_be_confined_is_said_to_refuse(
 
 
 @pytest.mark.usefixtures("no_engines")
+@pytest.mark.usefixtures("no_engines")
+@pytest.mark.local_only("look at files")
+def test_hooks_that_failed_in_the_last_days_are_reported(run: Run, memory: Memory) -> None:
+    def found() -> list[tuple[str, str]]:
+        listed = run("doctor", "--json").json["findings"]
+        return [(one["message"], one["remedy"]) for one in listed if one["subject"] == "hooks"]
+
+    assert found() == []
+    log = hooks.log_file()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(b"\xff cut off\n2020-01-01T10:00:00+0000 stop of codex: an old one\n")
+    assert found() == []
+    with hooks.guarded("user-prompt of claude-code", 4):
+        raise TimeoutError("the memory is busy")
+    [(message, remedy)] = found()
+    assert message.startswith("1 hook failed in the last 7 days, the last at 20")
+    assert message.endswith("user-prompt of claude-code: TimeoutError: the memory is busy")
+    assert str(log) in remedy
+
+
 @pytest.mark.usefixtures("no_engines")
 @pytest.mark.local_only("look at files")
 def test_hooks_that_are_whole_old_or_without_their_command_are_told_apart(

@@ -89,3 +89,22 @@ def test_a_copy_into_a_database_takes_the_same_few_round_trips_for_each_page_of_
             taken.append(round_trips(opened, tmp_path / str(turn), lambda: copy_namespace(source, target)))
         assert compare(source, target) == []
     assert taken[1] <= taken[0] + 2 < 40, taken
+
+
+def test_the_links_of_a_document_do_not_each_take_a_round_trip(
+    opened: Sequence[Any], dsn: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    names = [f"note {number}" for number in range(20)]
+    for name in names:
+        (folder / f"{name}.md").write_text(f"The {name} has a berth.")
+    with Memory.open(dsn) as memory:
+        memory.sync_folder(folder)
+        (folder / "more.md").write_text("There are twenty berths.")
+        plain = round_trips(opened, tmp_path / "plain", lambda: memory.sync_folder(folder))
+        taken = []
+        for count in (2, 20):
+            (folder / f"list {count}.md").write_text("\n".join(f"[[{name}]]" for name in names[:count]))
+            taken.append(round_trips(opened, tmp_path / str(count), lambda: memory.sync_folder(folder)))
+        assert max(taken) <= plain + 20, f"{taken}, and {plain} without links"

@@ -92,7 +92,7 @@ def _restore_links(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -
             continue
         known = target.get_many([own, other])
         if known[other].metadata.superseded_by is None and known[own].metadata.superseded_by != other:
-            target.supersede(other, own, link.reasoning, confidence=link.strength)
+            target.supersede(other, own, link.reasoning, confidence=link.strength, force=True)
 
 
 def _written(chunk: Chunk, target: ChunkStore) -> str:

@@ -127,6 +127,9 @@ SIMILAR_TO = "similar_to"
 SUPERSEDES = "supersedes"
 """The source replaces the target."""
 
+REFERS_TO = "refers_to"
+"""The text of the source has a link to the document of the target."""
+
 
 class LinkType(FrozenRecord, frozen=True):
     """A built-in link type.
@@ -158,6 +161,7 @@ LINK_TYPES = (
     LinkType("example_of", "is an example of it", "has it as an example", "for", 0.9),
     LinkType(SUPERSEDES, "replaces it", "was replaced by it", weight=0.5),
     LinkType("derived_from", "was made from it", "is what it was made from"),
+    LinkType(REFERS_TO, "links to it in its text", "is linked to in its text", weight=0.5),
 )
 """Built-in link types (docs/spec/links.md, Types); add a type by adding a row."""
 

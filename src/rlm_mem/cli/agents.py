@@ -20,11 +20,11 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import note, print_json, screen, table, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import shown_dsn
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.mcp import clients
 from rlm_mem.mcp.clients import write_with_backup
 from rlm_mem.mcp.doctor import FAIL, OK, examine
-from rlm_mem.mcp.hook_clients import HookClient, hook_client_named
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named
 from rlm_mem.mcp.hook_settings import hooks_of, with_hooks
 
 
@@ -75,7 +75,7 @@ def install(
         _show_entry(call, path, entry_shown, clients.planned(known, Path(os.devnull), entry) or "")
         return
     made = clients.planned(known, path, None if remove else entry)
-    if not _write(call, path, made, "removed from" if remove else "written to"):
+    if not _write(call, known.name, path, made, "removed from" if remove else "written to"):
         return
     if named is not None and not remove:
         screen().print(text(f"memory: {named}"), soft_wrap=True)
@@ -101,13 +101,33 @@ def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str)
         screen().print(text(wanted.rstrip()), soft_wrap=True)
 
 
-def _write(call: Call, path: Path, made: str | None, done: str) -> bool:
+def _is_ours_alone(name: str, path: Path) -> bool:
+    """Whether a client's file contains only entries of this package, so that it needs no backup."""
+    rest = clients.read_text(path)
+    is_toml = path.suffix == ".toml"
+    try:
+        for client in clients.CLIENTS:
+            if client.name == name and rest and (client.form == "toml") == is_toml:
+                made = clients.edited(client, rest, None, where=str(path))
+                rest = rest if made is None else made
+        for hook_client in HOOK_CLIENTS:
+            if hook_client.name == name and rest and not is_toml:
+                made = with_hooks(rest, hook_client, None, where=str(path))
+                rest = rest if made is None else made
+    except InvalidConfig:  # it has something in an unexpected form
+        return False
+    return not rest.strip()
+
+
+def _write(call: Call, name: str, path: Path, made: str | None, done: str) -> bool:
     """Change a client's file, keep a backup, and report it; a file without other content is deleted.
 
     Returns:
         False if there is nothing more to print.
     """
-    backup = write_with_backup(path, made, datetime.now()) if made else None
+    backup = (
+        write_with_backup(path, made, datetime.now(), keep=not _is_ours_alone(name, path)) if made else None
+    )
     if made == "":
         clients.remove_file(path)
     if call.json:
@@ -150,7 +170,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
 
     present = clients.read_text(path)
     made = clients.removal(path, present, edit, ours) if remove else edit(present, ours)
-    if not _write(call, path, made, f"hooks {'removed from' if remove else 'written to'}"):
+    if not _write(call, client.name, path, made, f"hooks {'removed from' if remove else 'written to'}"):
         return
     if not remove:
         if not project:

@@ -70,11 +70,12 @@ def supersede(
     old_id: Annotated[str, argument("OLD", "The chunk to replace.")],
     new_id: Annotated[str, argument("NEW", "The chunk that replaces it.")],
     reason: Annotated[str | None, option("--reason", "TEXT", "Why it was replaced.")] = None,
+    force: Annotated[bool, flag("--force", "Even if NEW is older than OLD.")] = False,
 ) -> None:
     """Let one chunk replace another, which is kept: rlm-mem chunk supersede OLD NEW; rlm-mem undo undoes it."""
     with call.open() as memory:
         old_id, new_id = full_ids(memory, [old_id, new_id])
-        changed = memory.supersede(old_id, new_id, reason)
+        changed = memory.supersede(old_id, new_id, reason, force=force)
     call.report(
         changed.to_dict(), f"{new_id} replaces {old_id}, which was valid until {changed.metadata.valid_to}"
     )

@@ -11,11 +11,16 @@ import typer
 from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
+from rlm_mem.cli.sources import read_bounded
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.errors import InputError
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
 from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify_erasure
+
+_MAX_REPORT = (
+    1_000_000_000  # bytes; the report of a large namespace has some fingerprints of each of its chunks
+)
 
 
 def erase_(
@@ -133,12 +138,7 @@ def _show(made: ErasureReport, as_json: bool) -> None:
 
 
 def _verify(call: Call, path: Path) -> None:
-    try:
-        made = read_report(path.read_bytes())
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror}", hint="give the report that erase wrote"
-        ) from None
+    made = read_report(read_bounded(path, _MAX_REPORT))
     with call.open() as memory:
         left = verify_erasure(memory.store, made)
     if call.json:

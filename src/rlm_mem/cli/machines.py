@@ -15,7 +15,7 @@ from rlm_mem.cli.terminal import RIGHT, amount, indented, print_json, progress, 
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.backends import extra_postgres
 from rlm_mem.store.core.contents import owners
-from rlm_mem.store.core.copying import CopyReport, Difference, compare, copy_namespace
+from rlm_mem.store.core.copying import BothRuns, CopyReport, Difference, compare, copy_namespace, runs_of
 
 Target = Annotated[str, argument("TARGET", "A brain folder, created if it is missing, or a DSN.")]
 ToDatabase = Annotated[str, option("--to", "DSN", "The database: postgresql://USER@HOST/NAME.")]
@@ -34,19 +34,21 @@ def copy(
 ) -> None:
     """Copy a whole memory between folders and databases, and compare the two; repeat it to copy what is missing."""
     results: list[dict[str, Any]] = []
+    runs: BothRuns | None = None
     for name in _namespaces(call) if all_namespaces else [call.namespace]:
         with ExitStack() as both:
             source = both.enter_context(call.at(namespace=name).open()).store
             place = source.namespace
             there = both.enter_context(call.at(target, place).open(create=not check_only)).store
+            runs = runs or runs_of(source, there)
             report: CopyReport | None = None
             if not check_only:
                 with progress(f"copying {place}", quiet=call.json) as update:
                     report = copy_namespace(
-                        source, there, overwrite=overwrite, mirror=mirror, progress=update
+                        source, there, overwrite=overwrite, mirror=mirror, progress=update, runs=runs
                     )
             with progress(f"comparing {place}", quiet=call.json) as update:
-                differences = compare(source, there, update)
+                differences = compare(source, there, update, runs=runs)
         results.append(
             {"namespace": place, "copied": report, "equal": not differences, "differences": differences}
         )

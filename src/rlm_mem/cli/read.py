@@ -33,6 +33,7 @@ from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
 MAX_LINKS = 8  # maximum number of links shown below a chunk; rlm-mem link list shows all
 MAX_PARTS = 8  # maximum number of parts of a score shown, strongest first; --json has all
+_MAX_EXCERPT = 80  # characters of a linked chunk that a wide table shows
 
 
 _NARROW = 60
@@ -155,6 +156,8 @@ def show(
             if chunk is None:
                 raise no_chunk(memory, chunk_id)
             chunks.append(chunk)
+        targets = [link.target_id for chunk in chunks for link in chunk.links[:MAX_LINKS]]
+        texts = {} if call.json or raw else _first_words(memory, targets)
     if call.json:
         shapes = [chunk.to_dict() for chunk in chunks]
         print_json(shapes if len(shapes) > 1 else shapes[0])
@@ -173,7 +176,7 @@ def show(
         if chunk.links:
             console.print()
             shown = chunk.links[:MAX_LINKS]
-            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in shown]))
+            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in shown], texts))
             if len(chunk.links) > MAX_LINKS:
                 more = amount(len(chunk.links) - MAX_LINKS, "link")
                 console.print(text(f"and {more} more: rlm-mem link list {chunk.id}", "dim"))
@@ -350,14 +353,26 @@ def links(
         if not memory.store.exists(chunk_id):
             raise no_chunk(memory, chunk_id)
         found = memory.store.linked(chunk_id, kind, direction=direction, limit=limit)
+        texts = {} if call.json else _first_words(memory, [link.chunk_id for link in found])
     if call.json:
         print_json(found)
         return
-    screen().print(_links_table([plain(link) for link in found]) if found else text("no links", "dim"))
+    shown = [plain(link) for link in found]
+    screen().print(_links_table(shown, texts) if found else text("no links", "dim"))
 
 
-def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
-    made = table("", "link", ("chunk", {"style": "cyan", "overflow": "fold"}), "strength", ("why", FOLDED))
+def _first_words(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> dict[str, str]:
+    """The beginning of these chunks on one line, by id."""
+    found = memory.store.get_many(list(dict.fromkeys(chunk_ids)))
+    return {one: one_line(chunk.content)[:_MAX_EXCERPT] for one, chunk in found.items()}
+
+
+def _links_table(rows: list[dict[str, Any]], texts: dict[str, str]) -> rich.RenderableType:
+    made = table(
+        "", "link", ("chunk", {"style": "cyan", "overflow": "fold"}), "strength", ("why", FOLDED),
+        ("content", {"overflow": "ellipsis", "ratio": 1}),
+    )  # fmt: skip
+    made.expand = screen().width < UNCUT
     for row in rows:
         arrow = "←" if row.get("direction") == "in" else "→"
         made.add_row(
@@ -366,6 +381,7 @@ def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
             text(row["chunk_id"]),
             strength_word(row["strength"]),
             text(row.get("reasoning") or ""),
+            text(texts.get(row["chunk_id"], "")),
         )
     return made
 

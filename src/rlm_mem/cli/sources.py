@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -68,6 +69,19 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     with handle:
         yield handle
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """Read a file named by the user, which may be endless; raise InputError if it is larger than ``max_bytes``."""
+    try:
+        with path.open("rb") as handle:
+            size = os.fstat(handle.fileno()).st_size
+            data = handle.read(max_bytes + 1) if size <= max_bytes else b""
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    if size > max_bytes or len(data) > max_bytes:
+        raise InputError(f"{path} is larger than {max_bytes:,} bytes", hint="is it the right file?")
+    return data
 
 
 def bounded(handle: BinaryIO, name: str, max_bytes: int) -> bytes:

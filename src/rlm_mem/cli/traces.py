@@ -14,9 +14,11 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.continuum import Goal
 from rlm_mem.cli.ids import full_id, known_id
 from rlm_mem.cli.options import argument, flag, option
+from rlm_mem.cli.sources import read_bounded
 from rlm_mem.cli.terminal import FOLDED, amount, indented, moment, print_json, screen, table, text
 from rlm_mem.errors import InvalidQuery
 
+_MAX_STEPS = 16_000_000  # bytes
 Key = Annotated[str, argument("KEY", "The memory: its file, FILE#ENTRY, or its chunk id.")]
 
 
@@ -61,11 +63,11 @@ def trace_record(
 def _steps(path: Path | None) -> list[dict[str, Any]]:
     if path is None:
         return []
+    data = read_bounded(path, _MAX_STEPS)
     try:
-        loaded = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise InvalidQuery(f"--steps {path} cannot be read: {reason}") from None
+        loaded = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidQuery(f"--steps {path} cannot be read: {error}") from None
     if not isinstance(loaded, list) or not all(isinstance(step, dict) for step in loaded):
         raise InvalidQuery(f"--steps {path} does not contain a JSON list of objects")
     return loaded

@@ -504,7 +504,7 @@ class ReviewQueue:
                 why = f"{case.figures.get('reason', '')}; {change.reason}"[:500]
                 confidence = float(case.figures.get("confidence", 1.0))
                 if case.kind == "replace":
-                    self._store.supersede(older, newer, why, confidence=confidence)
+                    self._store.supersede(older, newer, why, confidence=confidence, force=True)
                 else:
                     self._store.add_link(newer, older, "contradicts", confidence, why)
             self._files.stored.write(_file(case_id), _encode(case).encode())

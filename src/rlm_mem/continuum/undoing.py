@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.continuum import places
 from rlm_mem.errors import ConflictError, NotFoundError
@@ -16,7 +16,7 @@ from rlm_mem.store.core.undoing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlm_mem.continuum.changes import Changes
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -71,7 +71,7 @@ def recorded_changes(store: ChunkStore) -> Iterator[RecordedChange]:
         mirrors = set(_mirrors(change))
         lines = [one for one in change.events if one.get("chunk_id") not in mirrors]
         yield RecordedChange(
-            change.id, change.at, tuple(dict.fromkeys(str(one["op"]) for one in lines)),
+            change.id, change.at, _ops(change, lines),
             tuple(one for one in change.chunk_ids if one not in mirrors), tuple(change.files),
             next((one["actor"] for one in lines if one.get("actor")), None),
             next((one["reason"] for one in lines if one.get("reason")), ""), change.undoes, undone,
@@ -96,8 +96,15 @@ def _undo_unidentified(store: ChunkStore, tiers: Changes, found: LoggedChange) -
 def _undone_change(found: LoggedChange, undo_id: str, op: str | None = None) -> UndoneChange:
     mirrors = set(_mirrors(found))
     chunks = tuple(one for one in found.chunk_ids if one not in mirrors)
-    ops = (op,) if op else tuple(dict.fromkeys(str(one["op"]) for one in found.events))
+    ops = (op,) if op else _ops(found, found.events)
     return UndoneChange(found.id, undo_id, found.at, ops, chunks, tuple(found.files))
+
+
+def _ops(change: LoggedChange, events: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What a change did; one of several namespaces moved memories from one to another."""
+    if change.namespaces and not change.undoes:
+        return ("move",)
+    return tuple(dict.fromkeys(str(one["op"]) for one in events))
 
 
 def _mirrors(change: LoggedChange) -> list[str]:

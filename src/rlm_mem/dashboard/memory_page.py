@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from rlm_mem import recall
 from rlm_mem.capture.moving import move_chunks
-from rlm_mem.chunk import MANUAL_LINK_TYPES
+from rlm_mem.chunk import MANUAL_LINK_TYPES, SIMILAR_TO
 from rlm_mem.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import tags_of
@@ -36,11 +36,12 @@ _READING = ("recall", "reason", "session", "read")
 
 @dataclass(frozen=True)
 class _Linked:
-    """A linked memory, with all links between the two memories."""
+    """A linked memory, with all links between the two memories; ``twin``: it says the same, and both hold."""
 
     id: str
     text: str
     ways: Sequence[tuple[str, float, str, str | None]]
+    twin: bool
 
 
 @dataclass(frozen=True)
@@ -187,12 +188,19 @@ def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> tuple[list[_Linke
             if other in texts
             else f"{other} (gone)",
             of_other,
+            other in texts and _is_twin(chunk, texts[other], of_other),
         )
         for other, of_other in ways.items()
     ]
     # Manual links come before those derived from tags and times.
     made.sort(key=lambda one: not any(way[0] in MANUAL_LINK_TYPES for way in one.ways))
     return made, len(found) > _LINKS
+
+
+def _is_twin(chunk: Chunk, other: Chunk, ways: Iterable[tuple[str, float, str, str | None]]) -> bool:
+    """Whether both memories say the same and neither was replaced yet, so that one of them may replace the other."""
+    present = chunk.metadata.superseded_by is None and other.metadata.superseded_by is None
+    return present and not standing(other)["tier"] and any(way[0] == SIMILAR_TO for way in ways)
 
 
 def _titles(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
@@ -259,6 +267,7 @@ _ACTS: Mapping[str, tuple[str, str]] = {
     "revert": ("undoChunk", "reverted"),
     "link": ("putLink", "linked"),
     "unlink": ("deleteLinks", "unlinked"),
+    "replace": ("supersedeChunk", "kept-one"),
 }
 """Operation and notice of each small form."""
 
@@ -287,6 +296,9 @@ def act(request: PageRequest) -> Response:
         if request.text("direction", 3) == "in":
             path = {"chunk_id": path["target_id"], "target_id": chunk_id}
         given = {"type": request.text("type", 100)}
+    elif what == "replace":  # the memory of this page stays, even if it is the older of the two
+        path = {"chunk_id": request.text("target", 200)}
+        given = {"by": chunk_id, "reason": "says the same", "force": True}
     done = request.carry_out(name, path, **given)
     if what == "unlink" and not done.removed:
         raise NotFoundError("that link no longer exists", hint="somebody else may have removed it")

@@ -186,6 +186,7 @@ _DEEDS = {
     "restore": "restored from the archive",
     "erase": "removed for good",
     "repeat": "said again",
+    "move": "moved to another namespace",
     "supersede": "replaced by another memory",
     "quarantine": "quarantined",
     "release": "released from quarantine",

@@ -394,7 +394,7 @@ def store_text(
         if progress is not None:
             progress(piece.index + 1, len(text.pieces))
     for old_id in dict.fromkeys(former):
-        store.supersede(old_id, chunk_ids[0])
+        store.supersede(old_id, chunk_ids[0], force=True)
         if linker.batch is not None:
             linker.batch.changed(old_id)
     if finder is not None:

@@ -53,9 +53,10 @@ def exported_files(
     """
     seen: set[str] = set()
     steps: list[tuple[str, bytes]] = []
+    runs = store.files.runs()
     for namespace in namespaces:
         reader = NamespaceReader(store, namespace)
-        for name in reader.file_names():
+        for name in reader.file_names(runs):
             if not folder_of(name).portable or (name.startswith("archive/") and not archive):
                 continue
             data = reader.file(name)

@@ -95,6 +95,11 @@ class DocumentText:
         skipped = piece.overlap if piece.overlap < len(piece.content) else 0
         return piece.content, skipped, surroundings(self.origin(number))
 
+    def new_text(self, number: int) -> str:
+        """Return a piece without what it repeats of the one before."""
+        piece = self.analysed.pieces[number]
+        return piece.content[piece.overlap :]
+
     def piece_fields(self, number: int) -> dict[str, Any]:
         """Return the fields of a piece."""
         piece = self.analysed.pieces[number]

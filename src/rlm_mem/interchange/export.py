@@ -9,7 +9,7 @@ import secrets
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -217,16 +217,23 @@ WriteLines = Callable[[str, Iterator[dict[str, Any]]], int]
 @contextmanager
 def _open_target(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
     if kind == "markdown":
-        _prepare_folder(target, overwrite)
-        yield (
-            lambda chunk, archived: _write_chunk(target, chunk, archived),
-            lambda place, data: _write_file(target / place_in_export(place), data),
-            lambda name, lines: _write_lines(target / FOLDER / f"{name}.jsonl", lines),
-        )
+        if target.exists() and not target.is_dir():
+            raise InputError(f"{target} is a file, but Markdown is exported to a folder: name a folder")
+        with _made(target):
+            _prepare_folder(target, overwrite)
+            yield (
+                lambda chunk, archived: _write_chunk(target, chunk, archived),
+                lambda place, data: _write_file(target / place_in_export(place), data),
+                lambda name, lines: _write_lines(target / FOLDER / f"{name}.jsonl", lines),
+            )
         return
     if target.is_dir() or (target.exists() and not overwrite):
         raise InputError(f"{target} exists already", hint="use --overwrite to replace it")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with _made(target.parent):
+        yield from _open_file(kind, target)
+
+
+def _open_file(kind: str, target: Path) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
     # Written under another name first: a file at the target is always a complete export.
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
@@ -251,10 +258,24 @@ def _open_target(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Wri
         unfinished.unlink(missing_ok=True)
 
 
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder with those above it; if the export fails, remove what did not exist before."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        if folder in missing:
+            shutil.rmtree(folder, ignore_errors=True)
+        for one in missing:
+            with suppress(OSError):  # another program uses it already
+                one.rmdir()
+        raise
+
+
 def _prepare_folder(target: Path, overwrite: bool) -> None:
-    if target.exists() and not target.is_dir():
-        raise InputError(f"{target} is a file, but Markdown is exported to a folder: name a folder")
-    if target.is_dir() and any(target.iterdir()):
+    if any(target.iterdir()):
         if not overwrite or not (target / EXPORT_MARKER).is_file():
             raise InputError(
                 f"{target} is not empty",
@@ -263,7 +284,6 @@ def _prepare_folder(target: Path, overwrite: bool) -> None:
         for name in _EXPORT_FOLDERS:
             if (target / name).is_dir() and not (target / name).is_symlink():
                 shutil.rmtree(target / name)
-    target.mkdir(parents=True, exist_ok=True)
     (target / "README.md").write_text(_ABOUT, encoding="utf-8")
     (target / EXPORT_MARKER).write_text(_marker(), encoding="utf-8")
 

@@ -34,6 +34,22 @@ class StoredPiece(NamedTuple):
     digest: str
 
 
+class Reference(NamedTuple):
+    """A link in the text of a file: the chunk that it is in, its target, and the chunk that it leads to, if any."""
+
+    source: str
+    target: str
+    heading: str
+    chunk: str = ""
+
+
+class Heading(NamedTuple):
+    """A heading that links can name, and the chunk that it is in."""
+
+    name: str
+    source: str
+
+
 @dataclass(frozen=True)
 class FileEntry:
     """One file in the state in which it was last remembered.
@@ -45,6 +61,7 @@ class FileEntry:
         former: pieces of earlier states of the file, superseded or archived separately.
         archived: whether the file was removed. ``with_it``: the chunks that were archived with it.
         tags, title: of its front matter.
+        references: the links in its text. ``headings``: those that are not in its first piece.
     """
 
     path: str
@@ -55,6 +72,8 @@ class FileEntry:
     with_it: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     title: str = ""
+    references: tuple[Reference, ...] = ()
+    headings: tuple[Heading, ...] = ()
 
 
 @dataclass
@@ -183,7 +202,7 @@ def _number(path: str) -> int:
 
 def _plain(entry: FileEntry) -> dict[str, Any]:
     raw: dict[str, Any] = {"path": entry.path, "digest": entry.digest, "pieces": entry.pieces}
-    for name in ("former", "archived", "with_it", "tags", "title"):
+    for name in ("former", "archived", "with_it", "tags", "title", "references", "headings"):
         value = getattr(entry, name)
         if value:
             raw[name] = value
@@ -198,4 +217,9 @@ def _entry(raw: Mapping[str, Any]) -> FileEntry:
         str(raw["path"]), str(raw["digest"]), pieces("pieces"), pieces("former"), bool(raw.get("archived")),
         tuple(check_chunk_id(one) for one in raw.get("with_it", ())),
         tuple(str(tag) for tag in raw.get("tags", ())), str(raw.get("title", "")),
+        tuple(
+            Reference(check_chunk_id(source), str(target), str(heading), check_chunk_id(chunk) if chunk else "")
+            for source, target, heading, chunk in raw.get("references", ())
+        ),
+        tuple(Heading(str(name), check_chunk_id(chunk)) for name, chunk in raw.get("headings", ())),
     )  # fmt: skip

@@ -34,6 +34,7 @@ from rlm_mem.interchange.documents import (
     analysed_documents,
     piece_digest,
 )
+from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, headings_in, link_some, references_in, relinked
 from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
 from rlm_mem.interchange.formats.notes import day_in_name
@@ -47,8 +48,6 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.preencoding import LocalTerms, preencoded_segments
 
 _PIECES_PER_COMMIT = 600
-_MAX_LOCK_SECONDS = 1.0
-"""Seconds after which a transaction ends and leaves the rest to the next one, so that other writers can proceed."""
 _ROUNDS = 20
 _LISTED = 10_000
 
@@ -145,11 +144,13 @@ class FolderSync:
                 break
         else:
             problems += [ImportProblem(path, "it changes while it is read") for path in sorted(postponed)]
+        if not self._dry_run:
+            record = self._link_documents(record)
         self._ledger.flush()
         self.report.refused = [ImportProblem(clean(one.where), one.reason) for one in problems]
         if self._written and not self._dry_run:
             self.report.change = self._change_id
-        self._list(record if self._dry_run else FolderRecord(self._store.files, self._root))
+        self._list(record)
         return self.report
 
     def _list(self, record: FolderRecord) -> None:
@@ -354,16 +355,11 @@ class FolderSync:
             for (_, number), segments in zip(document.text.pieces, document.segments, strict=False)
         }
         done = 0
-        with preencoded_segments(ahead), self._store.files.transaction() as transaction:
-            if within:
-                self._change_id = transaction.change.id
-            else:
-                transaction.change.id = self._change_id
-                transaction.change.continues = self._written > 0
+        with preencoded_segments(ahead), self._changing():
             record.refresh(path for group in lot for one in group for path in one.change.paths)
             parts: set[int] = set()
             with self._linking(lot):
-                until = monotonic() + _MAX_LOCK_SECONDS
+                until = monotonic() + MAX_LOCK_SECONDS
                 for group in lot:
                     if done and not within and monotonic() > until:
                         break
@@ -381,6 +377,34 @@ class FolderSync:
             record.write(parts)
         self._written += len(parts)
         return done, postponed
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Write in a transaction that belongs to the change of this sync."""
+        within = self._store.backend.in_transaction
+        with self._store.files.transaction() as transaction:
+            if within:
+                self._change_id = transaction.change.id
+            else:
+                transaction.change.id = self._change_id
+                transaction.change.continues = self._written > 0
+            yield
+
+    def _link_documents(self, record: FolderRecord) -> FolderRecord:
+        """Bring the links between documents in step with all files; return the record as it is then."""
+        for number in range(_ROUNDS):
+            if number or self._written:
+                record = FolderRecord(self._store.files, self._root)
+            changed = relinked(record.live())
+            if not changed:
+                break
+            while changed:
+                with self._changing():
+                    done, linked = link_some(self._store, record, changed[:_PIECES_PER_COMMIT])
+                self.report.chunks_linked += linked
+                self._written += done
+                changed = changed[done:]
+        return record
 
     @contextmanager
     def _linking(self, lot: list[list[_Document]]) -> Iterator[None]:
@@ -459,32 +483,12 @@ class FolderSync:
             if former.path != change.path:
                 for piece in (*former.pieces, *former.former):
                     self._rename_chunk(piece.id, change.path)
-            self._report(change, touched=True)
+            self.report.file(change, touched=True)
             return replace(former, path=change.path, archived=False, with_it=())
         known = former or self._adopted(change.path)
         made, touched = self._merged(document.text, change, known, document.drafts)
-        self._report(change, touched=touched, adopted=former is None and known is not None)
+        self.report.file(change, touched=touched, adopted=former is None and known is not None)
         return made
-
-    def _report(self, change: FileChange, *, touched: bool, adopted: bool = False) -> None:
-        assert change.path is not None
-        path, former, kind = clean(change.path), change.former, change.kind
-        edited = former is not None and former.digest != change.digest
-        if adopted or kind == "changed":
-            if touched:
-                self.report.changed.append(path)
-            else:
-                self.report.unchanged += 1
-            return
-        if kind == "added":
-            self.report.added.append(path)
-        elif kind == "restored":
-            self.report.restored.append(path)
-        else:
-            assert former is not None
-            self.report.renamed.append((clean(former.path), path))
-        if edited:
-            self.report.changed.append(path)
 
     def _archive_file(self, entry: FileEntry) -> FileEntry:
         """Archive the chunks of a removed file; return its record."""
@@ -580,6 +584,9 @@ class FolderSync:
         self.report.found(text.analysed.screened)
         if text.notice:
             self.report.notices.append(ImportProblem(clean(change.path), text.notice))
+        texts = [
+            (piece.id, text.new_text(number)) for piece, (_, number) in zip(pieces, text.pieces, strict=True)
+        ]
         made = FileEntry(
             change.path,
             change.digest,
@@ -587,6 +594,8 @@ class FolderSync:
             tuple(dict.fromkeys(kept)),
             tags=text.tags,
             title=text.title,
+            references=references_in(texts, former.references if former else ()),
+            headings=headings_in(texts),
         )
         counted = (name for name in before if name.startswith("chunks_"))
         return made, any(before[name] != getattr(self.report, name) for name in counted)
@@ -632,7 +641,7 @@ class FolderSync:
                 self.report.chunks_restored += 1
                 self._update_position(restored, text, number, former)
                 for old in olds:
-                    self._store.supersede(old, restored.id, reason)
+                    self._store.supersede(old, restored.id, reason, force=True)
                 return restored.id
         now = format_time(self._store.clock())
         return self._store_new(
@@ -667,7 +676,7 @@ class FolderSync:
         if former is not None and former.archived:
             self.report.chunks_restored += len(former.with_it)
         if document.text is None:
-            self._report(change, touched=True)
+            self.report.file(change, touched=True)
             return
         known = former or self._adopted(change.path)
         text = document.text
@@ -683,4 +692,4 @@ class FolderSync:
         if text.notice:
             self.report.notices.append(ImportProblem(clean(change.path), text.notice))
         touched = bool(fresh or steps.removed) or (former is not None and former.digest != change.digest)
-        self._report(change, touched=touched, adopted=former is None and known is not None)
+        self.report.file(change, touched=touched, adopted=former is None and known is not None)

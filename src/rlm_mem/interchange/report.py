@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rlm_mem.chunk import check_chunk_id
+from rlm_mem.chunk.types import amount
 from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError
+from rlm_mem.interchange.folder_plan import FileChange
+from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportNotice, ImportProblem
 from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 from rlm_mem.text.secrets import Screened, SecretsFound
@@ -81,6 +84,7 @@ class FolderReport(_Report):
         files: number of the examined files that are remembered now.
         chunks_created, chunks_updated, chunks_superseded, chunks_archived, chunks_restored: their numbers.
         ``updated`` ones have the same text at another position in the file, or under another name.
+        chunks_linked: chunks whose links to other files of the folder were changed.
         tokens: of the new chunks.
         chunk_ids: the chunks of the present files, in the order of paths and texts, the first 10,000.
         secrets: number of apparent keys and passwords in the text, by rule; ``secrets_hidden`` of them were stored
@@ -105,6 +109,7 @@ class FolderReport(_Report):
     chunks_superseded: int = 0
     chunks_archived: int = 0
     chunks_restored: int = 0
+    chunks_linked: int = 0
     tokens: int = 0
     chunk_ids: list[str] = field(default_factory=list)
     secrets: dict[str, int] = field(default_factory=dict)
@@ -119,12 +124,38 @@ class FolderReport(_Report):
         """Add the counts and lists of a part of the work."""
         for name in ("added", "changed", "renamed", "archived", "restored", "failed", "notices"):
             getattr(self, name).extend(getattr(other, name))
-        for name in ("created", "updated", "superseded", "archived", "restored"):
+        for name in ("created", "updated", "superseded", "archived", "restored", "linked"):
             key = f"chunks_{name}"
             setattr(self, key, getattr(self, key) + getattr(other, key))
         self.unchanged += other.unchanged
         self.tokens += other.tokens
         self.add_secrets(other.secrets, other.secrets_hidden)
+
+    def file(self, change: FileChange, *, touched: bool, adopted: bool = False) -> None:
+        """Add a file that is remembered now.
+
+        Args:
+            touched: whether its chunks were changed, or would be.
+            adopted: whether its chunks were stored before it was recorded.
+        """
+        assert change.path is not None
+        path, former, kind = clean(change.path), change.former, change.kind
+        edited = former is not None and former.digest != change.digest
+        if adopted or kind == "changed":
+            if touched:
+                self.changed.append(path)
+            else:
+                self.unchanged += 1
+            return
+        if kind == "added":
+            self.added.append(path)
+        elif kind == "restored":
+            self.restored.append(path)
+        else:
+            assert former is not None
+            self.renamed.append((clean(former.path), path))
+        if edited:
+            self.changed.append(path)
 
     def __str__(self) -> str:
         counts = [
@@ -133,7 +164,8 @@ class FolderReport(_Report):
             (len(self.refused), "refused"),
         ]  # fmt: skip
         shown = ", ".join(f"{count:,} {word}" for count, word in counts if count) or "no files"
-        return f"{self.folder}: {shown}"
+        linked = f"; {amount(self.chunks_linked, 'chunk')} linked anew" if self.chunks_linked else ""
+        return f"{self.folder}: {shown}{linked}"
 
 
 @dataclass

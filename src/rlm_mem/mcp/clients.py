@@ -22,6 +22,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,11 +168,14 @@ def remove_file(path: Path) -> None:
         raise StorageError(f"{path} cannot be deleted: {error.strerror}") from None
 
 
-def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
+def write_with_backup(path: Path, text: str, now: datetime, *, keep: bool = True) -> Path | None:
     """Replace a file atomically, and keep a backup of the former content beside it.
 
+    Args:
+        keep: False: make no backup, since the former content came from this package only.
+
     Returns:
-        The backup, or None if there was no file.
+        The backup, or None if there is none.
 
     Raises:
         StorageError: the file cannot be written; it is unchanged.
@@ -183,11 +187,12 @@ def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
         mode = 0o600
         if path.exists():
             mode = path.stat().st_mode & 0o777
-            backup = _free_name(path, now)
             former = path.read_bytes()
             text = "\ufeff" + text if former.startswith(codecs.BOM_UTF8) else text
-            backup.write_bytes(former)
-            backup.chmod(mode)
+            if keep:
+                backup = _free_name(path, now)
+                backup.write_bytes(former)
+                backup.chmod(mode)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
@@ -495,17 +500,23 @@ def entry_of(client: Client, command: list[str]) -> dict[str, Any]:
     return {**client.fixed, "command": command[0], "args": command[1:]}
 
 
+def edited(client: Client, text: str, wanted: dict[str, Any] | None, *, where: str) -> Edit:
+    """What a settings file with this text would be with the entry of the server, or (None) without it.
+
+    Raises:
+        InvalidConfig: the file cannot be edited safely.
+    """
+    change = toml_with if client.form == "toml" else json_with
+    return change(text, client.table, ENTRY_NAME, wanted, where=where)
+
+
 def planned(client: Client, path: Path, entry: dict[str, Any] | None) -> Edit:
     """Return the new text of the file with the entry, or (entry None) without it; None if nothing changes.
 
     Raises:
         InvalidConfig: the file cannot be edited safely.
     """
-    change = toml_with if client.form == "toml" else json_with
-
-    def edit(text: str, wanted: dict[str, Any] | None) -> Edit:
-        return change(text, client.table, ENTRY_NAME, wanted, where=str(path))
-
+    edit = partial(edited, client, where=str(path))
     text = read_text(path)
     if entry is not None or edit(text, None) is None:
         return edit(text, entry)

@@ -19,6 +19,7 @@ from rlm_mem.mcp.clients import CLIENTS, Client, is_here, read_text
 from rlm_mem.mcp.commented_json import read_commented
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named
 from rlm_mem.mcp.hook_settings import our_hooks
+from rlm_mem.mcp.hooks import log_file, recent_failures
 from rlm_mem.mcp.pausing import paused
 from rlm_mem.mcp.starting import ServerEntry, Started, entry_in, is_our_command, started
 
@@ -196,6 +197,14 @@ def _hooks(home: Path, environ: Mapping[str, str], project: Path, *, plugin: boo
     """Check that the hooks in the settings of clients name an existing command and all events, and are not paused."""
     if (until := paused()) is not None:
         yield Diagnosis("hooks", WARN, f"paused {until}", "rlm-mem hook resume ends the pause.")
+    if failures := recent_failures():
+        yield Diagnosis(
+            "hooks",
+            WARN,
+            f"{amount(len(failures), 'hook')} failed in the last 7 days, the last at {failures[-1][:300]}",
+            f"{log_file()} lists them. A hook that took too long gave no memories; what it left of a transcript, the"
+            " next one captures.",
+        )
     for client in HOOK_CLIENTS:
         own, shared = client.user(home, environ), project / client.project
         for file in dict.fromkeys((own, shared)):

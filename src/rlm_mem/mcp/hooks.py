@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 MAX_EVENT_BYTES = 16_000_000
 
 _MAX_LOG_BYTES = 1_000_000  # a larger log is renamed, replacing the one renamed before
+_TAIL_BYTES = 100_000  # bytes at the end of the log that are searched for failures
+_LOG_TIME = "%Y-%m-%dT%H:%M:%S%z"
 _MAX_SESSIONS = 50  # maximum number of sessions for which the shown chunks are recorded
 _SHOWN_CHUNKS = "index/told.json"  # in the index, which git ignores, so that it causes no conflicts
 
@@ -219,6 +221,25 @@ def log_file() -> Path:
     return user_data_brain().parent / "hooks.log"
 
 
+def recent_failures(days: int = 7) -> list[str]:
+    """The last lines of the log that are of the last days; empty if it cannot be read."""
+    since = (datetime.now().astimezone() - timedelta(days=days)).timestamp()
+    try:
+        with log_file().open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    return [line for line in lines if (at := _time_of(line)) is not None and at >= since]
+
+
+def _time_of(line: str) -> float | None:
+    try:
+        return datetime.strptime(line.partition(" ")[0], _LOG_TIME).timestamp()
+    except ValueError:  # cut off at its beginning
+        return None
+
+
 @contextmanager
 def guarded(what: str, seconds: float) -> Iterator[None]:
     """Run the block so that it never raises and ends in time.
@@ -246,7 +267,7 @@ def guarded(what: str, seconds: float) -> Iterator[None]:
 
 def _write_log(what: str, reason: str) -> None:
     path = log_file()
-    line = " ".join(f"{datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z} {what}: {reason}".split())
+    line = " ".join(f"{datetime.now().astimezone():{_LOG_TIME}} {what}: {reason}".split())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:

@@ -54,6 +54,7 @@ class SupersedeRequest(Request):
     by: Annotated[ChunkId, Meta(description="The chunk that replaces it.")]
     reason: Annotated[LongText, Meta(description="Why it is replaced.")] | None = None
     confidence: Annotated[Confidence, Meta(description="How sure that is, 0 to 1.")] = 1.0
+    force: Annotated[bool, Meta(description="Even if the chunk is newer than what replaces it.")] = False
 
 
 class UnlinkQuery(Request):
@@ -204,7 +205,9 @@ def supersede(context: Context, request: SupersedeRequest) -> Reply:
     with matched(context, chunk_id):
         _require_chunk(context, chunk_id)
         _require_chunk(context, request.by)
-        chunk = context.memory.supersede(chunk_id, request.by, request.reason, confidence=request.confidence)
+        chunk = context.memory.supersede(
+            chunk_id, request.by, request.reason, confidence=request.confidence, force=request.force
+        )
     return Reply(chunk_out(chunk), headers={"ETag": etag(chunk)})
 
 

@@ -189,6 +189,7 @@ class FolderSynced(MayBeCut):
     chunks_superseded: int
     chunks_archived: int
     chunks_restored: int
+    chunks_linked: int
     tokens: int
     secrets: dict[str, int]
     secrets_hidden: int

@@ -113,7 +113,7 @@ class RecordedChange:
     Attributes:
         id: the id by which it can be undone.
         at: when it was made (UTC, ISO 8601). ``actor``: by whom, as far as it is known.
-        ops: what it did: create, update, edit, …
+        ops: what it did: create, update, edit, move, …
         chunk_ids, files: what it changed; mirrors of tiered memories left out.
         reason: as given, or empty.
         undoes: the change that it undoes.
@@ -139,7 +139,7 @@ class UndoneChange:
         change: its id, None for a change of an earlier version.
         undo: the id of the undo, by which the undo can be undone.
         at: when the change was made (UTC, ISO 8601).
-        ops: what it did: create, update, edit, promote, …
+        ops: what it did: create, update, edit, move, promote, …
         chunk_ids, files: what was put back; mirrors of tiered memories left out.
     """
 

@@ -484,6 +484,8 @@ def _has_distinctive_term(source: CandidateSource, question: Query) -> bool:
 
 def _with_times(store: ChunkStore, filters: Filters) -> Filters:
     """Return the filters with the present time as `shown_at`, and that of a view of the past as `valid_at`."""
+    if filters.chunk_type is not None:
+        store.check_type_filter(filters.chunk_type)
     now = format_time(store.clock())
     if store.as_of is None:
         return structs.replace(filters, shown_at=now)

@@ -245,7 +245,10 @@ class Backend(Protocol):
         ...
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the bytes of every file, or of every row of these namespaces, each after the name of its location."""
+        """Yield the bytes of every file, or of every row of these namespaces, each after the name of its location.
+
+        Those of a large file come in several pieces, which overlap and are cut between words.
+        """
         ...
 
     def candidate_source(self, namespace: str) -> CandidateSource:

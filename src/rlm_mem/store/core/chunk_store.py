@@ -26,7 +26,7 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, TRUST_LEVELS, Ttl, check_trust
 from rlm_mem.config import Config, SecretAction
-from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError, StorageError
+from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink, NotFoundError, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import core
@@ -505,7 +505,13 @@ class ChunkStore(ChunkReader):
         return made
 
     def supersede(
-        self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
+        self,
+        old_id: str,
+        new_id: str,
+        reason: str | None = None,
+        *,
+        confidence: float = 1.0,
+        force: bool = False,
     ) -> Chunk:
         """Replace one chunk by another, in one transaction that ``undo`` reverts.
 
@@ -517,6 +523,7 @@ class ChunkStore(ChunkReader):
             new_id: the chunk that replaces it.
             reason: why, for people and models.
             confidence: 0-1, how sure the replacement is.
+            force: replace it even if ``new_id`` both happened and was stored before ``old_id``.
 
         Returns:
             The older chunk as it is now.
@@ -524,13 +531,22 @@ class ChunkStore(ChunkReader):
         Raises:
             NotFoundError: one of the two does not exist.
             ConflictError: another chunk replaced the older one already.
-            InvalidLink: they are the same chunk, or the older one replaces the newer one.
+            InvalidLink: they are the same chunk, the older one replaces the newer one, or, without ``force``, the
+                two ids seem to be swapped.
         """
+        check_flag(force, "force")
+        found = self.get_many([old_id, new_id])
         for chunk_id in (old_id, new_id):
-            if not self.exists(chunk_id):
+            if chunk_id not in found:
                 raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
+        old, new = found[old_id].metadata, found[new_id].metadata
         with self.batch():
             self.add_link(new_id, old_id, SUPERSEDES, confidence, reason)
+            if not force and new.at < old.at and new.created_at < old.created_at:
+                raise InvalidLink(
+                    f"{new_id} of {new.at[:10]} is older than {old_id} of {old.at[:10]}, which it is to replace",
+                    hint="swap the two ids; if the older one is right, say so with force",
+                )
             return self.get_many([old_id])[old_id]
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:

@@ -18,7 +18,7 @@ from rlm_mem.chunk import Chunk, content_hash, encode_chunk
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files as on_disk
-from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN
+from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, Runs
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
 from rlm_mem.store.core.records import ACTIVE
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.records import ChunkState
 
 _MAX_DIFFERENCES = 1_000
+
+BothRuns = tuple[Runs, dict[str | None, Sequence[str]]]
+"""Recorded runs of a source and of a target; a copy updates those of the target."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ def copy_namespace(
     overwrite: bool = False,
     mirror: bool = False,
     progress: Progress | None = None,
+    runs: BothRuns | None = None,
 ) -> CopyReport:
     """Copy everything in a namespace from one store to another.
 
@@ -78,6 +82,7 @@ def copy_namespace(
         overwrite: replace chunks that the target has in another, not older state, and personas that differ.
         mirror: also remove items from the target that the source does not have.
         progress: called with (chunks done, chunks in all).
+        runs: ``runs_of`` both stores, if several of their namespaces are copied; None: they are listed here.
 
     Raises:
         ConflictError: the target has another, not older state of a chunk, and ``overwrite`` is False; chunks
@@ -97,14 +102,25 @@ def copy_namespace(
     if mirror:
         report.removed += sum(writer.erase(chunk_id) for chunk_id in list(_extra_ids(reader, writer)))
     report.events += writer.add_events(filter(writer.lacks_event, reader.events()))
-    _copy_files(reader, writer, report, overwrite=overwrite, mirror=mirror)
+    _copy_files(reader, writer, report, runs or runs_of(source, target), overwrite=overwrite, mirror=mirror)
     return report
 
 
-def compare(source: ChunkStore, target: ChunkStore, progress: Progress | None = None) -> list[Difference]:
+def runs_of(source: ChunkStore, target: ChunkStore) -> BothRuns:
+    """Return the recorded runs of both stores; each folder is listed once for all its namespaces."""
+    return source.files.runs(), dict(target.files.runs())
+
+
+def compare(
+    source: ChunkStore,
+    target: ChunkStore,
+    progress: Progress | None = None,
+    *,
+    runs: BothRuns | None = None,
+) -> list[Difference]:
     """Read both namespaces completely and return the differences (at most 1,000; empty if equal).
 
-    Access counts are not compared: reading changes them.
+    Access counts are not compared: reading changes them. ``runs`` as for ``copy_namespace``.
     """
     _check_pair(source, target)
     source_reader, target_reader = NamespaceReader(source), NamespaceReader(target)
@@ -130,7 +146,7 @@ def compare(source: ChunkStore, target: ChunkStore, progress: Progress | None = 
                 f"{len(source_digests)} lines, {len(target_digests)} in the target, or other ones",
             )
         )
-    found += _file_differences(source_reader, target_reader)
+    found += _file_differences(source_reader, target_reader, runs or runs_of(source, target))
     return found[:_MAX_DIFFERENCES]
 
 
@@ -267,9 +283,15 @@ def _canonical(chunk: Chunk) -> bytes:
 
 
 def _copy_files(
-    source: NamespaceReader, target: NamespaceWriter, report: CopyReport, *, overwrite: bool, mirror: bool
+    source: NamespaceReader,
+    target: NamespaceWriter,
+    report: CopyReport,
+    runs: BothRuns,
+    *,
+    overwrite: bool,
+    mirror: bool,
 ) -> None:
-    names = source.file_names()
+    names, present = source.file_names(runs[0]), set(target.file_names(runs[1]))
     for name in names:
         data, target_data = source.file(name), target.file(name)
         if data is None or data == target_data:
@@ -286,15 +308,21 @@ def _copy_files(
             target.stored.write(name, data)
         report.files += 1
     if mirror:
-        removed = set(target.file_names()).difference(names, {JOURNAL})
+        removed = present.difference(names, {JOURNAL})
         report.removed += sum(
             target.stored.remove(name) for name in removed if name.partition("/")[0] not in OF_BRAIN
         )
+        present -= removed
+    runs[1][target.namespace] = [
+        name for name in sorted(present.union(names)) if name.startswith("trajectories/")
+    ]
 
 
-def _file_differences(source: NamespaceReader, target: NamespaceReader) -> Iterator[Difference]:
-    shared = {name for name in target.file_names() if name.partition("/")[0] not in OF_BRAIN}
-    for name in sorted(shared.union(source.file_names())):
+def _file_differences(
+    source: NamespaceReader, target: NamespaceReader, runs: BothRuns
+) -> Iterator[Difference]:
+    shared = {name for name in target.file_names(runs[1]) if name.partition("/")[0] not in OF_BRAIN}
+    for name in sorted(shared.union(source.file_names(runs[0]))):
         source_data, target_data = source.file(name), target.file(name)
         if (source_data or b"") != (target_data or b""):
             missing = "the source" if source_data is None else "the target" if target_data is None else None

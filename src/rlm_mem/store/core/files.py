@@ -50,6 +50,34 @@ NO_SIGNATURE = Signature(0, 0, 0)
 """The signature of a file that cannot be examined."""
 
 
+_PIECE, _OVERLAP = 4_000_000, 10_000  # bytes
+_BETWEEN_WORDS = b" \n\0"
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file; of a large one in pieces that repeat the end of the one before.
+
+    They are cut at spaces and NULs, so that no part of a word stands at either end, unless there are none for long.
+    """
+    with path.open("rb") as file:
+        left = b""
+        while more := file.read(_PIECE):
+            data = left + more
+            if len(more) < _PIECE:
+                yield data
+                return
+            end = _cut(data, len(data))
+            yield data[:end]
+            left = data[_cut(data, end - _OVERLAP) :]
+        yield left
+
+
+def _cut(data: bytes, end: int) -> int:
+    """Return the last place between words before ``end``, or ``end`` if there is none near it."""
+    near = max(0, end - _OVERLAP)
+    return max(data.rfind(byte, near, end) + 1 for byte in _BETWEEN_WORDS) or end
+
+
 def signature(path: StrPath) -> Signature | None:
     """Return the signature of a file, or None if it does not exist, or is a link that leads to itself."""
     try:

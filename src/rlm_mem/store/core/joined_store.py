@@ -106,6 +106,7 @@ class JoinedStore(ChunkStore):
         wanted: dict[str, Any] = {"conversation_id": conversation_id, "start": start_date, "end": end_date}
         wanted |= {"tags": tags, "chunk_type": chunk_type, **filters}
         places = self.places(None if limit is None else limit + offset, **wanted)
+        self.check_type_filter(chunk_type)
         return [place[0] for place in places[offset:]]
 
     def places(

@@ -24,7 +24,7 @@ from rlm_mem.chunk import (
     is_chunk_id,
     normalise_unicode,
 )
-from rlm_mem.chunk.types import hidden, wanted_origins, wanted_trust
+from rlm_mem.chunk.types import as_list, hidden, shown, wanted_origins, wanted_trust
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, ServerAway, StorageError
@@ -369,9 +369,28 @@ class ChunkReader:
             chunk_type=chunk_type, any_tags=any_tags, archived=archived, newest_first=newest_first, origin=origin,
             trust=trust,
         )  # fmt: skip
+        self.check_type_filter(chunk_type, place)
         if not archived or not (wanted.tags or wanted.any_tags):
             return self._ids(place, self._filter(wanted))
         return self._list_archived_by_tags(place, wanted)
+
+    def check_type_filter(self, chunk_type: Sequence[str] | str | None, *namespaces: str) -> None:
+        """Raise InvalidQuery for a type that is neither registered nor that of any chunk.
+
+        Args:
+            namespaces: where to look for chunks; none: in those that this store reads.
+        """
+        for kind in () if chunk_type is None else as_list(chunk_type):
+            if kind not in self.types.chunk_types and not any(
+                self.backend.queries.list_places(
+                    place, ListFilter(chunk_type=kind, archived=archived, limit=1)
+                )
+                for place in namespaces or [part.namespace for part in self.parts]
+                for archived in (False, True)
+            ):
+                raise InvalidQuery(
+                    f"no memory has the type {shown(kind)}: use one of {', '.join(self.types.chunk_types)}"
+                )
 
     def _ids(self, namespace: str, wanted: ListFilter) -> list[str]:
         return [chunk_id for chunk_id, _, _ in self.backend.queries.list_places(namespace, wanted)]
@@ -397,6 +416,7 @@ class ChunkReader:
         A position stays valid during concurrent writes: each chunk that keeps its position is returned once.
         """
         places = self.places(page(limit, "limit") + 1, after=after, **filters)
+        self.check_type_filter(filters.get("chunk_type"))
         listed = places[:limit]
         return [place[0] for place in listed], listed[-1][1:] if listed and len(places) > limit else None
 

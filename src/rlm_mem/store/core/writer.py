@@ -363,8 +363,12 @@ class Writer:
             self._log(transaction, "import", chunk, former=former)
 
     def _check_targets(self, links: Sequence[ChunkLinks], namespace: str) -> None:
+        ids = list(dict.fromkeys(link.target_id for link in links))
+        known: set[str] = set()
+        if len(ids) > 1:  # in one query; one that is not committed yet may only be found by its id
+            known = {one.id for one in self._backend.queries.states(namespace, 0, len(ids), ids=ids)}
         for link in links:
-            if self._backend.find(namespace, link.target_id) is None:
+            if link.target_id not in known and self._backend.find(namespace, link.target_id) is None:
                 raise InvalidLink(f"link target {link.target_id} does not exist in namespace {namespace}")
 
     def change(

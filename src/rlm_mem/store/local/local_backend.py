@@ -491,10 +491,11 @@ class LocalBackend(LocalIndex):
             self.write_views()
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
-        """Yield the name and bytes of every file of the brain folder."""
+        """Yield the name and bytes of every file of the brain folder, of a large one in pieces."""
         for path in sorted(self.layout.base.parent.rglob("*")):
             if path.is_file():
-                yield self.layout.relative(path), path.read_bytes()
+                name = self.layout.relative(path)
+                yield from ((name, piece) for piece in files.pieces(path))
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
         """Merge the deltas into the postings, and vacuum the SQLite index."""
