@@ -11,7 +11,8 @@ parameters from the package index.
 
 With --before CHECKOUT, the code of an earlier checkout is asked the same, in its own environment, over memories that it
 fills with the same notes, and judged by the same rules. A recall that ends in an error of its model counts as stopped.
-With --add, the rows on record stay, but for those of the models that are asked now.
+With --before-only, only that code is asked. With --add, the rows on record stay, but for those of the models that are
+asked now.
 """
 
 from __future__ import annotations
@@ -249,6 +250,7 @@ def main() -> int:
     )
     options.add_argument("--show", action="store_true", help="print every reply")
     options.add_argument("--before", type=Path, default=None, help="an earlier checkout with its .venv")
+    options.add_argument("--before-only", action="store_true", help="ask only the earlier checkout")
     options.add_argument("--add", action="store_true", help="keep the rows on record of other models")
     chosen = options.parse_args()
     output = chosen.output or (Path(tempfile.gettempdir()) / "small_models.json" if chosen.quick else None)
@@ -260,9 +262,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
 
         def add_rows(name: str, llm: str) -> None:
-            folder = Path(scratch, "now")
-            now = ask(llm, asked, folder, chosen.seconds, chosen.scaffold, shown=chosen.show)
-            add_row(name, now, report)
+            if not chosen.before_only:
+                folder = Path(scratch, "now")
+                now = ask(llm, asked, folder, chosen.seconds, chosen.scaffold, shown=chosen.show)
+                add_row(name, now, report)
             if chosen.before is not None:
                 folder = Path(scratch, "before")
                 before = ask_earlier(chosen.before, llm, asked, folder, chosen.seconds, shown=chosen.show)
