@@ -253,6 +253,8 @@ def main() -> int:
     options.add_argument("--before-only", action="store_true", help="ask only the earlier checkout")
     options.add_argument("--add", action="store_true", help="keep the rows on record of other models")
     chosen = options.parse_args()
+    if chosen.before_only and chosen.before is None:
+        options.error("--before-only needs --before CHECKOUT")
     output = chosen.output or (Path(tempfile.gettempdir()) / "small_models.json" if chosen.quick else None)
     report = Report("small_models", "Small local models and the offline model on the same questions")
     if chosen.add:
