@@ -124,8 +124,8 @@ def answers(address: str) -> bool:
 
 
 def add_row(name: str, results: list[tuple[Asked, RecallResult]], report: Report) -> None:
-    """Add the row of one model; its rows on record are removed."""
-    report.rows = [row for row in report.rows if row["model"] != name]
+    """Add the row of one model, in the place of its row on record."""
+    known = [row["model"] for row in report.rows]
     answerable = [pair for pair in results if pair[0].answers]
     others = [result for one, result in results if not one.answers]
     steps = [
@@ -150,6 +150,8 @@ def add_row(name: str, results: list[tuple[Asked, RecallResult]], report: Report
         seconds_each=round(sum(result.seconds for _, result in results) / len(results), 1),
         input_tokens_each=round(sum(result.usage.input_tokens for _, result in results) / len(results)),
     )
+    if name in known:
+        report.rows[known.index(name)] = report.rows.pop()
 
 
 def is_own(step: LoopStep, name: str) -> bool:
