@@ -259,8 +259,8 @@ def main() -> int:
         options.error("--before-only needs --before CHECKOUT")
     output = chosen.output or (Path(tempfile.gettempdir()) / "small_models.json" if chosen.quick else None)
     report = Report("small_models", "Small local models and the offline model on the same questions")
-    if chosen.add:
-        recorded = output or RESULTS / "small_models.json"
+    recorded = output or RESULTS / "small_models.json"
+    if chosen.add and recorded.exists():
         report.rows = json.loads(recorded.read_text(encoding="utf-8"))["rows"]
     asked = sample(5 if chosen.quick else chosen.questions)
     with tempfile.TemporaryDirectory() as scratch:
