@@ -125,11 +125,13 @@ class Conversation:
 
 
 def load(path: str | Path) -> list[Conversation]:
-    """Every conversation under `path` (a folder of JSON files or one file), ordered by name.
+    """Every conversation under `path` (a folder of JSON files, or of which `locomo` is one; or one file), by name.
 
     Raises FileNotFoundError with the path when there is none.
     """
     place = Path(path)
+    if (place / "locomo").is_dir():
+        place /= "locomo"
     files = sorted(place.glob("*.json")) if place.is_dir() else [place]
     if not files or not files[0].is_file():
         raise FileNotFoundError(f"no LoCoMo conversation (*.json) in {place}")

@@ -180,7 +180,7 @@ def holds(asked: Asked, text: str | None) -> bool:
 
 def is_useful(asked: Asked, result: RecallResult) -> bool:
     """Whether the right answer was given, or its passage is among the first three closest memories."""
-    if result.outcome != "closest only":
+    if result.outcome in ("answered", "not held"):
         return is_right(asked, result)
     return any(asked.is_answered_by(one.excerpt) for one in result.sources[:SHOWN])
 
