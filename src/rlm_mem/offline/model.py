@@ -24,7 +24,7 @@ from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
-from rlm_mem.offline.reader import read, with_later_notes
+from rlm_mem.offline.reader import read, with_correction, with_later_notes
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
@@ -296,6 +296,7 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
         near = _passages_in(called, wider=True)
         if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
             found, answered = with_later_notes(question, told, near), True  # the last look
+        found = with_correction(found)
         sure = answered and found.confidence > SURE
         cited = list(found.passages) if answered else []
         if not sure:
