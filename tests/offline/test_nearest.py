@@ -184,3 +184,16 @@ def test_a_value_before_a_plain_no_is_given_alone(tmp_path: Path) -> None:
         tmp_path, "When is the surgery of Pia?", "Pia's surgery is on 25 Oct, no visitors on that day."
     )
     assert "visitors" not in str(result.content or result.suggestion)
+
+
+def test_documents_that_a_question_names_are_looked_through_however_much_they_link_to(tmp_path: Path) -> None:
+    part = (
+        "The Heron feeder of station {0} has {0} litres of feed, and its lid is opened by a lever at the side. "
+        * 3
+    )
+    with Memory.open(tmp_path / "brain", llm="offline") as memory:
+        for name in ("guide", "setup", "faults"):
+            parts = (f"## Station {one}\n\n{part.format(one)}" for one in range(40))
+            memory.remember(f"# Heron {name}\n\n" + "\n\n".join(parts), conversation_id=f"heron-{name}")
+        result = memory.recall("Which lever opens the emptied Heron feeder?")
+    assert [step.error for step in result.trajectory.steps] == [None, None]

@@ -75,6 +75,8 @@ else:
     wider = passages(question, limit=50)
 for name in reading["documents"]:  # what the question names is looked through
     wider += passages(question, limit=30, conversation_id=name)
+for one in found + more + wider:
+    one["links"] = []  # not read, and too long for one prompt where documents are named
 given = {{"question": question, "passages": found, "more": more, "wider": wider}}
 reading = json.loads(llm_query(task, given))
 while reading.get("sought"):  # what one numbered statement ends with, another one is about
