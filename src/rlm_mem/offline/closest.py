@@ -200,8 +200,15 @@ def _relation(question: Question, passage: Passage) -> float:
 
 def _alike(terms: Iterable[str], stems: frozenset[str]) -> dict[str, frozenset[str]]:
     """For each of these words, the stems that begin like it."""
+    begun: dict[str, list[str]] = {}
+    for stem in stems:
+        begun.setdefault(stem[:_SHARED_LETTERS], []).append(stem)
     return {
-        term: frozenset(one for one in stems if _begin_alike(term, one) or _differ_in_ending(term, one))
+        term: frozenset(
+            one
+            for one in begun.get(term[:_SHARED_LETTERS], ())
+            if _begin_alike(term, one) or _differ_in_ending(term, one)
+        )
         for term in terms
     }
 
