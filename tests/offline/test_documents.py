@@ -113,3 +113,44 @@ def test_a_quoted_paragraph_is_read_as_one() -> None:
         "> The pump must not run dry, however cold it is, since the\n> seal between the halves needs water."
     )
     assert unwrapped(text).endswith("since the seal between the halves needs water.")
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "other"),
+    [
+        ("What is the longest label of a valve?", "A label has up to 40 letters.", "A label is printed twice."),
+        ("How many valves are open unless told otherwise?", "By default 3 valves are open.",
+         "In winter 3 valves are open."),
+        ("After what period does the valve close?", "The valve does so in 90 s.", "The valve does so in winter."),
+        ("Who found the leak of the valve?", "A leak of the valve (Hedda Lyng).",
+         "Pump shows a leak of the valve."),
+        ("Which algorithm signs the valves?", "The signature of a valve.", "The colour of a valve."),
+    ],
+    ids=["a limit", "a default", "a duration", "a person", "a word that begins alike"],
+)  # fmt: skip
+def test_what_a_question_asks_for_brings_a_passage_of_a_document_closer(
+    question: str, told: str, other: str
+) -> None:
+    passages = [
+        Passage("other", other, heading="Pump / Options", score=1.0),
+        Passage("told", told, heading="Pump / Options", score=1.0),
+    ]
+    assert closest(analyse_question(question), passages)[0].chunk_id == "told"
+
+
+def test_every_document_of_the_tool_that_is_named_is_closer_than_those_of_others() -> None:
+    passages = [
+        Passage("stork", "Old lines go after 9 days.", heading="Options", document="stork", conversation_id="stork"),
+        Passage("heron", "They go after 9 days.", heading="Options", document="heron-guide", conversation_id="h1"),
+        Passage("log", "A log has a name.", heading="Options", document="heron-log", conversation_id="h2"),
+    ]  # fmt: skip
+    found = closest(analyse_question("When do old lines of the Heron log go?"), passages)
+    assert [one.chunk_id for one in found].index("heron") < [one.chunk_id for one in found].index("stork")
+
+
+def test_a_name_that_is_an_everyday_word_names_no_document() -> None:
+    passages = [
+        Passage("c1", "Build it.", heading="Install", document="heron", conversation_id="heron"),
+        Passage("c2", "Press undo.", heading="How to go back", document="stork", conversation_id="stork"),
+    ]
+    assert list(named_documents(analyse_question("Which Go does the heron need?"), passages)) == ["heron"]

@@ -162,3 +162,38 @@ def test_what_is_of_the_day_asked_about_comes_closest(tmp_path: Path) -> None:
             memory.remember(note, occurred_at=day)
         result = memory.recall("What did I do on 7 March 2026?")
     assert result.sources[0].at[:10] == "2026-03-07"
+
+
+@pytest.mark.parametrize(
+    ("question", "note", "answer"),
+    [
+        ("When is the surgery of Pia?", "Pia's surgery moved to 25 Oct -> no, clinic rang, stays 26 Oct.", "26 Oct"),
+        ("When is the standup?", "Standup is at 9:15 - scratch that, 9:30.", "9:30"),
+        ("For which day is the hall booked?", "Booked the hall for Friday, no wait, Saturday.", "Saturday"),
+    ],
+)  # fmt: skip
+def test_a_value_that_its_line_takes_back_is_given_with_what_replaces_it(
+    tmp_path: Path, question: str, note: str, answer: str
+) -> None:
+    result = ask(tmp_path, question, note)
+    assert answer in str(result.content or result.suggestion)
+
+
+def test_a_value_before_a_plain_no_is_given_alone(tmp_path: Path) -> None:
+    result = ask(
+        tmp_path, "When is the surgery of Pia?", "Pia's surgery is on 25 Oct, no visitors on that day."
+    )
+    assert "visitors" not in str(result.content or result.suggestion)
+
+
+def test_documents_that_a_question_names_are_looked_through_however_much_they_link_to(tmp_path: Path) -> None:
+    part = (
+        "The Heron feeder of station {0} has {0} litres of feed, and its lid is opened by a lever at the side. "
+        * 3
+    )
+    with Memory.open(tmp_path / "brain", llm="offline") as memory:
+        for name in ("guide", "setup", "faults"):
+            parts = (f"## Station {one}\n\n{part.format(one)}" for one in range(40))
+            memory.remember(f"# Heron {name}\n\n" + "\n\n".join(parts), conversation_id=f"heron-{name}")
+        result = memory.recall("Which lever opens the emptied Heron feeder?")
+    assert [step.error for step in result.trajectory.steps] == [None, None]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
-from rlm_mem.offline.documents import named_documents
+from rlm_mem.offline.documents import document_weights
 from rlm_mem.offline.everyday import NUMBER, degree, stem_of
 from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_names
 from rlm_mem.offline.figures import subject_numbers
-from rlm_mem.offline.kinds import has_form
+from rlm_mem.offline.kinds import forms_asked, has_form
 from rlm_mem.offline.language import foreign_terms, is_foreign
 from rlm_mem.offline.notes import read_note
 from rlm_mem.offline.passages import Passage, Reading, heading_stems
+from rlm_mem.offline.phrases import FULL_NAME
 from rlm_mem.offline.pieces import piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import PARTS
@@ -52,10 +53,14 @@ _IN_CHUNK = 0.5
 _NAMED, _OF_FORM = 2.0, 0.6
 """Weight of the names of the question, outside of documents, which name their tool above every passage, and of a
 time, a number … if the question asks for one."""
+_AS_ASKED = 0.3
+"""Weight of a limit, a default or a duration if the question asks for one in other words than its kind."""
 _ON_DAY = 1.5
 """Weight of being of a day that the question names."""
-_IN_NAMED = 1.0
+_IN_NAMED = 0.7
 """Weight of being in the document that the question names best."""
+_RESEMBLES = 0.7
+"""How well a word matches one of the question that begins like it: "signature" and "sign"."""
 _TOLD_ONCE = frozenset(("why", "how_long"))
 """Kinds of things of which a memory seldom tells more than one: what the nearest memory gives is the answer.
 
@@ -193,8 +198,22 @@ def _relation(question: Question, passage: Passage) -> float:
     best = max((degree(term, stems, passage.text) for term in telling), default=0.0)
     if best:
         return best
-    pairs = ((term, stem) for term in telling for stem in stems)
-    return _ALIKE * any(_begin_alike(*pair) or _differ_in_ending(*pair) for pair in pairs)
+    return _ALIKE * any(_alike(telling, stems).values())
+
+
+def _alike(terms: Iterable[str], stems: frozenset[str]) -> dict[str, frozenset[str]]:
+    """For each of these words, the stems that begin like it."""
+    begun: dict[str, list[str]] = {}
+    for stem in stems:
+        begun.setdefault(stem[:_SHARED_LETTERS], []).append(stem)
+    return {
+        term: frozenset(
+            one
+            for one in begun.get(term[:_SHARED_LETTERS], ())
+            if _begin_alike(term, one) or _differ_in_ending(term, one)
+        )
+        for term in terms
+    }
 
 
 def _stems(passage: Passage) -> frozenset[str]:
@@ -234,21 +253,29 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     total = sum(weights.values()) or 1.0
     lags = lags_behind([passage.score for passage in passages])
 
-    def matched(stems: frozenset[str], text: str = "") -> float:
-        return sum(weight * degree(term, stems, text) for term, weight in weights.items()) / total
-
     stems = [_stems(passage) for passage in passages]
+    alike = _alike(weights, frozenset().union(*stems))
+
+    def matched(stems: frozenset[str], text: str = "") -> float:
+        degrees = (
+            weight * max(degree(term, stems, text), 0.0 if alike[term].isdisjoint(stems) else _RESEMBLES)
+            for term, weight in weights.items()
+        )
+        return sum(degrees) / total
+
     together: dict[str, frozenset[str]] = {}
     for passage, own in zip(passages, stems, strict=True):
         together[passage.chunk_id] = together.get(passage.chunk_id, frozenset()) | own
     whole = {chunk_id: matched(words) for chunk_id, words in together.items()}
-    documents = named_documents(question, passages)
+    documents, forms = document_weights(question, passages), forms_asked(question)
     days = _days_asked(question)
     found = []
     for passage, own, lag in zip(passages, stems, lags, strict=True):
         said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
         near = matched(own, passage.text) + _SAID * said + _IN_CHUNK * whole[passage.chunk_id]
         near += _OF_FORM * _has_kind(question, passage)
+        # The heading of a table names its columns.
+        near += _AS_ASKED * sum(bool(one.search(f"{passage.heading} {passage.text}")) for one in forms)
         if not passage.of_document:
             near += _NAMED * _name_share(question, passage)
         near += _ON_DAY * _is_of_day(days, passage)
@@ -276,6 +303,8 @@ def _has_kind(question: Question, passage: Passage) -> bool:
     """Whether a sentence of the passage has a time, person, place, reason or number, as the question requires."""
     if question.kind not in _KINDS_WITH_FORM:
         return False
+    if question.kind == "who" and passage.of_document:
+        return bool(FULL_NAME.search(passage.text))
     if question.kind == "why":
         return any(reason_after(question, one, ()) is not None for one in passage.sentences)
     parts = (piece(question, one, passage.at) for one in passage.sentences)

@@ -10,6 +10,7 @@ from rlm_mem.offline.everyday import stem_of
 from rlm_mem.offline.numbered import is_derivation
 from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.question import Question
+from rlm_mem.text.analysis import get_analyser
 
 _NEAR = 0.6
 """A document counts as named if it has at least this share of the weight of the document that is named best."""
@@ -18,8 +19,17 @@ _NEAR = 0.6
 def named_documents(question: Question, passages: Sequence[Passage]) -> dict[str, float]:
     """The conversations of the documents among these passages that a question names, the best first, each with a
     weight of at most 1.
+    """
+    weights = document_weights(question, passages)
+    named = [one for one, weight in weights.items() if weight >= _NEAR]
+    return {one: weights[one] for one in sorted(named, key=lambda one: -weights[one])}
 
-    A word of the question counts more, the fewer documents have it in their names or their passages.
+
+def document_weights(question: Question, passages: Sequence[Passage]) -> dict[str, float]:
+    """How well a question names each document among these passages, relative to the one that it names best.
+
+    A word of the question counts more, the fewer documents have it in their names or their passages. A document that
+    shares only the name of the tool with the one named best has a part of its weight.
     """
     names: dict[str, frozenset[str]] = {}
     texts: dict[str, frozenset[str]] = {}
@@ -38,15 +48,18 @@ def named_documents(question: Question, passages: Sequence[Passage]) -> dict[str
         for one in named:
             weights[one] += math.log(1 + len(names) / (len(named) + elsewhere + 0.5))
     best = max(weights.values(), default=0.0)
-    named = [one for one, weight in weights.items() if best and weight >= _NEAR * best]
-    return {one: weights[one] / best for one in sorted(named, key=lambda one: -weights[one])}
+    return {one: weight / best for one, weight in weights.items()} if best else {}
 
 
 def _asked(question: Question) -> tuple[set[str], set[str]]:
-    """Stems of the question's words, and of neighbours written as one ("AWS CLI" is "awscli")."""
+    """Stems of the question's words, and of neighbours written as one ("AWS CLI" is "awscli").
+
+    A name that is an everyday word, such as that of the language Go, names no document.
+    """
     words = [word.low for word in Sentence(question.text, 0).words if word.low[0].isalnum()]
     pairs = {stem_of(one + other) for one, other in itertools.pairwise(words)}
-    return {*question.terms, *(stem for name in question.names for stem in Sentence(name, 0).stems)}, pairs
+    names = (name for name in question.names if get_analyser("english").terms(name))
+    return {*question.terms, *(stem for name in names for stem in Sentence(name, 0).stems)}, pairs
 
 
 def same_name(term: str, stems: frozenset[str]) -> bool:

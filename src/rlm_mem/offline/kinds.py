@@ -8,7 +8,7 @@ from datetime import date
 from rlm_mem.offline.candidates import Candidate
 from rlm_mem.offline.everyday import stem_of, value_pattern
 from rlm_mem.offline.passages import Sentence
-from rlm_mem.offline.phrases import LOOSE, PLACE, ROLE, TITLED
+from rlm_mem.offline.phrases import LASTS, LOOSE, PLACE, ROLE, TITLED
 from rlm_mem.offline.pieces import MEASURED, MONEY, PAST, is_named_figure, piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.dates import find_dates
@@ -59,6 +59,47 @@ def has_form(question: Question, text: str) -> bool:
         pattern = value_pattern(stem_of(asked["noun"] or asked["url"]))
         return pattern is None or bool(pattern.search(text))
     return True
+
+
+_FORMS = (
+    (
+        late(
+            r"\b(?:longest|shortest|largest|smallest|biggest|greatest|highest|lowest|deepest|widest|most|least"
+            r"|max(?:imum)?|min(?:imum)?|up to (?:what|which|how))\b"
+            r"|\bhow (?:many|much|long|far|big|large|deep|wide|high|often|old)\b.{0,60}"
+            r"\b(?:can|may|must|could|allowed)\b",
+            re.IGNORECASE,
+        ),
+        late(
+            r"\b(?:at (?:the )?(?:most|least)|up to|(?:no|not) (?:more|fewer|less|longer|larger|older|newer) than"
+            r"|max(?:im(?:um|al))?|min(?:im(?:um|al))?|limit(?:s|ed)?|longer|larger|beyond|above|exceeds?"
+            r"|or (?:more|fewer|less|older|newer))\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        late(
+            r"\b(?:defaults?|unless|normally|usually|out of the box|as shipped|nothing (?:else )?is set)\b"
+            r"|\bif (?:i|you|we|one|nothing|none)\b.{0,20}\b(?:set|choose|say|specify|tell|give|change|pick|else)\b",
+            re.IGNORECASE,
+        ),
+        late(r"\b(?:defaults?|unless|otherwise)\b", re.IGNORECASE),
+    ),
+    (
+        late(
+            r"\b(?:what|which|longest|shortest)\b.{0,30}"
+            r"\b(?:period|duration|time|interval|delay|timeout|pause|age)\b",
+            re.IGNORECASE,
+        ),
+        LASTS,
+    ),
+)
+"""What a question asks for besides its kind, and what tells it: a limit, a default, a duration."""
+
+
+def forms_asked(question: Question) -> list[re.Pattern[str]]:
+    """What tells a limit, a default or a duration, for each of them that the question asks for."""
+    return [told for asked, told in _FORMS if asked.search(question.text)]
 
 
 def is_wrong_kind(question: Question, candidate: Candidate) -> bool:

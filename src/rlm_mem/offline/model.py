@@ -24,7 +24,7 @@ from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
-from rlm_mem.offline.reader import read, with_later_notes
+from rlm_mem.offline.reader import read, with_correction, with_later_notes
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
@@ -75,6 +75,8 @@ else:
     wider = passages(question, limit=50)
 for name in reading["documents"]:  # of documents that the question names
     wider += passages(question, limit=30, conversation_id=name)
+for one in found + more + wider:
+    one["links"] = []  # not read, and too long for one prompt where documents are named
 given = {{"question": question, "passages": found, "more": more, "wider": wider}}
 reading = json.loads(llm_query(task, given))
 while reading.get("sought"):  # the value of a numbered statement is the subject of another
@@ -296,6 +298,7 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
         near = _context_passages(called, wider=True)
         if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
             found, answered = with_later_notes(question, told, near), True  # the last look
+        found = with_correction(found)
         sure = answered and found.confidence > SURE
         cited = list(found.passages) if answered else []
         if not sure:

@@ -86,7 +86,7 @@ OFTEN = _compiled(
 )
 LASTS = _compiled(
     rf"\b\d+\s?h\s?\d+(?:\s?min(?:utes)?)?\b|\b{_NUMBER}[\s-]++(?:and a half\s+)?{_UNIT}\b(?:[\s-]old)?"
-    r"|\b\d+(?:ms|s|min|h)\b|\bsince\s+[\w ]{3,20}"
+    r"|\b\d+\s?(?:ms|s|min|h|d)\b|\bsince\s+[\w ]{3,20}"
 )
 AGED = _compiled(
     r"\b(?:is|was|turned|turns|turning|aged?|age of)\s+(\w+(?:-\w+)?)\b(?!\s?[%°€$£]|[.,]\d|\s(?:percent|euros?"
@@ -110,6 +110,11 @@ TITLED = late(
     rf"(?:(?:\s++|(?<=\.))(?:(?:van|von|de|da|di|du|dos|al|bin|el|la|der|den|ter)\s++){{0,2}}{_NAME_PART})*"
 )
 """A name: words with a capital letter and initials ("Ursula K. Le Guin"), with a title before them if there is one."""
+
+FULL_NAME = late(
+    rf"{_CAPITAL}[\w'’-]{{0,40}}\s(?:(?:van|von|de|da|di|du|dos|al|bin|el|la|der|den|ter)\s){{0,2}}{_CAPITAL}[\w.]"
+)
+"""A name of two words or more."""
 
 NO_PERSON = word_set(
     """

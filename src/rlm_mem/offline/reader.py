@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
@@ -14,7 +15,7 @@ from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
-from rlm_mem.offline.pieces import mostly_alike, only_repeats
+from rlm_mem.offline.pieces import mostly_alike, only_repeats, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
@@ -23,6 +24,7 @@ from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.distinct import exceptions, is_passing
 from rlm_mem.text.factuality import is_taken_back
+from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
@@ -108,6 +110,28 @@ def with_later_notes(
     if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
         return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), POSSIBLE)
     return _with_later_note(found, notes)
+
+
+_CORRECTED = late(
+    r"(?:->|→|[-–—,;:.(…])\s{0,3}(?:(?:oh|ah|er|actually),? )?(?:(?:no|nope|wait|sorry)(?=[,.:;!–—])|no,? wait\b"
+    r"|correction(?=[,:])|(?:scratch|strike) that\b|make that\b|i mean\b)",
+    re.IGNORECASE,
+)
+"""The beginning of what takes back a value right before it: "Friday, no wait, Saturday"."""
+_RIGHT_AFTER = 20
+"""Characters between a value and the end of what takes it back, at most."""
+
+
+def with_correction(reading: Reading) -> Reading:
+    """The rest of the line for an answer that is taken back in it: "25 Oct -> no, it stays 26"."""
+    text = reading.passages[0].text if reading.passages else ""
+    start = text.find(reading.answer) if reading.answer else -1
+    if start < 0:
+        return reading
+    after = start + len(str(reading.answer))
+    if not _CORRECTED.search(text, after, after + _RIGHT_AFTER):
+        return reading
+    return replace(reading, answer=trimmed(text[start:].partition("\n")[0]))
 
 
 def _first_told(
