@@ -364,12 +364,12 @@ class Writer:
 
     def _check_targets(self, links: Sequence[ChunkLinks], namespace: str) -> None:
         ids = list(dict.fromkeys(link.target_id for link in links))
-        known: set[str] = set()
-        if len(ids) > 1:  # in one query; one that is not committed yet may only be found by its id
-            known = {one.id for one in self._backend.queries.states(namespace, 0, len(ids), ids=ids)}
-        for link in links:
-            if link.target_id not in known and self._backend.find(namespace, link.target_id) is None:
-                raise InvalidLink(f"link target {link.target_id} does not exist in namespace {namespace}")
+        # One query for several; a target that is not committed yet may only be found by its id.
+        states = self._backend.queries.states(namespace, 0, len(ids), ids=ids) if len(ids) > 1 else []
+        known = {one.id for one in states}
+        for target in ids:
+            if target not in known and self._backend.find(namespace, target) is None:
+                raise InvalidLink(f"link target {target} does not exist in namespace {namespace}")
 
     def change(
         self,
@@ -681,14 +681,8 @@ class Writer:
     # --- audit -----------------------------------------------------------------------------------------
 
     def _log(
-        self,
-        transaction: WriteTransaction,
-        op: str,
-        chunk: Chunk,
-        *,
-        former: Chunk | None = None,
-        **more: Any,
-    ) -> None:
+        self, transaction: WriteTransaction, op: str, chunk: Chunk, *, former: Chunk | None = None, **more: Any
+    ) -> None:  # fmt: skip
         """Queue an audit event, which is written when the transaction has been committed."""
         transaction.events.append(
             audit_line(op, self.clock(), self._actor, self._namespace)
