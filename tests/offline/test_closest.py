@@ -12,10 +12,10 @@ from tests.conftest import Clock
 from rlm_mem.models.base import Message
 from rlm_mem.offline import OfflineLLM
 from rlm_mem.offline.closest import closest
+from rlm_mem.offline.extraction import piece
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.language import language_of
 from rlm_mem.offline.passages import Passage, Reading, Sentence
-from rlm_mem.offline.pieces import piece
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.times import moments

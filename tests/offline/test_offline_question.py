@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rlm_mem.offline.candidates import compared
-from rlm_mem.offline.pieces import only_repeats
+from rlm_mem.offline.extraction import only_repeats
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.times import moments
 

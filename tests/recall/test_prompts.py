@@ -10,7 +10,6 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.recall import recall_session
-from rlm_mem.recall.asked import often_lacking, outlined
 from rlm_mem.recall.programs import programs_in
 from rlm_mem.recall.prompts import (
     SYSTEM_PROMPT,
@@ -23,6 +22,7 @@ from rlm_mem.recall.prompts import (
     fenced,
     instructions,
 )
+from rlm_mem.recall.question_kinds import often_lacking, outlined
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore

@@ -6,10 +6,10 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from rlm_mem.offline.everyday import stem_of
 from rlm_mem.offline.numbered import is_derivation
 from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import get_analyser
 
 _NEAR = 0.6

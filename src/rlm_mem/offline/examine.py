@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_mem.offline.candidates import Candidate, candidates
+from rlm_mem.offline.extraction import trimmed, word_counts, word_f1
 from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, signals, with_unspoken_names
 from rlm_mem.offline.kinds import fit_of, is_wrong_kind, share_needed
 from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage
-from rlm_mem.offline.pieces import trimmed, word_counts, word_f1
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights
 

@@ -6,11 +6,11 @@ import re
 from datetime import date
 
 from rlm_mem.offline.candidates import Candidate
-from rlm_mem.offline.everyday import stem_of, value_pattern
+from rlm_mem.offline.extraction import MEASURED, MONEY, PAST, is_named_figure, piece, reason_after
 from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import LASTS, LOOSE, PLACE, ROLE, TITLED
-from rlm_mem.offline.pieces import MEASURED, MONEY, PAST, is_named_figure, piece, reason_after
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.word_classes import stem_of, value_pattern
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.patterns import late
 

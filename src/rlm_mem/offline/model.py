@@ -19,9 +19,9 @@ from decimal import Decimal
 from typing import Any, Unpack
 
 from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usage, as_messages, unbroken
-from rlm_mem.offline.chained import follow
 from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
+from rlm_mem.offline.multi_hop import follow
 from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read, with_correction, with_later_notes

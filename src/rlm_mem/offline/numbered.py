@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlm_mem.offline.everyday import degree
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, split_sentences
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.word_classes import degree
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.patterns import late
 

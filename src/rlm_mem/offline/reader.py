@@ -8,17 +8,17 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from rlm_mem.offline.everyday import stem_of
 from rlm_mem.offline.examine import Examined, examine
+from rlm_mem.offline.extraction import mostly_alike, only_repeats, trimmed
 from rlm_mem.offline.features import same_person
 from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
-from rlm_mem.offline.pieces import mostly_alike, only_repeats, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
+from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest

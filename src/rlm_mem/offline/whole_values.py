@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from rlm_mem.offline.everyday import NUMBER, stem_of
+from rlm_mem.offline.extraction import counted_thing
 from rlm_mem.offline.phrases import FUNCTION_WORDS
-from rlm_mem.offline.pieces import counted_thing
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.word_classes import NUMBER, stem_of
 from rlm_mem.text.patterns import late
 
 _MAX_BEFORE = 80

@@ -20,8 +20,7 @@ from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside, untrusted_mark
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
-from rlm_mem.recall.asked import FROM_EXCERPTS, Outlined, often_lacking, outlined
-from rlm_mem.recall.counted import counted_otherwise, counts_listed
+from rlm_mem.recall.differing_counts import counted_otherwise, counts_listed
 from rlm_mem.recall.listing import (
     WORD,
     add_places,
@@ -32,6 +31,7 @@ from rlm_mem.recall.listing import (
     lacking_words,
     wishes_listed,
 )
+from rlm_mem.recall.question_kinds import FROM_EXCERPTS, Outlined, often_lacking, outlined
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES

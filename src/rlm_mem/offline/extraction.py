@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rlm_mem.offline.candidates import may_be_person
-from rlm_mem.offline.everyday import NUMBER, degree, same_words, stem_of, value_pattern
 from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import (
     AGED,
@@ -35,6 +34,7 @@ from rlm_mem.offline.phrases import (
 )  # fmt: skip
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
+from rlm_mem.offline.word_classes import NUMBER, degree, same_words, stem_of, value_pattern
 from rlm_mem.text.patterns import late
 
 MAX_WORDS = 45
