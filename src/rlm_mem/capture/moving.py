@@ -11,7 +11,6 @@ from msgspec import structs
 
 from rlm_mem.chunk import SUPERSEDES
 from rlm_mem.errors import InputError, NamespaceError, NotFoundError
-from rlm_mem.ingest.remember import update_repeated
 from rlm_mem.store.core.changes import name_namespaces
 
 if TYPE_CHECKING:
@@ -104,6 +103,8 @@ def _written(chunk: Chunk, target: ChunkStore) -> str:
     there = target.find_same(chunk.content, meta.conversation_id)
     (known,) = target.summaries([there]) if there is not None else (None,)
     if known is not None and (known.superseded_by is None or meta.superseded_by is not None):
+        from rlm_mem.ingest.remember import update_repeated
+
         update_repeated(target, known.id, structs.asdict(meta))
         return known.id
     return target.create_chunk(
