@@ -114,7 +114,7 @@ def _show(made: ErasureReport, as_json: bool) -> None:
         return
     console = screen()
     if made.unread:
-        console.print(text(f"not looked at: {made.remaining[0]}", "yellow"))
+        console.print(text(f"not searched: {made.remaining[0]}", "yellow"))
     if not _found(made):
         if made.namespace:
             console.print(text(f"{made.namespace} is empty"))

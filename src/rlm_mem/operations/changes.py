@@ -82,9 +82,9 @@ class ChangeFeed:
         self._thread: ThreadPoolExecutor | None = None
         self._seq = 0
         self._since = ""  # time from which on lines of the audit log may be new
-        self._told: set[int] | None = None  # hashes of the known lines since then; None: nobody asks for them
+        self._seen_lines: set[int] | None = None  # hashes of the lines read since then; None: no listener wants lines
         self._polled = asyncio.Event()
-        self._knows_lines = asyncio.Event()
+        self._lines_ready = asyncio.Event()
         self._closed = False
 
     @property
@@ -95,8 +95,8 @@ class ChangeFeed:
     async def stop(self) -> None:
         """End every listener and stop polling."""
         self._closed = True
-        for waited_for in (self._polled, self._knows_lines):
-            waited_for.set()  # release waiting listeners
+        for event in (self._polled, self._lines_ready):
+            event.set()  # release waiting listeners
         for listener in self._listeners:
             listener.ready.set()
         task = self._task
@@ -121,7 +121,7 @@ class ChangeFeed:
             if self._task is None:
                 self._task = asyncio.create_task(self._watch())
             if ready:
-                await (self._knows_lines if events else self._polled).wait()
+                await (self._lines_ready if events else self._polled).wait()
                 yield ChangeNotice(self._seq, format_time(datetime.now(UTC)), frozenset())
             while not self._closed:
                 await listener.ready.wait()
@@ -155,15 +155,15 @@ class ChangeFeed:
                         self._notify(topics, news, now["memories"])
                 seen = now
                 self._polled.set()
-                if self._told is None:
-                    self._knows_lines.clear()
+                if self._seen_lines is None:
+                    self._lines_ready.clear()
                 else:
-                    self._knows_lines.set()
+                    self._lines_ready.set()
                 await asyncio.sleep(self._interval)
         finally:
-            self._task, self._told = None, None
+            self._task, self._seen_lines = None, None
             self._polled.clear()
-            self._knows_lines.clear()
+            self._lines_ready.clear()
 
     def _notify(self, topics: frozenset[str], news: tuple[dict[str, Any], ...], version: object) -> None:
         self._seq += 1
@@ -183,9 +183,9 @@ class ChangeFeed:
         now = topic_states(memory)
         news: tuple[dict[str, Any], ...] = ()
         if not with_events:
-            self._told = None
-        elif self._told is None:
-            self._since, self._told = "", set()
+            self._seen_lines = None
+        elif self._seen_lines is None:
+            self._since, self._seen_lines = "", set()
             self._new_lines(memory)
         elif seen is None or now["memories"] != seen["memories"] or now["recalls"] != seen["recalls"]:
             news = self._new_lines(memory)
@@ -194,13 +194,13 @@ class ChangeFeed:
     def _new_lines(self, memory: Memory) -> tuple[dict[str, Any], ...]:
         """Return the lines of the audit log that were not there before.
 
-        They are told apart by what they say: of two programs whose clocks differ, or after a clock was set back, a
-        new line may have an earlier time than a known one.
+        They are compared by content, not by time: if the clocks of two programs differ, or a clock was set back, a new
+        line may have an earlier time than one already read.
         """
         self._since = max(self._since, format_time(memory.store.clock() - MOST_OFF))
         lines = {hash(msgspec.json.encode(event)): event for event in memory.store.events(since=self._since)}
-        told, self._told = self._told or set(), set(lines)
-        return tuple(event for line, event in lines.items() if line not in told)
+        seen, self._seen_lines = self._seen_lines or set(), set(lines)
+        return tuple(event for line, event in lines.items() if line not in seen)
 
 
 async def with_keep_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
