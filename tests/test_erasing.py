@@ -226,6 +226,40 @@ def test_a_name_at_the_beginning_of_a_line_is_found_wherever_it_is_written(place
         assert memory.list_chunks() == kept
 
 
+def test_a_name_that_a_line_break_divides_is_taken_out_of_a_text_file(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        note = "# Notes\n\nThe lens was paid by Ada\nQuillvane, they said.\nIt is of glass.\n"
+        memory.store.files.write("memory/long_term/lens.md", note.encode())
+        report = memory.erase(person="Ada Quillvane", dry_run=False)
+        left = memory.store.files.read("memory/long_term/lens.md")
+        assert left == b"# Notes\n\nThe lens was paid by [erased], they said.\nIt is of glass.\n"
+        assert len(report.files) == 1 and memory.verify_erasure(report) == []
+
+
+@pytest.mark.local_only("chunk files edited by hand")
+@pytest.mark.parametrize("by", ["person", "source", "namespace"])
+def test_versions_are_erased_whatever_became_of_the_file_of_their_chunk(tmp_path: Path, by: str) -> None:
+    """A file was removed, or put back as it was before: its former and later versions still name the person."""
+    brain = tmp_path / "brain"
+    about = {"conversation_id": "lanterns"}
+    with Memory.open(brain, namespace="harbour") as memory:
+        ids = [memory.remember(f"Lantern {number} is lit.", **about).chunk_ids[0] for number in range(3)]
+        first = {path: path.read_bytes() for path in (brain / "memory/chunks").glob("*/*.json")}
+        for chunk_id in ids:
+            memory.update(chunk_id, f"Quillvane lights the lantern {chunk_id[-4:]} at night.")
+            memory.update(chunk_id, "Somebody lights it.")
+    removed, put_back = (next(path for path in first if path.stem == one) for one in ids[:2])
+    removed.unlink()
+    put_back.write_bytes(first[put_back])
+    name = {"person": "Quillvane", "source": "lanterns", "namespace": "harbour"}[by]
+    with Memory.open(brain, namespace="harbour") as memory:
+        assert sorted(memory.list_chunks()) == sorted(ids[1:])
+        planned, report = memory.erase(**{by: name}), memory.erase(**{by: name}, dry_run=False)
+        assert set(planned.chunk_ids) == set(report.chunk_ids) == set(ids)
+        assert memory.verify_erasure(report) == [] and b"Quillvane" not in everything(memory)
+        assert not list((brain / "memory/archive/versions").iterdir())
+
+
 @pytest.mark.local_only("damage a file")
 def test_chunk_files_that_cannot_be_read_are_said_to_remain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
