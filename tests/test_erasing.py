@@ -18,7 +18,7 @@ from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.errors import InputError, NamespaceError
 from rlm_mem.store.core import erasing, files
-from rlm_mem.store.core.brain_files import namespace_of_run
+from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check
@@ -234,6 +234,20 @@ def test_a_name_that_a_line_break_divides_is_taken_out_of_a_text_file(place: Pat
         left = memory.store.files.read("memory/long_term/lens.md")
         assert left == b"# Notes\n\nThe lens was paid by [erased], they said.\nIt is of glass.\n"
         assert len(report.files) == 1 and memory.verify_erasure(report) == []
+
+
+@pytest.mark.parametrize("by", ["person", "source", "namespace"])
+def test_lists_of_files_and_sessions_in_the_index_are_erased(place: Path | str, by: str) -> None:
+    with Memory.open(place, namespace="harbour") as memory:
+        memory.store.files.write("memory/long_term/quillvane.md", b"# The lens\n\nIt is of glass.\n")
+        memory.continuum.sync()
+        told = memory.remember("Quillvane lit it.", conversation_id="session-of-quillvane").chunk_ids
+        memory.store.files.write(SHOWN, msgspec.json.encode({"session-of-quillvane": told}))
+        name = {"person": "Quillvane", "source": "session-of-quillvane", "namespace": "harbour"}[by]
+        report = memory.erase(**{by: name}, dry_run=False)
+        assert memory.store.files.read(SHOWN) is None
+        assert memory.store.files.exists(MIRRORED) == (by != "namespace")
+        assert memory.verify_erasure(report) == []
 
 
 @pytest.mark.local_only("chunk files edited by hand")

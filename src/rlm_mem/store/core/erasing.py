@@ -22,7 +22,7 @@ from rlm_mem.arguments import check_flag, check_function, check_kind
 from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time
 from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError
-from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
+from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
 from rlm_mem.store.core.writer import Writer
@@ -57,7 +57,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
 _PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = 3
 """How often a string may be escaped: an answer in the output of a program in a line of JSON."""
-_RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports")
+_RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports", MIRRORED, SHOWN)
 
 
 class Fingerprint(msgspec.Struct, frozen=True, array_like=True):
@@ -238,7 +238,7 @@ def erase(
         erased_ids = set(ids)
         reader = NamespaceReader(store, name)
         before = len(report.files) + report.events
-        _clean_files(reader, reader.file_names(runs), needles, erased_ids, report)
+        _clean_files(reader, [*reader.file_names(runs), MIRRORED, SHOWN], needles, erased_ids, report)
         report.events += store.backend.rewrite_events(
             name, partial(_redacted_event, needles=needles, erased_ids=erased_ids), dry_run=dry_run
         )
