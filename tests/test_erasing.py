@@ -16,7 +16,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.cli import main
-from rlm_mem.errors import InputError, NamespaceError
+from rlm_mem.errors import ConflictError, InputError, NamespaceError
 from rlm_mem.store.core import erasing, files
 from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
 from rlm_mem.store.core.contents import NamespaceReader
@@ -234,6 +234,17 @@ def test_a_name_that_a_line_break_divides_is_taken_out_of_a_text_file(place: Pat
         left = memory.store.files.read("memory/long_term/lens.md")
         assert left == b"# Notes\n\nThe lens was paid by [erased], they said.\nIt is of glass.\n"
         assert len(report.files) == 1 and memory.verify_erasure(report) == []
+
+
+def test_a_change_whose_line_in_the_log_was_erased_is_not_said_to_be_undone(place: Path | str) -> None:
+    with Memory.open(place) as memory, Memory.open(place, actor="quillvane") as other:
+        lamp = memory.remember("The lamp is red.").chunk_ids[0]
+        memory.update(lamp, "The lamp is blue.")
+        other.update(lamp, "The lamp is green.")
+        assert memory.erase(person="Quillvane", dry_run=False).events
+        with pytest.raises(ConflictError, match="changed since"):
+            memory.undo()
+        assert memory.get(lamp).content == "The lamp is green."  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("by", ["person", "source", "namespace"])
