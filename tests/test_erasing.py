@@ -247,6 +247,17 @@ def test_a_change_whose_line_in_the_log_was_erased_is_not_said_to_be_undone(plac
         assert memory.get(lamp).content == "The lamp is green."  # type: ignore[union-attr]
 
 
+@pytest.mark.local_only("settings in a folder")
+def test_settings_and_tokens_that_name_a_person_are_said_to_remain(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        for name in ("config.toml", "tokens.json"):
+            (tmp_path / "brain" / name).write_text("# of Quillvane\n", encoding="utf-8")
+        report = memory.erase(person="Quillvane", dry_run=False)
+        for left in memory.verify_erasure(report):
+            assert any(left.removeprefix("../") in one for one in report.remaining)
+        assert len(memory.verify_erasure(report)) == 2
+
+
 @pytest.mark.parametrize("by", ["person", "source", "namespace"])
 def test_lists_of_files_and_sessions_in_the_index_are_erased(place: Path | str, by: str) -> None:
     with Memory.open(place, namespace="harbour") as memory:

@@ -36,6 +36,7 @@ _REMAINING = (
     "backups and exports that were made before",
     "copies and clones of the memory, version control included",
     "receipts and bundles that were written to files",
+    "settings and names of tokens, in config.toml and tokens.json",
     "imported files themselves: they are read again when they are imported again",
     "what models, logs of servers and other programs were given",
     "recent texts in the working memory of programs that have the memory open, until they end",
