@@ -16,9 +16,9 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.cli import main
-from rlm_mem.errors import InputError, NamespaceError
+from rlm_mem.errors import ConflictError, InputError, NamespaceError
 from rlm_mem.store.core import erasing, files
-from rlm_mem.store.core.brain_files import namespace_of_run
+from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check
@@ -224,6 +224,76 @@ def test_a_name_at_the_beginning_of_a_line_is_found_wherever_it_is_written(place
         assert b"quillvane" not in everything(memory).lower().replace(b"tequillvane", b"")
         assert verify_erasure(memory.store, report) == []
         assert memory.list_chunks() == kept
+
+
+def test_a_name_that_a_line_break_divides_is_taken_out_of_a_text_file(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        note = "# Notes\n\nThe lens was paid by Ada\nQuillvane, they said.\nIt is of glass.\n"
+        memory.store.files.write("memory/long_term/lens.md", note.encode())
+        report = memory.erase(person="Ada Quillvane", dry_run=False)
+        left = memory.store.files.read("memory/long_term/lens.md")
+        assert left == b"# Notes\n\nThe lens was paid by [erased], they said.\nIt is of glass.\n"
+        assert len(report.files) == 1 and memory.verify_erasure(report) == []
+
+
+def test_a_change_whose_line_in_the_log_was_erased_is_not_said_to_be_undone(place: Path | str) -> None:
+    with Memory.open(place) as memory, Memory.open(place, actor="quillvane") as other:
+        lamp = memory.remember("The lamp is red.").chunk_ids[0]
+        memory.update(lamp, "The lamp is blue.")
+        other.update(lamp, "The lamp is green.")
+        assert memory.erase(person="Quillvane", dry_run=False).events
+        with pytest.raises(ConflictError, match="changed since"):
+            memory.undo()
+        assert memory.get(lamp).content == "The lamp is green."  # type: ignore[union-attr]
+
+
+@pytest.mark.local_only("settings in a folder")
+def test_settings_and_tokens_that_name_a_person_are_said_to_remain(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        for name in ("config.toml", "tokens.json"):
+            (tmp_path / "brain" / name).write_text("# of Quillvane\n", encoding="utf-8")
+        report = memory.erase(person="Quillvane", dry_run=False)
+        for left in memory.verify_erasure(report):
+            assert any(left.removeprefix("../") in one for one in report.remaining)
+        assert len(memory.verify_erasure(report)) == 2
+
+
+@pytest.mark.parametrize("by", ["person", "source", "namespace"])
+def test_lists_of_files_and_sessions_in_the_index_are_erased(place: Path | str, by: str) -> None:
+    with Memory.open(place, namespace="harbour") as memory:
+        memory.store.files.write("memory/long_term/quillvane.md", b"# The lens\n\nIt is of glass.\n")
+        memory.continuum.sync()
+        told = memory.remember("Quillvane lit it.", conversation_id="session-of-quillvane").chunk_ids
+        memory.store.files.write(SHOWN, msgspec.json.encode({"session-of-quillvane": told}))
+        name = {"person": "Quillvane", "source": "session-of-quillvane", "namespace": "harbour"}[by]
+        report = memory.erase(**{by: name}, dry_run=False)
+        assert memory.store.files.read(SHOWN) is None
+        assert memory.store.files.exists(MIRRORED) == (by != "namespace")
+        assert memory.verify_erasure(report) == []
+
+
+@pytest.mark.local_only("chunk files edited by hand")
+@pytest.mark.parametrize("by", ["person", "source", "namespace"])
+def test_versions_are_erased_whatever_became_of_the_file_of_their_chunk(tmp_path: Path, by: str) -> None:
+    """A file was removed, or put back as it was before: its former and later versions still name the person."""
+    brain = tmp_path / "brain"
+    about = {"conversation_id": "lanterns"}
+    with Memory.open(brain, namespace="harbour") as memory:
+        ids = [memory.remember(f"Lantern {number} is lit.", **about).chunk_ids[0] for number in range(3)]
+        first = {path: path.read_bytes() for path in (brain / "memory/chunks").glob("*/*.json")}
+        for chunk_id in ids:
+            memory.update(chunk_id, f"Quillvane lights the lantern {chunk_id[-4:]} at night.")
+            memory.update(chunk_id, "Somebody lights it.")
+    removed, put_back = (next(path for path in first if path.stem == one) for one in ids[:2])
+    removed.unlink()
+    put_back.write_bytes(first[put_back])
+    name = {"person": "Quillvane", "source": "lanterns", "namespace": "harbour"}[by]
+    with Memory.open(brain, namespace="harbour") as memory:
+        assert sorted(memory.list_chunks()) == sorted(ids[1:])
+        planned, report = memory.erase(**{by: name}), memory.erase(**{by: name}, dry_run=False)
+        assert set(planned.chunk_ids) == set(report.chunk_ids) == set(ids)
+        assert memory.verify_erasure(report) == [] and b"Quillvane" not in everything(memory)
+        assert not list((brain / "memory/archive/versions").iterdir())
 
 
 @pytest.mark.local_only("damage a file")

@@ -27,7 +27,7 @@ from rlm_mem.continuum.traces import Traces
 from rlm_mem.continuum.undoing import recorded_changes, undo
 from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import InvalidMemory, RlmMemError
-from rlm_mem.store.core.brain_files import place_of
+from rlm_mem.store.core.brain_files import MIRRORED, place_of
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import Repair
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _INTERRUPTED = "change-interrupted"
-_SYNC_STATE = "index/continuum.json"
-"""Derived: the signature of each file at its last mirroring, and the ids of its mirrors."""
 _SyncState = dict[str, tuple[Signature, list[str]]]
 
 
@@ -235,7 +233,7 @@ class Continuum:
             for chunk_id in self._orphans(known):
                 if self.mirror.file_of(chunk_id) not in broken:
                     self.store.delete_chunk(chunk_id)
-        self.files.stored.write(_SYNC_STATE, msgspec.json.encode(known), durable=False)
+        self.files.stored.write(MIRRORED, msgspec.json.encode(known), durable=False)
         return len(changed) + len(removed)
 
     def _orphans(self, known: _SyncState) -> list[str]:
@@ -260,6 +258,6 @@ class Continuum:
 
     def _load_sync_state(self) -> _SyncState:
         try:
-            return msgspec.json.decode(self.files.stored.read(_SYNC_STATE) or b"{}", type=_SyncState)
+            return msgspec.json.decode(self.files.stored.read(MIRRORED) or b"{}", type=_SyncState)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}  # the state is derived, so every file is read again

@@ -26,6 +26,7 @@ from rlm_mem.capture.transcripts import Session, SessionMessage
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.mcp.pausing import paused
+from rlm_mem.store.core.brain_files import SHOWN
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -37,7 +38,6 @@ _MAX_LOG_BYTES = 1_000_000  # a larger log is renamed, replacing the one renamed
 _TAIL_BYTES = 100_000  # bytes at the end of the log that are searched for failures
 _LOG_TIME = "%Y-%m-%dT%H:%M:%S%z"
 _MAX_SESSIONS = 50  # maximum number of sessions for which the shown chunks are recorded
-_SHOWN_CHUNKS = "index/told.json"  # in the index, which git ignores, so that it causes no conflicts
 
 Open = Callable[[str | None], "Memory"]
 """Opens the memory of a namespace; None means the shared one."""
@@ -154,13 +154,13 @@ def _context_for(
         known[session.id] = [*known.pop(session.id, []), *context.chunk_ids]
         newest = dict(list(known.items())[-_MAX_SESSIONS:])
         files = shared.store.backend.files(shared.store.namespace)
-        files.write(_SHOWN_CHUNKS, json.dumps(newest).encode(), durable=False)
+        files.write(SHOWN, json.dumps(newest).encode(), durable=False)
     return context
 
 
 def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
     """Return the ids of the chunks shown to each session; empty if the file is damaged: it only avoids repetition."""
-    data = shared.store.backend.files(shared.store.namespace).read(_SHOWN_CHUNKS)
+    data = shared.store.backend.files(shared.store.namespace).read(SHOWN)
     try:
         known = json.loads(data) if data else {}
     except (ValueError, RecursionError):

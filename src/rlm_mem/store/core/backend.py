@@ -240,6 +240,15 @@ class Backend(Protocol):
         """Replace events of the audit log by the results of ``rewrite`` (None: unchanged); return how many."""
         ...
 
+    def erase_stray_versions(
+        self, namespace: str, matches: Callable[[Chunk], bool], *, dry_run: bool
+    ) -> list[Chunk]:
+        """Delete the former versions of chunks that no longer exist, if ``matches`` is true for any of a chunk.
+
+        Returns all versions of these chunks.
+        """
+        ...
+
     def purge(self, namespaces: Sequence[str]) -> None:
         """Remove all traces of chunks erased in these namespaces from derived data and from free pages and rows."""
         ...

@@ -27,6 +27,10 @@ JOURNAL = "log/continuum.jsonl"
 """Every change of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
 LEDGER = "imports/ledger.jsonl"
 """Records of earlier imports."""
+MIRRORED = "index/continuum.json"
+"""The signature of each file of tiered memories at its last mirroring, and the ids of its mirrors."""
+SHOWN = "index/told.json"
+"""The ids of the chunks that hooks have shown to each session, so that they are not shown twice."""
 
 
 class Folder(FrozenRecord, frozen=True):

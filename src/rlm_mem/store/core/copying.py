@@ -79,7 +79,8 @@ def copy_namespace(
 
     Args:
         source, target: open stores of any kind, bound to the same namespace.
-        overwrite: replace chunks that the target has in another, not older state, and personas that differ.
+        overwrite: replace chunks that the target has in another, not older state, and personas that differ; other
+            files are always replaced.
         mirror: also remove items from the target that the source does not have.
         progress: called with (chunks done, chunks in all).
         runs: ``runs_of`` both stores, if several of their namespaces are copied; None: they are listed here.

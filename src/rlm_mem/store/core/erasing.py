@@ -22,7 +22,7 @@ from rlm_mem.arguments import check_flag, check_function, check_kind
 from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time
 from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError
-from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
+from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
 from rlm_mem.store.core.writer import Writer
@@ -36,6 +36,7 @@ _REMAINING = (
     "backups and exports that were made before",
     "copies and clones of the memory, version control included",
     "receipts and bundles that were written to files",
+    "settings and names of tokens, in config.toml and tokens.json",
     "imported files themselves: they are read again when they are imported again",
     "what models, logs of servers and other programs were given",
     "recent texts in the working memory of programs that have the memory open, until they end",
@@ -52,11 +53,12 @@ _MAX_NAME = 200
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
 _MATCHES_NOTHING = "(?!)"
+_CHUNK_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")  # also after an escaped line break
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
 _PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = 3
 """How often a string may be escaped: an answer in the output of a program in a line of JSON."""
-_RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports")
+_RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports", MIRRORED, SHOWN)
 
 
 class Fingerprint(msgspec.Struct, frozen=True, array_like=True):
@@ -237,7 +239,7 @@ def erase(
         erased_ids = set(ids)
         reader = NamespaceReader(store, name)
         before = len(report.files) + report.events
-        _clean_files(reader, reader.file_names(runs), needles, erased_ids, report)
+        _clean_files(reader, [*reader.file_names(runs), MIRRORED, SHOWN], needles, erased_ids, report)
         report.events += store.backend.rewrite_events(
             name, partial(_redacted_event, needles=needles, erased_ids=erased_ids), dry_run=dry_run
         )
@@ -249,6 +251,7 @@ def erase(
                 with store.backend.transaction(name):
                     for chunk_id in ids[start : start + _LOT]:
                         writer.erase(chunk_id)
+            store.backend.erase_stray_versions(name, partial(_is_among, erased_ids), dry_run=False)
     _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
@@ -259,6 +262,10 @@ def erase(
             store.backend.purge(touched)
         store_reader.stored.remove(MARK)
     return report
+
+
+def _is_among(ids: set[str], chunk: Chunk) -> bool:
+    return chunk.id in ids
 
 
 def _drop_undo_records(reader: NamespaceReader, needles: _Matcher) -> None:
@@ -292,7 +299,8 @@ def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: 
     for page in reader.pages():
         chunks = reader.chunks([state.id for state in page])
         for chunk in chunks.values():
-            states = [chunk, *reader.former(chunk.id, chunk.revision)]
+            # All versions, also later ones: a file that was put back is older than they are.
+            states = [chunk, *reader.former(chunk.id)]
             if report.namespace is not None or any(_matches(one, needles, report) for one in states):
                 ids.append(chunk.id)
                 for one in states:
@@ -300,6 +308,14 @@ def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: 
         done += len(page)
         if progress is not None:
             progress(done, total)
+    for one in store.backend.erase_stray_versions(
+        namespace,
+        lambda chunk: report.namespace is not None or _matches(chunk, needles, report),
+        dry_run=True,
+    ):
+        ids.append(one.id)
+        prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
+    ids = list(dict.fromkeys(ids))
     report.fingerprints = list(prints)
     return ids
 
@@ -327,7 +343,7 @@ def _keep_unique(
         reader, erased_ids = NamespaceReader(store, namespace), set(found.get(namespace, ()))
         for page in reader.pages():
             for chunk in reader.chunks([state.id for state in page if state.id not in erased_ids]).values():
-                for one in [chunk, *reader.former(chunk.id, chunk.revision)]:
+                for one in [chunk, *reader.former(chunk.id)]:
                     shared.update(needles.places(one.content.encode("utf-8")))
     report.fingerprints = [one for one in report.fingerprints if one not in shared]
 
@@ -340,7 +356,6 @@ def _clean_files(
     report: ErasureReport,
 ) -> None:
     """Remove or redact files with the name or erased content, and records that mention erased chunks."""
-    marked = re.compile(rb"chunk-[A-Za-z0-9_-]+")  # also after an escaped line break
     erase_all = report.namespace is not None
     in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
     shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()
@@ -350,7 +365,7 @@ def _clean_files(
             continue
         record = name.startswith(_RECORDS)
         is_owned = erase_all and not name.startswith(shared)
-        mentions = record and any(one.decode() in erased_ids for one in marked.findall(data))
+        mentions = record and _mentions(data, erased_ids)
         steps = own_lines(reader.namespace, data) if erase_all and name == JOURNAL else b""
         if not (is_owned or steps or mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
             continue
@@ -368,17 +383,22 @@ def _clean_files(
             reader.stored.write(name, _redacted(data, needles, erased_ids, by_line=lines))
 
 
+def _mentions(data: bytes, ids: set[str]) -> bool:
+    return any(one.decode() in ids for one in _CHUNK_ID.findall(data))
+
+
 def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: bool) -> bytes:
     """Return the text without the name and erased content; ``by_line``: drop every line that contains any."""
     kept = []
+    if not by_line and needles.names(data):  # in the whole text: a line may end within the name
+        text = needles.pattern.sub(_PLACEHOLDER, normalize("NFC", data.decode("utf-8", "replace")))
+        data = text.encode("utf-8")
     for line in data.splitlines(keepends=True):
         if by_line:
-            if needles.found(line) or any(one.encode() in line for one in erased_ids):
+            if needles.found(line) or _mentions(line, erased_ids):
                 continue
         elif needles.found(line):
-            line = needles.pattern.sub(_PLACEHOLDER, line.decode("utf-8", "replace")).encode("utf-8")
-            if needles.found(line):
-                line = f"{_PLACEHOLDER}\n".encode()
+            line = f"{_PLACEHOLDER}\n".encode()
         kept.append(line)
     return b"".join(kept)
 

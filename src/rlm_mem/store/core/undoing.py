@@ -58,13 +58,13 @@ class LoggedChange:
 
 
 def logged_changes(store: ChunkStore) -> list[LoggedChange]:
-    """Return every change in the audit log of the namespace, newest first."""
+    """Return every change in the audit log of the namespace, newest first, without erased lines."""
     found: dict[str, LoggedChange] = {}
     lines: Iterator[dict[str, Any]] = store.backend.read_events(
         namespace=store.namespace, since=None, op=None, chunk_id=None
     )
     for number, event in enumerate(lines):
-        if event.get("op") not in _CHANGES:
+        if event.get("op") not in _CHANGES or event.get("erased"):  # what it changed is no longer known
             continue
         known = event.get("change")
         key = str(known) if known else f"line {number}"

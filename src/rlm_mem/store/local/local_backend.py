@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, decode_chunk, encode_chunk, parse_time
+from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, decode_chunk, encode_chunk, is_chunk_id, parse_time
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
@@ -21,6 +21,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.changes import MOST_OFF, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
+    ANY_REVISION,
     ChunkRow,
     ReadBuffer,
     StoreStatus,
@@ -479,6 +480,23 @@ class LocalBackend(LocalIndex):
             return self._log.rewrite(namespace, rewrite, dry_run=True)
         with self.transaction(namespace):  # no other process appends an event of a change meanwhile
             return self._log.rewrite(namespace, rewrite, dry_run=False)
+
+    def erase_stray_versions(
+        self, namespace: str, matches: Callable[[Chunk], bool], *, dry_run: bool
+    ) -> list[Chunk]:
+        """Delete versions of chunks whose files were removed, by hand or by git; return them."""
+        erased: list[Chunk] = []
+        kept = self.layout.archive / "versions"
+        for folder in sorted(kept.iterdir()) if kept.is_dir() else []:
+            if not is_chunk_id(folder.name) or find_row(self.connection, folder.name) is not None:
+                continue
+            versions = [one.chunk for one in former_versions(self.layout, folder.name, below=ANY_REVISION)]
+            if versions and versions[-1].namespace == namespace and any(map(matches, versions)):
+                erased += versions
+                if not dry_run:
+                    with self.transaction(namespace) as transaction:
+                        transaction.erase_versions(folder.name)
+        return erased
 
     def purge(self, namespaces: Sequence[str]) -> None:
         """Rebuild and vacuum the index, so that neither its terms nor its free pages contain erased text."""

@@ -240,7 +240,11 @@ class Transaction:
         path = self._layout.absolute(row.path)
         if path.exists():
             self._drop_file(path)
-        versions = self._layout.versions(row.id)
+        self.erase_versions(row.id)
+
+    def erase_versions(self, chunk_id: str) -> None:
+        """Delete the former versions of a chunk permanently."""
+        versions = self._layout.versions(chunk_id)
         if versions.is_dir():
             for version in versions.iterdir():
                 self._drop_file(version)

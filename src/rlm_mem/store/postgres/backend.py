@@ -529,6 +529,16 @@ class PostgresBackend:
         pool = self.pool(namespace)
         return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
+    def erase_stray_versions(
+        self,
+        namespace: str,  # noqa: ARG002 - there are none
+        matches: Callable[[Chunk], bool],  # noqa: ARG002
+        *,
+        dry_run: bool,  # noqa: ARG002
+    ) -> list[Chunk]:
+        """Return nothing: the versions of a chunk are only ever deleted together with it."""
+        return []
+
     def purge(self, namespaces: Sequence[str]) -> None:
         """Rebuild the derived rows, remove unused names, and free the space of deleted rows."""
         for namespace in namespaces:
