@@ -145,6 +145,17 @@ def test_a_wrong_argument_of_a_session_or_a_class_is_an_error_of_the_tree(memory
         assert odd_errors(type("Owner", (), {"make": staticmethod(owner)}), "make") == []
 
 
+def test_texts_that_cannot_be_sent_or_asked_for_are_errors_of_the_tree(memory: Memory) -> None:
+    within_itself: dict[str, Any] = {}
+    within_itself["itself"] = within_itself
+    with REPLSession(memory.store, lambda _prompt, **_options: "yes") as session:
+        for context in ({(1, 2): "x"}, within_itself):
+            with pytest.raises(InputError, match="not plain data"):
+                session.llm_query("Is it so?", context)
+    with pytest.raises(InvalidQuery, match="surrogate"):
+        memory.search("tea", filters=Filters(chunk_type="\ud800"))
+
+
 def test_the_hud_of_anything_but_a_persona_says_what_is_needed(memory: Memory) -> None:
     for wrong in ("text", "", 0, [], {}):
         with pytest.raises(InputError, match=r"persona must be Persona, not"):

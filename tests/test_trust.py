@@ -345,6 +345,19 @@ def test_hooks_leave_untrusted_text_out_of_a_session_and_mark_it_in_a_prompt(mem
     assert "untrusted, from web: " + EVIL in told_then
 
 
+def test_hooks_give_no_memory_that_was_replaced(memory: Memory) -> None:
+    old = told(memory, "The Ferrand gateway listens on port 8443.", chunk_type="fact")
+    new = told(
+        memory, "The Ferrand gateway listens on port 9443.", chunk_type="fact", occurred_at="2026-12-01"
+    )
+    memory.supersede(old, new)
+    for given in (
+        prompt_context([memory], "Which port does the Ferrand gateway use?", budget=500),
+        session_context(memory, memory, "", budget=500),
+    ):
+        assert given.chunk_ids == (new,)
+
+
 def test_untrusted_chunks_rise_no_tier(memory: Memory) -> None:
     """The same uses raise one chunk and hold the other."""
     ids = {

@@ -134,3 +134,15 @@ def test_a_runner_loads_memories_with_its_own_tool(tmp_path: Path) -> None:
         assert "My bees live in Porto." in asked[0]
 
     run(tmp_path / "brain", work)
+
+
+def test_hidden_and_archived_memories_do_not_stop_a_session_and_do_not_come_back(tmp_path: Path) -> None:
+    async def work(memory: AsyncMemory, own: Any, _: Any) -> None:
+        await own.add_session_to_memory(session(2))
+        user, helper = await memory.list_chunks()
+        await memory.quarantine(user)
+        await memory.delete(helper)
+        await own.add_session_to_memory(session(3))
+        assert [(await memory.get(one)).content for one in await memory.list_chunks()] == ["User: Thanks!"]
+
+    run(tmp_path / "brain", work)

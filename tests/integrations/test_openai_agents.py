@@ -110,3 +110,18 @@ def test_a_runner_goes_on_with_a_session(tmp_path: Path) -> None:
         ]
 
     run(tmp_path / "brain", work)
+
+
+def test_items_outlive_a_deleted_count_and_keep_clear_of_hidden_ones(tmp_path: Path) -> None:
+    async def work(memory: AsyncMemory, own: Any, _: Any) -> None:
+        await own.add_items([{"role": "user", "content": f"Bees number {number}."} for number in range(3)])
+        texts = {(await memory.get(one)).content: one for one in await memory.list_chunks()}
+        count = next(one for text, one in texts.items() if text.startswith("Items of the session"))
+        await memory.delete(count)
+        assert len(await own.get_items()) == 3
+        await memory.quarantine(texts["User: Bees number 2."])
+        await own.pop_item()
+        await own.add_items([{"role": "user", "content": "One more."}])
+        assert [item["content"] for item in await own.get_items()] == ["Bees number 0.", "One more."]
+
+    run(tmp_path / "brain", work)

@@ -55,6 +55,24 @@ def test_tools_answer_and_say_what_is_wrong(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+@needs("pydantic_ai", "the extra llm")
+def test_tools_mark_untrusted_text_and_what_was_replaced(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with await AsyncMemory.open(tmp_path / "brain") as memory:
+            text = "Ines lives in Porto."
+            [old] = (await memory.remember(text, origin="web", occurred_at="2026-03-02")).chunk_ids
+            tools = ai.memory_toolset(memory).tools
+            marked = f"untrusted, from web: {text}"
+            answer = await tools["recall"].function("Where does Ines live?")
+            assert [one["text"] for one in answer["sources"]] == [marked]
+            [new] = (await memory.remember("Ines moved house: Faro.", occurred_at="2026-05-02")).chunk_ids
+            await memory.supersede(old, new)
+            found = {hit["id"]: hit["text"] for hit in await tools["search_memory"].function("Ines Porto")}
+            assert found[old] == f"{marked}\nout of date: {new} replaced it"
+
+    asyncio.run(work())
+
+
 @needs("pydantic_ai_harness")
 def test_the_store_behaves_as_that_in_memory(tmp_path: Path) -> None:
     async def work() -> None:

@@ -40,6 +40,9 @@ def test_the_manager_adds_and_finds(tmp_path: Path) -> None:
             }
             assert "a later note on the same subject" in told[older]
             assert "an earlier note on the same subject" in told[newer]
+            await memory.remember("The kiln of Aveiro fires at 900 degrees.", origin="web")
+            [kiln] = [one for one in await store.search("kiln of Aveiro") if "kiln" in one.content]
+            assert kiln.content.startswith("untrusted, from web: The kiln")
             with pytest.raises(InvalidQuery, match="at least 1"):
                 await store.search("x", {"max_search_results": 0})
 

@@ -6,10 +6,17 @@ import pytest
 from recall_memories import fill
 from tests.waiting import takes
 
-from rlm_mem.errors import BudgetError, InputError, InvalidQuery, MaxIterationsError, SessionComplete
+from rlm_mem.errors import (
+    BudgetError,
+    InputError,
+    InvalidQuery,
+    MaxIterationsError,
+    SessionComplete,
+    StorageError,
+)
 from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall import load_trajectory, recall_session, replay
+from rlm_mem.recall import host_session, load_trajectory, recall_session, replay
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -44,6 +51,43 @@ def test_programs_run_and_the_agent_finishes_with_its_answer(store: ChunkStore) 
         ("found = search_chunks('Carla')\nprint(len(found) > 1)",),
         ("read_chunk(found[0])['id']",),
     ]
+
+
+@pytest.mark.parametrize("by_program", [False, True])
+def test_an_answer_that_could_not_be_recorded_is_given_again(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch, by_program: bool
+) -> None:
+    ids = fill(store)
+    session = recall_session(store, "Where does Carla live?")
+
+    def full(*_: object) -> None:
+        raise StorageError("no space is left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host_session, "recall_result", full)
+        with pytest.raises(StorageError):
+            if by_program:
+                session.execute(f"FINAL('In Lisbon', chunk_ids=['{ids['city']}'])")
+            else:
+                session.finish("In Lisbon", [ids["city"]])
+    result = session.finish() if by_program else session.finish("In Lisbon", [ids["city"]])
+    assert (result.content, result.chunk_ids) == ("In Lisbon", [ids["city"]])
+    assert load_trajectory(store, session.id).outcome is not None
+
+
+def test_a_session_that_was_closed_without_a_result_has_ended(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StorageError("no space is left")
+
+    session = recall_session(store, "Where does Carla live?")
+    monkeypatch.setattr(host_session, "recall_result", full)
+    with pytest.raises(StorageError):
+        session.close()
+    session.close()
+    with pytest.raises(SessionComplete):
+        session.finish("In Lisbon")
 
 
 def test_the_agent_finishes_with_a_guess_in_place_of_an_answer(store: ChunkStore) -> None:

@@ -1,4 +1,7 @@
-"""The context given to an agent: relevant memories within a budget of estimated tokens; often empty."""
+"""The context given to an agent: relevant memories within a budget of estimated tokens; often empty.
+
+Superseded memories are left out.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk.types import is_untrusted
+from rlm_mem.chunk.types import origin_mark
 from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
@@ -109,9 +112,13 @@ def _within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
 def _lines(hits: Iterable[Hit]) -> Iterator[tuple[str, str]]:
     id_of_text: dict[str, str] = {}
     for hit in hits:
+        if hit.superseded_by:
+            continue
         text = truncate_estimated(" ".join(hit.snippet.split()), _LINE_TOKENS)
         if id_of_text.setdefault(text.casefold(), hit.chunk_id) != hit.chunk_id:
             continue  # another chunk with the same text
-        untrusted = f"untrusted, from {hit.origin}: " if is_untrusted(hit.trust) else ""
         marks = "".join(f"; {mark}" for mark in hit.marks())
-        yield hit.chunk_id, f"- [{hit.at[:10]}] {untrusted}{text} ({hit.chunk_id}{marks})"
+        yield (
+            hit.chunk_id,
+            f"- [{hit.at[:10]}] {origin_mark(hit.origin, hit.trust)}{text} ({hit.chunk_id}{marks})",
+        )

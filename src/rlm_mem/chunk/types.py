@@ -338,6 +338,11 @@ def is_untrusted(level: str) -> bool:
     return rank(level) <= rank("untrusted")
 
 
+def origin_mark(origin: str, level: str) -> str:
+    """What stands before untrusted text that a model is given; empty for any other text."""
+    return f"untrusted, from {origin}: " if is_untrusted(level) else ""
+
+
 def hidden(trust: str, expires_at: str | None, now: str) -> bool:
     """Whether a chunk is hidden from all reads, because it is in quarantine or has expired (times as stored)."""
     return trust == "quarantined" or (expires_at is not None and expires_at <= now)

@@ -31,7 +31,7 @@ class RlmMemService(BaseMemoryService):
                             memory_service=RlmMemService(memory))
 
     Adding a session again adds its new events only. Parts other than text (images, function calls) are not kept.
-    A memory that was deleted does not come back with a later session.
+    A memory that was deleted, archived or put into quarantine does not come back with a later session.
 
     Args:
         memory: an open memory, which the caller closes.
@@ -94,7 +94,7 @@ class RlmMemService(BaseMemoryService):
 
     def _add(self, memory: Memory, path: tuple[str, str, str], entries: Sequence[MemoryEntry]) -> None:
         with memory.batch():
-            present = self._records.named(path, [str(entry.id) for entry in entries])
+            present = self._records.taken(path, [str(entry.id) for entry in entries])
             for entry in entries:
                 text = _text(entry.content)
                 if not text or str(entry.id) in present:

@@ -39,9 +39,9 @@ class RlmMemStore(BaseStore):
             store = RlmMemStore(memory)
             graph = builder.compile(store=store)
 
-    ``search`` with a query ranks by words and returns the matches, best first; without one it lists the newest
-    first. A value is plain data. Keys and passwords in it are redacted as in any memory, unless ``secrets.action`` is
-    ``keep``.
+    ``search`` with a query ranks by words and returns the matches, best first, among the 1,000 that fit best; without
+    one it lists the newest first. A value is plain data. Keys and passwords in it are redacted as in any memory, unless
+    ``secrets.action`` is ``keep``.
     An item with a TTL is not returned after it has expired, and is removed at a later write.
 
     Args:

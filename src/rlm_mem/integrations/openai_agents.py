@@ -68,7 +68,11 @@ class RlmMemSession(SessionABC):
     def _count(self) -> int:
         """The number of the next item: how many were added, less those popped since."""
         record = self._records.get(self._path, _COUNT, touch=False)
-        return int(record.value) if record is not None else 0
+        if record is not None:
+            return int(record.value)
+        # It may have been deleted as a memory: the items are still there, and none of them is written over.
+        items = self._records.below(self._path, exactly=True)
+        return max((int(item.name) + 1 for item in items if item.name != _COUNT), default=0)
 
     def _set_count(self, count: int) -> None:
         self._records.put(self._path, _COUNT, count, text=f"Items of the session {self.session_id}: {count}")
@@ -96,12 +100,15 @@ class RlmMemSession(SessionABC):
 
     def _add(self, memory: Memory, items: Sequence[Mapping[str, Any]]) -> None:
         with memory.batch():
-            first = self._count()
-            for number, item in enumerate(items, first):
+            number = self._count()
+            for item in items:
+                while self._records.taken(self._path, [str(number)]):  # hidden by quarantine, or archived
+                    number += 1
                 self._records.put(
                     self._path, str(number), dict(item), text=_text(item), conversation_id=self.session_id
                 )
-            self._set_count(first + len(items))
+                number += 1
+            self._set_count(number)
 
     def _pop(self, memory: Memory) -> Any:
         with memory.batch():

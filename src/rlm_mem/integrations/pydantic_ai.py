@@ -8,6 +8,7 @@ from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.toolsets import FunctionToolset
 
 from rlm_mem.aio import AsyncMemory
+from rlm_mem.chunk.types import origin_mark
 from rlm_mem.errors import InputError
 
 _MOST = 20
@@ -41,7 +42,12 @@ def memory_toolset(
             "answer": result.content,
             "suggestion": result.suggestion,
             "sources": [
-                {"id": one.chunk_id, "date": one.at[:10], "text": one.excerpt} for one in result.sources
+                {
+                    "id": one.chunk_id,
+                    "date": one.at[:10],
+                    "text": origin_mark(one.origin, one.trust) + one.excerpt,
+                }
+                for one in result.sources
             ],
         }
 
@@ -53,10 +59,7 @@ def memory_toolset(
             limit: Most passages, up to 20.
         """
         hits = await _refused(memory.search(query, limit=max(1, min(limit, _MOST))))
-        return [
-            {"id": hit.chunk_id, "date": hit.at[:10], "text": "\n".join((hit.snippet, *hit.marks()))}
-            for hit in hits
-        ]
+        return [{"id": hit.chunk_id, "date": hit.at[:10], "text": hit.told()} for hit in hits]
 
     async def remember(text: str, tags: list[str] | None = None) -> list[str]:
         """Keep something for later sessions; gives the ids of what was stored.

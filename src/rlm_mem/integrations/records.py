@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.errors import InvalidChunk
+from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.memory import Memory
+from rlm_mem.search.api import MAX_LIMIT
 from rlm_mem.store.core.lookup import Filters
 
 _BATCH = 200
@@ -96,6 +97,7 @@ class Records:
 
         Raises:
             InvalidChunk: the value is not plain data, or too large.
+            ConflictError: the record is in quarantine, or its chunk has expired.
         """
         path = tuple(path)
         data = _checked_plain(value)
@@ -117,6 +119,11 @@ class Records:
             live = self._unexpired(former)
             since = live.created_at if live is not None else self._store.clock()
             extra[_FIELD]["since"] = since.isoformat()
+            if former is None and self._stored(path, [name]):
+                raise ConflictError(
+                    f"{name!r:.80} is hidden, by quarantine or because it has expired",
+                    hint=f"release or delete the memory {chunk_id}, or use another name",
+                )
             if former is None:
                 chunk: Chunk | None = self._store.create_chunk(
                     content,
@@ -150,6 +157,19 @@ class Records:
         found = {name: self._unexpired(chunks.get(chunk_id)) for chunk_id, name in ids.items()}
         return {name: record for name, record in found.items() if record is not None}
 
+    def taken(self, path: Sequence[str], names: Iterable[str]) -> set[str]:
+        """The names with a record that is there, hidden by quarantine, or in the archive."""
+        listed = list(names)
+        stored = self._stored(path, listed)
+        return stored | {
+            name for name in listed if name not in stored and self._store.get_archived(self._id(path, name))
+        }
+
+    def _stored(self, path: Sequence[str], names: Sequence[str]) -> set[str]:
+        """The names with an active chunk, even one that no read returns."""
+        ids = {self._id(path, name): name for name in names}
+        return {ids[one] for one in self._store.backend.chunks(self._store.namespace, list(ids))}
+
     def below(self, path: Sequence[str], *, exactly: bool = False) -> Iterator[Record]:
         """Records whose path begins with (``exactly``: is) these labels, newest first."""
         tag = self._own_tag(tuple(path)) if exactly else self._tag(tuple(path))
@@ -171,8 +191,8 @@ class Records:
         offset: int = 0,
         wanted: Callable[[Record], bool],
     ) -> list[Record]:
-        """Records below a path that search finds and ``wanted`` accepts, best first."""
-        asked = max(50, 2 * (limit + offset))
+        """Records below a path that search finds and ``wanted`` accepts, best first: of the best 1,000 matches."""
+        asked = min(max(50, 2 * (limit + offset)), MAX_LIMIT)
         while True:
             hits = self._memory.search(
                 query, limit=asked, filters=Filters(tags_all=(self._tag(tuple(path)),))
@@ -188,9 +208,9 @@ class Records:
                     and wanted(record)
                 ):
                     found.append(record)
-            if len(found) >= limit + offset or len(hits) < asked:
+            if len(found) >= limit + offset or len(hits) < asked or asked == MAX_LIMIT:
                 return found[offset : offset + limit]
-            asked *= 4
+            asked = min(4 * asked, MAX_LIMIT)
 
     def touch(self, records: Iterable[Record]) -> None:
         """Count records with a lifetime as read, which restarts it."""

@@ -195,8 +195,7 @@ class RecallSession:
             BudgetError: a budget had ended the session before this program.
         """
         with self._lock, self._stopwatch:
-            if self._session is None:
-                raise SessionComplete("the recall session has ended", hint="open another one")
+            session = self._open_session()
             if self.result is not None:
                 raise SessionComplete(
                     "the question of this recall session is already answered",
@@ -204,15 +203,15 @@ class RecallSession:
                 )
             check_kind(code, str, "code")
             self._budget.start_iteration()
-            results = run_programs(self._session, [code], self._shown)
+            results = run_programs(session, [code], self._shown)
             step = make_step(
                 results,
-                self._session.pages,
+                session.pages,
                 turn=len(self._steps) + 1,
                 depth=0,
                 question=self.query,
                 output_chars=self._runner.config.sandbox.max_output_chars,
-                final=self._session.final is not None,
+                final=session.final is not None,
             )
             if not results.done and results.refused is None:
                 step = replace(step, programs=(code,))
@@ -227,9 +226,9 @@ class RecallSession:
             limit = self._budget.limits.iterations
             turns_left = None if limit is None else limit - self._budget.spent().iterations
             untrusted, remark = self._remarks.both(step.chunks_read)
-            cut = self._session.cut_lists.remark()
+            cut = session.cut_lists.remark()
             output = self._repeats.shortened(step.output)
-            final = self._session.final
+            final = session.final
             if final is not None:
                 self._end(final)
             return Execution(
@@ -277,14 +276,18 @@ class RecallSession:
 
         Raises:
             InputError: an argument is invalid, or a chunk does not exist; the session stays open.
+            StorageError: the result cannot be recorded; the session stays open.
+            SessionComplete: it was closed without a result.
         """
         with self._lock:
             if self.result is not None:
                 return self.result
-            assert self._session is not None
+            session = self._open_session()
+            if session.final is not None:  # a program's, which could not be recorded then
+                return self._end(session.final)
             if isinstance(chunk_ids, Iterable) and not isinstance(chunk_ids, str | dict):
                 chunk_ids = list(chunk_ids)
-            final = self._session.accepted(check_final(answer, chunk_ids, confidence, suggestion))
+            final = session.accepted(check_final(answer, chunk_ids, confidence, suggestion))
             return self._end(final)
 
     def ask(self, question: str) -> None:
@@ -312,9 +315,11 @@ class RecallSession:
     def close(self) -> None:
         """End the session, without an answer if it has none; do nothing if it has ended."""
         with self._lock:
-            if self.result is None:
-                self._end(None)
-            self._leave()
+            try:
+                if self.result is None and self._session is not None:
+                    self._end(self._session.final)
+            finally:
+                self._leave()
 
     def __enter__(self) -> RecallSession:
         return self
@@ -331,11 +336,16 @@ class RecallSession:
             evidence=first_ids(self._evidence),
             stopped_by=self._stopped_by,
         )
-        if not self._keep:
-            self._leave()
         run = Run(loop, self._opening, loop.evidence, self._budget.spent(), self._recorder)
         self.result = recall_result(self._runner.store, run, self._form)
+        if not self._keep:  # only now: where the result cannot be recorded, the caller may finish again
+            self._leave()
         return self.result
+
+    def _open_session(self) -> REPLSession:
+        if self._session is None:
+            raise SessionComplete("the recall session has ended", hint="open another one")
+        return self._session
 
     def _leave(self) -> None:
         """Release the worker; the variables are lost."""

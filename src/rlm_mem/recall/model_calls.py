@@ -361,7 +361,7 @@ def render(prompt: Any, context: Any) -> str:
     """Return the message: the prompt, then the context as data between tags that it cannot close.
 
     Raises:
-        InputError: the prompt is not text, or the message is too long.
+        InputError: the prompt is not text, the context no plain data, or the message is too long.
     """
     if not isinstance(prompt, str) or not prompt.strip():
         raise InputError(
@@ -369,10 +369,7 @@ def render(prompt: Any, context: Any) -> str:
         )
     text = prompt
     if context:
-        shown = (
-            context if isinstance(context, str) else json.dumps(context, ensure_ascii=False, default=_as_json)
-        )
-        text = f"{prompt}\n\n{fenced('context', shown)}"
+        text = f"{prompt}\n\n{fenced('context', _context_text(context))}"
     if len(text) > MAX_PROMPT_CHARS:
         raise InputError(
             f"the prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARS:,} are accepted",
@@ -380,6 +377,22 @@ def render(prompt: Any, context: Any) -> str:
         )
     # A lone surrogate cannot be sent to any model.
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _context_text(context: Any) -> str:
+    if isinstance(context, str):
+        return context
+    try:
+        return json.dumps(context, ensure_ascii=False, default=_as_json)
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:  # a key that is a tuple, or a value within itself
+        raise InputError(
+            f"the context of llm_query is not plain data: {error}",
+            hint="pass text, or lists and dicts whose keys are text",
+        ) from None
 
 
 def _as_json(value: Any) -> Any:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rlm_mem.arguments import check_kind
-from rlm_mem.chunk.types import is_untrusted
+from rlm_mem.chunk.types import origin_mark
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.api import search
 from rlm_mem.store.core.lookup import Filters
@@ -91,5 +91,4 @@ def _candidates(store: ChunkStore, message: str) -> Iterator[Hit]:
 
 def _line(hit: Hit) -> str:
     text = truncate_tokens(" ".join(hit.snippet.split()), _LINE_TOKENS)
-    origin = f"untrusted, from {hit.origin}: " if is_untrusted(hit.trust) else ""
-    return f"- [{hit.at[:10]}] {origin}" + _CLOSING.sub("< /", text)
+    return f"- [{hit.at[:10]}] {origin_mark(hit.origin, hit.trust)}" + _CLOSING.sub("< /", text)

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from rlm_mem import text as language
 from rlm_mem.chunk import parse_time
-from rlm_mem.chunk.types import is_untrusted, rank
+from rlm_mem.chunk.types import is_untrusted, origin_mark, rank
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Scene, shared_words, values
@@ -484,6 +484,11 @@ class Hit(FrozenRecord, frozen=True):
         if (earlier := self.earlier_note) is not None:
             found.append(f"an earlier note on the same subject: {earlier.chunk_id}, {earlier.at[:10]}")
         return found
+
+    def told(self) -> str:
+        """Return the snippet as agents are given it: marked if untrusted, then what replaced it and other notes."""
+        replaced = [f"out of date: {self.superseded_by} replaced it"] if self.superseded_by else []
+        return "\n".join((origin_mark(self.origin, self.trust) + self.snippet, *replaced, *self.marks()))
 
     def __str__(self) -> str:
         line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"

@@ -381,7 +381,7 @@ class ChunkReader:
             namespaces: where to look for chunks; none: in those that this store reads.
         """
         for kind in () if chunk_type is None else as_list(chunk_type):
-            if kind not in self.types.chunk_types and not any(
+            if check_words(kind, "chunk_type") not in self.types.chunk_types and not any(
                 self.backend.queries.list_places(
                     place, ListFilter(chunk_type=kind, archived=archived, limit=1)
                 )
