@@ -203,6 +203,17 @@ def test_quarantine_hides_everywhere_and_release_and_undo_bring_back(place: Path
                 act("chunk-2026-02-10-00000000")
 
 
+def test_what_an_update_puts_in_quarantine_replaces_nothing(memory: Memory) -> None:
+    old = told(memory, "The gate is blue.")
+    new = told(memory, "The gate is red.", replaces=old)
+    memory.update(new, metadata={"trust": "quarantined"})
+    former = memory.get(old)
+    assert former is not None and former.metadata.superseded_by is None and former.metadata.valid_to is None
+    assert memory.get(new) is None and not memory.check()
+    memory.undo()
+    assert memory.get(new) is not None and memory.get(old).metadata.superseded_by == new  # type: ignore[union-attr]
+
+
 def test_what_is_in_quarantine_replaces_nothing(memory: Memory, tmp_path: Path) -> None:
     valid, hidden = told(memory, "The office is in Bremen."), told(memory, EVIL, origin="web")
     memory.quarantine(hidden)

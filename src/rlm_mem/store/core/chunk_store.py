@@ -427,7 +427,6 @@ class ChunkStore(ChunkReader):
                 "by": self.actor,
             }
             made.metadata.trust = "quarantined"
-            made.links = [link for link in made.links if link.type != SUPERSEDES]
             return made
 
         return self._quarantine_change(chunk_id, put, "quarantine")
