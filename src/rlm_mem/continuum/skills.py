@@ -179,7 +179,7 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
     """The chunk of a memory and those it was made from, and whether all of them are trusted."""
     found: dict[str, None] = {}
     waiting, trusted, seen = [(entry, 0)], True, {entry.key}
-    hidden = {one.id for one in store.quarantined()}
+    hidden = store.quarantined_ids()
     while waiting:
         one, depth = waiting.pop()
         found[one.chunk_id] = None

@@ -213,7 +213,7 @@ class Continuum:
         self.changes.recover()
         known = self._load_sync_state()
         present = self.files.signatures()
-        searched = set(self.mirror.ids())
+        searched = {*self.mirror.ids(), *self.store.quarantined_ids()}
         changed = [
             file
             for file, signature in present.items()

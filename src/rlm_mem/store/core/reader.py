@@ -329,6 +329,10 @@ class ChunkReader:
         found = self.backend.chunks(self.namespace, ids)
         return [found[chunk_id] for chunk_id in ids if chunk_id in found]
 
+    def quarantined_ids(self) -> frozenset[str]:
+        """Return the ids of the chunks in quarantine."""
+        return frozenset(self._ids(self.namespace, ListFilter(trusts=("quarantined",))))
+
     def expired(self, limit: int | None = None) -> list[str]:
         """Return ids of expired chunks that are still stored, oldest first; ``ChunkStore.sweep`` removes them."""
         most = None if limit is None else page(limit, "limit")
