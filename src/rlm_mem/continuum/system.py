@@ -213,7 +213,9 @@ class Continuum:
         self.changes.recover()
         known = self._load_sync_state()
         present = self.files.signatures()
-        searched = {*self.mirror.ids(), *self.store.quarantined_ids()}
+        searched = set(self.mirror.ids())
+        if not all(map(searched.issuperset, (ids for _, ids in known.values()))):
+            searched |= self.store.quarantined_ids()
         changed = [
             file
             for file, signature in present.items()
