@@ -8,23 +8,36 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rlm_mem.store.core.records import ConversationInfo, ListFilter
 
 if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.backend import Backend
-    from rlm_mem.store.core.reader import ChunkReader
     from rlm_mem.store.core.records import LinkedChunk, Summary
+
+
+class Reader(Protocol):
+    """What is asked of a ``ChunkReader``."""
+
+    backend: Backend
+    namespace: str
+    as_of: datetime | None
+
+    def existing(self, chunk_ids: Iterable[str]) -> set[str]: ...
+    def get_many(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]: ...
+
 
 Sides = tuple[list[str], list[str]]
 """The ids before and after a chunk, both in order of time."""
 
 
 def links_of_each(
-    store: ChunkReader, wanted: Sequence[str], link_type: str | None, direction: str, most: int
+    store: Reader, wanted: Sequence[str], link_type: str | None, direction: str, most: int
 ) -> dict[str, list[LinkedChunk]]:
     """Return the links of each chunk to and from visible ones, strongest first."""
     queries = store.backend.queries
@@ -44,7 +57,7 @@ def links_of_each(
     return shown
 
 
-def _shown_links(store: ChunkReader, found: Mapping[str, list[LinkedChunk]]) -> dict[str, list[LinkedChunk]]:
+def _shown_links(store: Reader, found: Mapping[str, list[LinkedChunk]]) -> dict[str, list[LinkedChunk]]:
     """Return the links that lead to visible chunks; in a view of an earlier time, those that there were then."""
     shown = store.existing({link.chunk_id for links in found.values() for link in links})
     then = {} if store.as_of is None else store.get_many([*shown, *found])
@@ -57,9 +70,7 @@ def _shown_links(store: ChunkReader, found: Mapping[str, list[LinkedChunk]]) -> 
     return {one: [link for link in links if is_shown(one, link)] for one, links in found.items()}
 
 
-def neighbours_of_each(
-    store: ChunkReader, wanted: Sequence[str], before: int, after: int
-) -> dict[str, Sides]:
+def neighbours_of_each(store: Reader, wanted: Sequence[str], before: int, after: int) -> dict[str, Sides]:
     """Return the visible chunks nearest to each chunk in its conversation."""
     queries = store.backend.queries
 
