@@ -203,6 +203,17 @@ def test_quarantine_hides_everywhere_and_release_and_undo_bring_back(place: Path
                 act("chunk-2026-02-10-00000000")
 
 
+def test_what_an_update_puts_in_quarantine_replaces_nothing(memory: Memory) -> None:
+    old = told(memory, "The gate is blue.")
+    new = told(memory, "The gate is red.", replaces=old)
+    memory.update(new, metadata={"trust": "quarantined"})
+    former = memory.get(old)
+    assert former is not None and former.metadata.superseded_by is None and former.metadata.valid_to is None
+    assert memory.get(new) is None and not memory.check()
+    memory.undo()
+    assert memory.get(new) is not None and memory.get(old).metadata.superseded_by == new  # type: ignore[union-attr]
+
+
 def test_what_is_in_quarantine_replaces_nothing(memory: Memory, tmp_path: Path) -> None:
     valid, hidden = told(memory, "The office is in Bremen."), told(memory, EVIL, origin="web")
     memory.quarantine(hidden)
@@ -542,3 +553,52 @@ def test_the_pages_for_people_tell_of_origin_and_release_from_quarantine(tmp_pat
             assert case.title in shown and "it gives orders" in shown and "Release" in shown
             site.post(f"/review/{case.id}", do="approve", reviewer="Ines", reason="harmless")
             assert site.memory.store.exists(page)
+
+
+def test_hidden_memories_take_the_place_of_no_others_and_are_not_counted(
+    place: Path | str, clock: Clock
+) -> None:
+    with Memory.open(place, clock=clock) as memory:
+        store = memory.store
+        hub = told(memory, "The hub is in Kiel.", tags="hubs")
+        turns = []
+        for number in range(6):
+            turns.append(
+                told(
+                    memory,
+                    f"Pump {number} is at place {number * 17}.",
+                    conversation_id="pumps",
+                    tags=f"p{number}",
+                )
+            )
+            memory.link(hub, turns[-1], "related_to", 0.9 - number * 0.1)
+            clock.advance(minutes=10)
+        gone = told(memory, "The plan is X.", conversation_id="plans", tags=("plans", "hubs"), ttl=60)
+        for turn in turns[1:5]:
+            memory.quarantine(turn)
+        clock.advance(minutes=10)
+        assert not store.exists(gone)
+        assert store.neighbours(turns[5], 1, 1) == ([turns[0]], [])
+        assert store.neighbours(turns[0], 1, 1) == ([], [turns[5]])
+        links = store.linked(hub, "related_to", limit=2)
+        assert [link.chunk_id for link in links] == [turns[0], turns[5]]
+        for _ in range(2):
+            assert memory.tags() == [("hubs", 1), ("p0", 1), ("p5", 1)] and memory.tags(1) == [("hubs", 1)]
+            [found] = memory.conversations()
+            assert (found.id, found.count) == ("pumps", 2) and memory.conversations(1) == [found]
+            memory.rebuild_index()
+        memory.quarantine(turns[5])
+        [found] = memory.conversations()
+        assert found.last_at == found.first_at == store.timeline(limit=9)[-1].at
+
+
+def test_a_view_has_the_links_of_its_time(place: Path | str, clock: Clock) -> None:
+    with Memory.open(place, clock=clock) as memory:
+        one, other = (told(memory, f"The {tree} is old.", tags=tree) for tree in ("oak", "elm"))
+        clock.advance(days=2)
+        then = clock() - timedelta(days=1)
+        memory.link(one, other, "contradicts")
+        for start, direction in ((one, "out"), (other, "in")):
+            assert [link.chunk_id for link in memory.store.linked(start, "contradicts", direction)]
+            assert not memory.store.held_at(then).linked(start, "contradicts", direction)
+            assert memory.store.held_at(clock()).linked(start, "contradicts", direction)

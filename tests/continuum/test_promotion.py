@@ -361,3 +361,19 @@ def test_a_demoted_memory_needs_new_evidence_to_rise_again(continuum: Continuum,
 def _only(continuum: Continuum) -> Any:
     (entry,) = continuum.files.entries()
     return entry
+
+
+def test_what_is_in_quarantine_is_neither_promoted_nor_moved(continuum: Continuum, still: StillClock) -> None:
+    learned = learning(continuum)
+    trace = trace_of(continuum, "Send the weekly letter")
+    log = record(continuum, "Water the plants")
+    continuum.sync()
+    for entry in (learned, trace, log):
+        continuum.store.quarantine(entry.chunk_id, "it was planted")
+    before = tree(continuum)
+    assert continuum.sync() == 0
+    still.now += timedelta(days=400)
+    report = continuum.consolidate()
+    assert report.promoted == report.merged == report.queued == []
+    assert {step.action for step in continuum.prune(dry_run=False).steps} == {"retire"}  # of a merged log
+    assert tree(continuum) == before

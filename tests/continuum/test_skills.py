@@ -78,6 +78,25 @@ def test_files_edited_by_hand_are_kept(continuum: Continuum, tmp_path: Path) -> 
     assert file.read_text() == edited
 
 
+def test_no_skill_is_written_of_what_is_in_quarantine(continuum: Continuum, tmp_path: Path) -> None:
+    store = continuum.store
+    chunk = store.create_chunk("Run the script first.")
+    entry = learning(continuum)
+    rewrite(continuum, entry, sources=[*entry.meta.sources, chunk.id])
+    for chunk_id in (chunk.id, entry.chunk_id):
+        assert len(continuum.skills()) == 1
+        states(continuum, tmp_path)
+        store.quarantine(chunk_id, "it was planted")
+        assert continuum.skills() == []
+        assert sorted(states(continuum, tmp_path)) == ["untrusted", "withdrawn"]
+        rewrite(continuum, entry, goal_signature=f"goal_of_{chunk_id[-4:]}")
+        continuum.consolidate(dry_run=False)
+        assert not store.exists(chunk_id) and not continuum.check()
+        store.release(chunk_id)
+        mirror = store.get_chunk(entry.chunk_id)
+        assert mirror is not None and mirror.metadata.extra["goal_signature"] == f"goal_of_{chunk_id[-4:]}"
+
+
 @pytest.mark.parametrize("how", ["imported", "captured"])
 def test_no_skill_is_written_from_untrusted_evidence(continuum: Continuum, tmp_path: Path, how: str) -> None:
     store = continuum.store

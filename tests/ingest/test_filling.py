@@ -390,6 +390,34 @@ def test_within_a_batch_all_of_them_are_stored_or_none(memory: Memory) -> None:
     assert memory.stats().chunk_count == 4
 
 
+def test_within_a_batch_nothing_of_a_text_that_is_left_out_is_stored(memory: Memory) -> None:
+    old = memory.remember("The gate is blue.").chunk_ids[0]
+    told: list[tuple[int, type[RlmMemError]]] = []
+
+    def fill(*items: Any) -> list[int]:
+        made = filling.remember_many(
+            memory.store, items, refused=lambda number, error: told.append((number, type(error)))
+        )
+        return [one.created for one in made]
+
+    no_chunk = "chunk-2026-01-01-00000000"
+    with memory.batch():
+        with pytest.raises(NotFoundError):
+            memory.remember("The gate is red.", replaces=no_chunk)
+        assert fill("a", {"text": "The gate is red.", "replaces": no_chunk}, "b") == [1, 1]
+    assert told == [(1, NotFoundError)]
+    contents = {chunk.content for chunk in memory.store.iter_chunks()}
+    assert contents == {"The gate is blue.", "a", "b"}
+    # That a part of the text has the words of what it replaces is found when the parts before it are written.
+    memory.remember(LONG, conversation_id="manual")
+    last = memory.list_chunks("manual")[-1]
+    changed = {"text": LONG.replace("Part 0", "Part nought"), "conversation_id": "manual", "replaces": last}
+    with pytest.raises(InvalidChunk, match="text 1: "), memory.batch():
+        fill("c", changed, "d")
+    assert {"c", "d"}.isdisjoint(chunk.content for chunk in memory.store.iter_chunks())
+    assert memory.get(old)
+
+
 def test_a_transaction_ends_when_it_takes_long(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filling, "_LONGEST_LOCK", 0.0)
     told: list[tuple[int, int]] = []

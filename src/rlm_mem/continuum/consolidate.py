@@ -58,6 +58,7 @@ class MemoryConsolidationAgent:
         self._llm = llm
         self._files = continuum.files
         self._changes = continuum.changes
+        self._hidden: frozenset[str] = frozenset()  # mirrors in quarantine
 
     def run(self, *, dry_run: bool = False, progress: Progress | None = None) -> ConsolidationReport:
         """Promote every memory that meets its rule; safe to repeat, and to kill at any point.
@@ -70,6 +71,7 @@ class MemoryConsolidationAgent:
         check_function(progress, "progress")
         if not dry_run:
             self._continuum.sync()
+        self._hidden = self._continuum.store.quarantined_ids()
         total = len(self._files.names())
         stages = (self._promote_logs, self._traces, self._promote_chunks, self._queue_learnings)
         for number, stage in enumerate(stages, 1):
@@ -80,22 +82,27 @@ class MemoryConsolidationAgent:
 
     def analyse(self) -> list[PromotionCandidate]:
         """Check every memory below the core against its promotion rule, and return them nearest to promotion first."""
+        self._hidden = self._continuum.store.quarantined_ids()
         found: list[PromotionCandidate] = []
         problems: list[InvalidEntry] = []
-        entries = list(self._files.entries(problems, ("interaction", "session")))
+        entries = self._entries(problems, ("interaction", "session"))
         groups = _group_logs(entries)
         for group in groups.values():
             found += [_candidate(entry, "mid", "promote", checks) for entry, checks in _checked_logs(group)]
-        for entry in self._files.entries(problems, ("trace", "pattern")):
+        for entry in self._entries(problems, ("trace", "pattern")):
             found.append(_candidate(entry, "low", "promote", mid_to_low(entry.meta)))
-        for entry in self._files.entries(problems, ("learning",)):
+        for entry in self._entries(problems, ("learning",)):
             found.append(_candidate(entry, "ultra-low", "review", low_to_ultra(entry.meta)))
         return sorted(found, key=lambda one: (sum(not check.met for check in one.checks), one.key))
+
+    def _entries(self, problems: list[InvalidEntry], kinds: tuple[str, ...]) -> list[TieredMemory]:
+        """Memories of these kinds, without those in quarantine: under another name they would leave it."""
+        return [one for one in self._files.entries(problems, kinds) if one.chunk_id not in self._hidden]
 
     # --- high to mid -------------------------------------------------------------------------------------------------
 
     def _promote_logs(self, report: ConsolidationReport) -> None:
-        logs = list(self._files.entries(report.problems, ("interaction", "session")))
+        logs = self._entries(report.problems, ("interaction", "session"))
         report.considered += len(logs)
         groups = _group_logs(logs)
         trace_by_group = self._extendable() if groups else {}
@@ -128,7 +135,7 @@ class MemoryConsolidationAgent:
         """The memory that new logs of each group extend: its trace, or the stable memory promoted from it."""
         made = [
             entry
-            for entry in self._files.entries([], ("trace", "learning", "library"))
+            for entry in self._entries([], ("trace", "learning", "library"))
             if not entry.meta.component_of
         ]
         order = {"trace": 0, "learning": 1, "library": 2}
@@ -209,7 +216,7 @@ class MemoryConsolidationAgent:
     # --- mid to low --------------------------------------------------------------------------------------------------
 
     def _traces(self, report: ConsolidationReport) -> None:
-        for entry in list(self._files.entries(report.problems, ("trace", "pattern"))):
+        for entry in self._entries(report.problems, ("trace", "pattern")):
             report.considered += 1
             checks = mid_to_low(entry.meta)
             if not all_met(checks):
@@ -350,7 +357,7 @@ class MemoryConsolidationAgent:
 
     def _queue_learnings(self, report: ConsolidationReport) -> None:
         review = self._continuum.review
-        for entry in list(self._files.entries(report.problems, ("learning",))):
+        for entry in self._entries(report.problems, ("learning",)):
             report.considered += 1
             checks = low_to_ultra(entry.meta)
             if not all_met(checks):

@@ -84,22 +84,22 @@ class Mirror:
         extra = {name: value for name, value in fields["extra"].items() if value is not None}
         if not self._store.exists(entry.chunk_id):
             self._store.restore_chunk(entry.chunk_id)
-        if self._store.exists(entry.chunk_id):
-            chunk = self._store.update_chunk(
-                entry.chunk_id,
-                content,
-                {
-                    **fields["extra"],
-                    "superseded_by": None,
-                    "valid_to": None,
-                    "provenance": fields["provenance"],
-                },
-                tags=fields["tags"],
-                confidence=fields["confidence"],
-                chunk_type=fields["type"],
-            )
-            if chunk is not None:
-                return chunk
+        chunk = self._store.update_chunk(
+            entry.chunk_id,
+            content,
+            {
+                **fields["extra"],
+                "superseded_by": None,
+                "valid_to": None,
+                "provenance": fields["provenance"],
+            },
+            tags=fields["tags"],
+            confidence=fields["confidence"],
+            chunk_type=fields["type"],
+            hidden=True,  # one in quarantine stays there, and says what its memory says when it is released
+        )
+        if chunk is not None:
+            return chunk
         known = [one for one in derived_from if self._store.exists(one)]
         return self._store.create_chunk(
             content,

@@ -33,9 +33,11 @@ class Pruner:
         """The steps that the rules require now, without carrying them out."""
         report = PruneReport(dry_run=True)
         now = self._continuum.store.clock()
+        hidden = self._continuum.store.quarantined_ids()
         for entry in self._files.entries(report.problems):
             report.considered += 1
-            due = prune_action(entry.meta, now) if not entry.meta.component_of else None
+            stays = entry.meta.component_of or entry.chunk_id in hidden
+            due = prune_action(entry.meta, now) if not stays else None
             if due is None:
                 continue
             action, reason = due

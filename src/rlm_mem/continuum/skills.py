@@ -179,9 +179,11 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
     """The chunk of a memory and those it was made from, and whether all of them are trusted."""
     found: dict[str, None] = {}
     waiting, trusted, seen = [(entry, 0)], True, {entry.key}
+    hidden = store.quarantined_ids()
     while waiting:
         one, depth = waiting.pop()
         found[one.chunk_id] = None
+        trusted = trusted and hidden.isdisjoint((one.chunk_id, *one.meta.sources))
         for source in one.meta.sources:
             if source in seen:
                 continue

@@ -212,6 +212,8 @@ class Continuum:
         known = self._load_sync_state()
         present = self.files.signatures()
         searched = set(self.mirror.ids())
+        if not all(map(searched.issuperset, (ids for _, ids in known.values()))):
+            searched |= self.store.quarantined_ids()
         changed = [
             file
             for file, signature in present.items()

@@ -231,11 +231,23 @@ class _Ready(msgspec.Struct):
 
 
 class _Refusal(Exception):
-    """Raised inside a transaction when a text of it cannot be stored."""
+    """Raised inside a transaction when a text of it cannot be stored.
 
-    def __init__(self, place: int, error: InputError | NotFoundError | ConflictError) -> None:
-        super().__init__(place)
-        self.place, self.error = place, error
+    Args:
+        made: the results of the texts before it.
+        error: why it cannot be stored.
+        partly: whether something was written before that was known.
+    """
+
+    def __init__(
+        self,
+        made: list[RememberResult],
+        error: InputError | NotFoundError | ConflictError,
+        *,
+        partly: bool,
+    ) -> None:
+        super().__init__(len(made))
+        self.made, self.error, self.partly = made, error, partly
 
 
 @observed("remember_many")
@@ -264,7 +276,8 @@ def remember_many(
         finder: finds the chunks that the texts replace or contradict.
         progress: called after each transaction with the number of texts stored, and of those read so far.
         refused: called with the number (from 0) of a text that cannot be stored, and the error; the others are stored,
-            unless it raises an error. None: the error is raised.
+            unless it raises an error. None: the error is raised, as it also is within ``store.batch()`` if a
+            part of the text has been written.
         stored: called with the number (from 0) of a text and its result once that is durable; before ``progress``.
         config: settings; None: those of the store.
 
@@ -357,10 +370,14 @@ class _Filling:
             try:
                 self._store_some(len(self.waiting))
             except _Refusal as refusal:
-                if self._store.backend.in_transaction:  # the error rolls back the caller's transaction
-                    self.refuse(self.waiting[refusal.place].number, refusal.error)
-                while refusal.place:
-                    refusal.place -= self._store_some(refusal.place)
+                if self._store.backend.in_transaction:  # the caller's: nothing of it was rolled back
+                    self._note_stored(refusal.made)
+                    if refusal.partly:  # only the error takes back what was written of the text
+                        self._refused = None
+                else:
+                    left = len(refusal.made)
+                    while left:
+                        left -= self._store_some(left)
                 self.refuse(self.waiting.pop(0).number, refusal.error)
         self._ahead.clear()
         self._digests.clear()
@@ -380,6 +397,11 @@ class _Filling:
     def _store_some(self, most: int) -> int:
         """Store up to ``most`` waiting texts in one transaction; returns their number."""
         made = self._transaction(self.waiting[:most])
+        self._note_stored(made)
+        return len(made)
+
+    def _note_stored(self, made: list[RememberResult]) -> None:
+        """Report the results of the first waiting texts, and remove these."""
         for one, result in zip(self.waiting, made, strict=False):
             after_commit(self._store, one.text, result)
             if self._stored is not None:
@@ -388,7 +410,6 @@ class _Filling:
         self.results += made
         if self._progress is not None:
             self._progress(len(self.results), len(self.results) + len(self.waiting))
-        return len(made)
 
     def _transaction(self, texts: Sequence[_Ready]) -> list[RememberResult]:
         store, finder = self._store, self._finder
@@ -401,7 +422,10 @@ class _Filling:
             finder.expect([draft.content for draft in drafts])
         with preencoded_segments(self._ahead), self._index.held(drafts, self._digests):
             until = monotonic() + _LONGEST_LOCK
+            with store.backend.transaction(store.namespace) as transaction:
+                events = transaction.events
             for place, one in enumerate(texts):
+                written = len(events)
                 if place and alone and monotonic() > until:
                     break
                 if place and finder is not None:
@@ -409,7 +433,7 @@ class _Filling:
                 try:
                     made.append(store_text(store, self._linker, one.text, finder=finder, drafts=one.drafts))
                 except (InputError, NotFoundError, ConflictError) as error:
-                    raise _Refusal(place, error) from error
+                    raise _Refusal(made, error, partly=len(events) > written) from error
         return made
 
 

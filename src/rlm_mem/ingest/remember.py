@@ -24,11 +24,12 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, amount, rank
 from rlm_mem.config import Config, SecretAction
-from rlm_mem.errors import InvalidChunk, RlmMemError
+from rlm_mem.errors import InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
 from rlm_mem.ingest.linking import AutoLinker, KeptIndex
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.succession import check_not_replaced
 from rlm_mem.store.core.writer import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
 from rlm_mem.text.secrets import Screened, SecretsFound, screen_data
@@ -369,6 +370,8 @@ def store_text(
         alike: list[str] | None = None
         draft = drafts[place] if drafts is not None else None
         same = index.find_same(piece.content, fields.get("conversation_id"))
+        if former and not place:
+            _check_former(store, former, same)
         if same is not None and _was_superseded(store, same, former, fields.get("occurred_at")):
             same = None  # the earlier chunk had been superseded by that time, so store a new one
         if same is not None and finder is not None and finder.states(piece.content):
@@ -455,6 +458,21 @@ def _newest_if_frequent(store: ChunkStore, alike: Sequence[str], limit: int) -> 
     """The newest of the equivalent chunks if at least ``limit`` of them are current, else None."""
     current_ids = [one.id for one in store.summaries(alike) if one.superseded_by is None]
     return current_ids[0] if len(current_ids) >= limit else None
+
+
+def _check_former(store: ChunkStore, former: Sequence[str], same: str | None) -> None:
+    """Check before anything is written that the chunks to replace exist, and that none but ``same`` replaced them.
+
+    The caller may go on with its own transaction after the error.
+
+    Raises:
+        NotFoundError, ConflictError: as ``ChunkStore.supersede``.
+    """
+    found = store.get_many(former)
+    for old_id in former:
+        if old_id not in found:
+            raise NotFoundError(f"there is no chunk {old_id}", hint="search gives the ids")
+        check_not_replaced(found[old_id], same)
 
 
 def _was_superseded(store: ChunkStore, same: str, former: Sequence[str], said_at: str | None) -> bool:

@@ -426,7 +426,8 @@ class FolderSync:
     def _known_conversations(self) -> set[str]:
         """Return the conversations that the store had before this sync."""
         if self._conversations is None:
-            self._conversations = {one.id for one in self._store.conversations()}
+            found = self._store.backend.queries.conversations(self._store.namespace, None)
+            self._conversations = {one.id for one in found}
         return self._conversations
 
     def _conversations_of(self, path: str) -> Iterable[str]:

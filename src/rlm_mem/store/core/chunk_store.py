@@ -322,19 +322,21 @@ class ChunkStore(ChunkReader):
         expected_revision: int | None = None,
         secrets: SecretAction | None = None,
         on_secret: Callable[[Screened], None] | None = None,
+        hidden: bool = False,
     ) -> Chunk | None:
         """Change a chunk: metadata merges, links and tags replace; the former version is kept.
 
         Args:
             expected_revision: raise ConflictError if the chunk has another revision.
             secrets, on_secret: as in create_chunk.
+            hidden: change it even if it is quarantined or expired.
 
         Returns:
             The updated chunk, or None if there is none. Nothing is written if nothing differs.
         """
         content, found = self._screened(content, secrets)
         (metadata, tags, links), more = self._screened_fields((metadata, tags, links), secrets)
-        if not self.exists(chunk_id):
+        if not hidden and not self.exists(chunk_id):
             return None
         self._written.set()
         changed = self._writer.change(
@@ -425,7 +427,6 @@ class ChunkStore(ChunkReader):
                 "by": self.actor,
             }
             made.metadata.trust = "quarantined"
-            made.links = [link for link in made.links if link.type != SUPERSEDES]
             return made
 
         return self._quarantine_change(chunk_id, put, "quarantine")

@@ -29,6 +29,7 @@ from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, ServerAway, StorageError
 from rlm_mem.store import core
+from rlm_mem.store.core import visible
 from rlm_mem.store.core.backends import open_backend
 from rlm_mem.store.core.records import (
     ARCHIVED,
@@ -277,6 +278,10 @@ class ChunkReader:
         """Return the current time, or the time of the view, in stored form."""
         return format_time(self.clock())
 
+    def _present(self) -> str:
+        """Return the current time in stored form, also in a view of an earlier time."""
+        return self._now() if self.as_of is None else self._writer.now()
+
     def _states_as_of(self, found: Mapping[str, Chunk]) -> dict[str, Chunk]:
         """Return the chunks that held at the time of the view, in their state at that time."""
         at = format_time(self.as_of or datetime.now(UTC))
@@ -294,7 +299,7 @@ class ChunkReader:
         return structs.replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
 
     def _count_read(self, chunk: Chunk) -> None:
-        when = format_time(self._writer.clock())  # the time of the read, even in a view of an earlier time
+        when = self._present()
         self.backend.count_read(self.namespace, chunk.id, when)
         chunk.metadata.access_count += 1
         chunk.metadata.accessed_at = when
@@ -323,6 +328,10 @@ class ChunkReader:
         ids = self._ids(self.namespace, wanted)
         found = self.backend.chunks(self.namespace, ids)
         return [found[chunk_id] for chunk_id in ids if chunk_id in found]
+
+    def quarantined_ids(self) -> frozenset[str]:
+        """Return the ids of the chunks in quarantine."""
+        return frozenset(self._ids(self.namespace, ListFilter(trusts=("quarantined",))))
 
     def expired(self, limit: int | None = None) -> list[str]:
         """Return ids of expired chunks that are still stored, oldest first; ``ChunkStore.sweep`` removes them."""
@@ -522,17 +531,7 @@ class ChunkReader:
         if link_type is not None:
             check_words(link_type, "link_type")
         most = sys.maxsize if limit is None else page(limit, "limit")
-        wanted, queries = check_chunk_ids(chunk_ids), self.backend.queries
-
-        def ask() -> dict[str, list[LinkedChunk]]:
-            return {
-                one: queries.linked(self.namespace, one, link_type=link_type, direction=direction, limit=most)
-                for one in wanted
-            }
-
-        found = self.backend.together(self.namespace, ask)
-        shown = self.existing({link.chunk_id for links in found.values() for link in links})
-        return {one: [link for link in links if link.chunk_id in shown] for one, links in found.items()}
+        return visible.links_of_each(self, check_chunk_ids(chunk_ids), link_type, direction, most)
 
     def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
         """Return the ids before and after a chunk in its conversation, both in order of time."""
@@ -543,29 +542,19 @@ class ChunkReader:
     ) -> dict[str, tuple[list[str], list[str]]]:
         """Return the result of ``neighbours`` for each of several chunks."""
         reach = page(before, "before"), page(after, "after")
-        wanted, queries = check_chunk_ids(chunk_ids), self.backend.queries
-        found = self.backend.together(
-            self.namespace, lambda: {one: queries.neighbours(self.namespace, one, *reach) for one in wanted}
-        )
-        shown = self.existing({one for sides in found.values() for side in sides for one in side})
-        return {
-            chunk_id: ([one for one in earlier if one in shown], [one for one in later if one in shown])
-            for chunk_id, (earlier, later) in found.items()
-        }
+        return visible.neighbours_of_each(self, check_chunk_ids(chunk_ids), *reach)
 
     # --- figures ----------------------------------------------------------------------------------------
 
     def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
         """Return tags with the number of chunks that have them, most frequent first."""
-        return self.backend.queries.tag_counts(
-            self.namespace, None if limit is None else page(limit, "limit")
-        )
+        most = None if limit is None else page(limit, "limit")
+        return visible.tag_counts(self.backend, self.namespace, most, self._present())
 
     def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
         """Return conversations, the most recently active first."""
-        return self.backend.queries.conversations(
-            self.namespace, None if limit is None else page(limit, "limit")
-        )
+        most = None if limit is None else page(limit, "limit")
+        return visible.conversations(self.backend, self.namespace, most, self._present())
 
     def namespaces(self) -> list[tuple[str, int]]:
         """Return the namespaces of the store with their chunk counts; a confined store returns only its own.

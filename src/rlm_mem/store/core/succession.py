@@ -39,6 +39,15 @@ def replacement(new: Chunk, old_id: str, now: str) -> ChunkLinks:
     return link
 
 
+def check_not_replaced(old: Chunk, new_id: str | None) -> None:
+    """Raise ConflictError if a chunk other than ``new_id`` replaced this one."""
+    if old.metadata.superseded_by not in (None, new_id):
+        raise ConflictError(
+            f"{old.id} was already replaced by {old.metadata.superseded_by}",
+            hint="replace that one instead, restore it first if it was deleted, or undo the earlier replacement",
+        )
+
+
 def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
     """Return a copy of the older chunk as replaced by the newer one; ``link`` records its previous end.
 
@@ -54,11 +63,7 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
         raise InvalidLink(f"{old.id} cannot replace itself")
     if new.metadata.trust == "quarantined":
         raise InvalidLink(f"{new.id} is in quarantine, so it replaces nothing", hint="release it first")
-    if old.metadata.superseded_by not in (None, new.id):
-        raise ConflictError(
-            f"{old.id} was already replaced by {old.metadata.superseded_by}",
-            hint="replace that one instead, restore it first if it was deleted, or undo the earlier replacement",
-        )
+    check_not_replaced(old, new.id)
     step: Chunk | None = new
     for _ in range(_MAX_REPLACEMENTS):
         after = step.metadata.superseded_by if step is not None else None

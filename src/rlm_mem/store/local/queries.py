@@ -296,6 +296,8 @@ class Queries:
         where = [f"chunks.ns = {_NUMBER}", "status = ?"]
         values: list[object] = [namespace, int(wanted.archived)]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
+        if wanted.trusts == ("quarantined",):
+            at = "+chunks.at"  # they are few: looked up by trust instead of a scan in order of time
         if wanted.tags and not wanted.archived:
             # Start from the rows of the rarest tag, which are in order of time: the cost depends on the answer, not
             # the store.
