@@ -42,7 +42,7 @@ TALK_L2 = 0.1  # times L2 for the additional weight of a signal in talk: there i
 FALSE_PREMISE = 0.2  # weight of a question without a true answer
 HARD = 100  # chunks per question used for learning: those ranked first by words alone
 PIECES = 0.2  # temperature of the soft maximum over the chunks of one text
-LEAST_SPREAD = 0.05  # for a signal that hardly occurs
+MIN_SPREAD = 0.05  # for a signal that hardly occurs
 #: Proportions of the base, "whole" and "first_person" being 1, and the weight of "whole" while they are compared.
 #: "own" must not be 0: it distinguishes the segments of one chunk.
 PROPORTIONS = tuple(
@@ -251,7 +251,7 @@ def fit(given: Sequence[Example], proportions: Mapping[str, float], heat: float,
     # By the signal itself, without the factor of talk: where the factor is nearly 0, the penalty keeps the weight
     # near 0.
     signals = np.concatenate([one.signals for one in given])
-    spread = dict(zip(SIGNALS, np.maximum(signals.std(axis=0), LEAST_SPREAD), strict=True))
+    spread = dict(zip(SIGNALS, np.maximum(signals.std(axis=0), MIN_SPREAD), strict=True))
     scale = np.array([spread["whole" if name == "base" else name.split(" ")[-1]] for name in NAMES])
     rows = table.rows / scale.astype(np.float32)
     segment_sizes = np.diff(np.r_[table.chunk_starts, len(rows)])

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.local_only("about models and programs, which read every
 
 ENGINES = ("monty", "cpython")
 
-MOST_BYTES = 16_000_000
+MAX_BYTES = 16_000_000
 """Of a trajectory, as docs/recall.md says."""
 
 
@@ -82,7 +82,7 @@ def test_the_worst_program_leaves_a_small_trajectory(store: ChunkStore, engine: 
     result = recall(store, engine, *replies, iterations=20, seconds=300, model_calls=100)
     assert result.concluded
     size = sum(len(line) for line in _bytes_of(store, result.trajectory.id))
-    assert 1_000_000 < size < MOST_BYTES
+    assert 1_000_000 < size < MAX_BYTES
     recorded = load_trajectory(store, result.trajectory.id)
     assert recorded.outcome is not None
     assert len(recorded.steps) == 3
@@ -101,7 +101,7 @@ def test_endless_sub_calls_leave_a_small_trajectory(store: ChunkStore, engine: s
     limits = Limits(iterations=3, model_calls=200, seconds=300)
     result = RecallOperation(store, llm, engine=engine, limits=limits).recall("What does Ana drink?")
     assert result.content == "done"
-    assert sum(len(line) for line in _bytes_of(store, result.trajectory.id)) < MOST_BYTES
+    assert sum(len(line) for line in _bytes_of(store, result.trajectory.id)) < MAX_BYTES
     assert result.trajectory.outcome is not None
     assert result.trajectory.outcome.detail["records_left_out"] >= 40
     assert all(len(call.reply) < 100_100 for call in result.trajectory.calls)

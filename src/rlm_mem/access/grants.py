@@ -20,7 +20,7 @@ PERMISSIONS: Mapping[Permission, frozenset[Permission]] = {
     "metrics": frozenset({"metrics"}),
 }
 
-_MOST_PATTERNS = 100
+_MAX_PATTERNS = 100
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ def check_patterns(patterns: Iterable[str]) -> tuple[str, ...]:
         NamespaceError: one is malformed. InputError: there are too many.
     """
     found = tuple(dict.fromkeys(patterns))
-    if len(found) > _MOST_PATTERNS:
-        raise InputError(f"a token names at most {_MOST_PATTERNS} namespaces", hint="use a pattern: team/*")
+    if len(found) > _MAX_PATTERNS:
+        raise InputError(f"a token names at most {_MAX_PATTERNS} namespaces", hint="use a pattern: team/*")
     for one in found:
         if one != "*":
             check_namespace(one.removesuffix("/*") if isinstance(one, str) else one)

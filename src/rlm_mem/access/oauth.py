@@ -30,8 +30,8 @@ _SCOPE = "rlm-mem:"
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _TYPES = {"jwt", "at+jwt", "application/at+jwt"}
 _SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@|:-]{0,63}\Z")
-_MOST_BYTES = 1_000_000
-_MOST_KNOWN = 2000
+_MAX_BYTES = 1_000_000
+_MAX_KNOWN = 2000
 _KNOWN_SECONDS = 60.0
 """Seconds for which a verification is cached; a withdrawn key is refused after that."""
 _KEYS_SECONDS = 600.0
@@ -107,7 +107,7 @@ class ResourceServer:
             _log.info("a token of %s is refused: %s", self.issuer, type(error).__name__)
             return None
         self._known[mark] = (access, float(claims["exp"]), now + _KNOWN_SECONDS)
-        while len(self._known) > _MOST_KNOWN:
+        while len(self._known) > _MAX_KNOWN:
             self._known.popitem(last=False)
         return access
 
@@ -171,7 +171,7 @@ def _metadata_addresses(issuer: str) -> tuple[str, ...]:
 
 
 def _object(answer: httpx2.Response) -> dict[str, Any]:
-    if len(answer.content) > _MOST_BYTES:
+    if len(answer.content) > _MAX_BYTES:
         raise ValueError("the answer is too large")
     found = answer.json()
     if isinstance(found, dict):

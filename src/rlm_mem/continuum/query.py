@@ -65,8 +65,8 @@ class QueryMemoryTool:
 
     def recent(self, goal: str, *, hours: float = 24, limit: int = 10) -> list[MemoryHit]:
         """High-frequency query: memories related to a goal, created within the last ``hours`` hours."""
-        if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 <= hours <= _MOST_HOURS:
-            raise InvalidQuery(f"hours must be a number from 0 to {_MOST_HOURS:,}, not {shown(hours)}")
+        if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 <= hours <= _MAX_HOURS:
+            raise InvalidQuery(f"hours must be a number from 0 to {_MAX_HOURS:,}, not {shown(hours)}")
         since = self._store.clock() - timedelta(hours=hours)
         hits = self._ranked(goal, {"high": 1.0})
         return [hit for hit in hits if parse_time(hit.created_at) >= since][: page(limit, "limit")]
@@ -263,7 +263,7 @@ def _normalise_weights(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 _MAX_LIMIT = 50
-_MOST_HOURS = 1_000_000
+_MAX_HOURS = 1_000_000
 
 
 def program_functions(store: ChunkStore) -> dict[str, Callable[..., Any]]:

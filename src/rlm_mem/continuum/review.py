@@ -55,7 +55,7 @@ _logger = logging.getLogger("rlm_mem.continuum")
 FOLDER = "system/review"
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
-_MOST_DAYS = 3650
+_MAX_DAYS = 3650
 _Word = Literal["approved", "deferred", "rejected"]
 _CLOSED = ("approved", "rejected", "obsolete")
 """States that need no further decision."""
@@ -460,8 +460,8 @@ class ReviewQueue:
 
     def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
         """Postpone a decision: the case is open again after ``days``; a chunk in quarantine remains listed."""
-        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _MOST_DAYS:
-            raise InputError(f"days must be a whole number from 1 to {_MOST_DAYS:,}, not {shown(days)}")
+        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _MAX_DAYS:
+            raise InputError(f"days must be a whole number from 1 to {_MAX_DAYS:,}, not {shown(days)}")
         until = stamp(self._store.clock() + timedelta(days=days))
         return self._decide(case_id, "deferred", reviewer, reason, until)
 

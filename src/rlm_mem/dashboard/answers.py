@@ -21,7 +21,7 @@ _ASKING = re.compile(
     r"|had)(?:n?['’](?:s|t|re|d|ll))?",
     re.IGNORECASE,
 )
-_LEAST_WORDS = 3
+_MIN_WORDS = 3
 
 
 def is_question(text: str) -> bool:
@@ -30,7 +30,7 @@ def is_question(text: str) -> bool:
     if query.endswith(("?", "？", "؟")):
         return len(query) > 1
     words = query[:200].split()
-    return len(words) >= _LEAST_WORDS and _ASKING.fullmatch(words[0]) is not None
+    return len(words) >= _MIN_WORDS and _ASKING.fullmatch(words[0]) is not None
 
 
 def answer_part(request: PageRequest) -> Response:

@@ -232,7 +232,7 @@ class PageRequest:
 Handler = Callable[[PageRequest], Response]
 
 _T = TypeVar("_T")
-_MOST_NAMESPACES = 256
+_MAX_NAMESPACES = 256
 
 
 class _CacheEntry(Generic[_T]):
@@ -264,7 +264,7 @@ class NamespaceCache(Generic[_T]):
         with self._guard:
             kept = self._kept.pop(name, None) or _CacheEntry()
             self._kept[name] = kept
-            while len(self._kept) > _MOST_NAMESPACES:  # drop the least recently used one
+            while len(self._kept) > _MAX_NAMESPACES:  # drop the least recently used one
                 del self._kept[next(iter(self._kept))]
         with kept.guard:
             if kept.made is None or time.monotonic() - kept.at > self._seconds:

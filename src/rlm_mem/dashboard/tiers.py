@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
 _STEPS = 25
-_MOST_STEPS = 500
+_MAX_STEPS = 500
 _POINTS = 48
 _SHOWN = 60
 _CASES = 30  # cases of one page
@@ -66,7 +66,7 @@ def tiers_page(request: PageRequest) -> Response:
     today = memory.store.clock().astimezone(UTC).date()
     points = populations(health["tiers"], steps, today)
     moved = flows(steps, today, len(points))
-    limit = request.number("steps", _STEPS, 1, _MOST_STEPS)
+    limit = request.number("steps", _STEPS, 1, _MAX_STEPS)
     entries = _entries(memory)
     return request.answer(
         "tiers.html",
@@ -80,7 +80,7 @@ def tiers_page(request: PageRequest) -> Response:
         days=_by_day(list(steps)[: -limit - 1 : -1]),
         words=_MOVE_WORDS,
         titles={one.key: one for one in entries},
-        more=address("/tiers", steps=min(_MOST_STEPS, limit * 4)) if len(steps) > limit < _MOST_STEPS else "",
+        more=address("/tiers", steps=min(_MAX_STEPS, limit * 4)) if len(steps) > limit < _MAX_STEPS else "",
         here=address("/tiers", steps="" if limit == _STEPS else limit),
         undoable=undoable,
         empty=not steps and not entries,

@@ -50,7 +50,7 @@ _LONGEST_FORM = 4096
 _SMALL = 1 << 20
 """Maximum bytes of an answer that is sent completely even if its token is revoked meanwhile."""
 _LONGEST_TOKEN = 8192
-_MOST_LOGINS = 1000
+_MAX_LOGINS = 1000
 _OPEN = ("/login", "/static/")
 """Path prefixes that a browser may request before it has logged in."""
 _PUBLIC = "/.well-known/oauth-protected-resource"
@@ -191,7 +191,7 @@ class Keys:
         cookie = secrets.token_urlsafe(32)
         with self._guard:
             self._logins[cookie] = named
-            while len(self._logins) > _MOST_LOGINS:  # drop the oldest login
+            while len(self._logins) > _MAX_LOGINS:  # drop the oldest login
                 self._chosen.pop(self._logins.popitem(last=False)[0], None)
         response.set_cookie(
             self.cookie_name, cookie, path="/", httponly=True, samesite="strict", secure=self._secure

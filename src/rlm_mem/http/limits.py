@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.access.grants import Caller
 
-_MOST_BUCKETS = 1024
+_MAX_BUCKETS = 1024
 _CONCURRENT = 64
 """Maximum concurrent requests of one client."""
 BODY_SECONDS = 30.0
@@ -69,7 +69,7 @@ class Buckets:
             left = min(burst, left + (now - since) * rate)
             wait = 0 if left >= 1 else math.ceil((1 - left) / rate)
             self._buckets[client] = (left if wait else left - 1, now)
-            while len(self._buckets) > _MOST_BUCKETS:  # the least recently active client
+            while len(self._buckets) > _MAX_BUCKETS:  # the least recently active client
                 del self._buckets[next(iter(self._buckets))]
         return wait
 

@@ -15,7 +15,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 #: Maximum number of token names with separate counts, since an authorization server may issue any number.
-_MOST_NAMES = 1000
+_MAX_NAMES = 1000
 
 
 class Metrics:
@@ -60,7 +60,7 @@ class Metrics:
         method = method if method in METHODS else "other"
         with self._guard:
             if name not in self._names:
-                if len(self._names) < _MOST_NAMES:
+                if len(self._names) < _MAX_NAMES:
                     self._names.add(name)
                 else:
                     name = "(others)"

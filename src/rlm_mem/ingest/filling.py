@@ -45,7 +45,7 @@ from rlm_mem.text.statements import statements_in
 
 BATCH = 500
 """Default maximum of texts per transaction."""
-_MOST_CHARACTERS = 1_000_000
+_MAX_CHARACTERS = 1_000_000
 """Approximate maximum of characters per transaction."""
 _LONGEST_LOCK = 1.0
 """Seconds after which a transaction ends early, so that others can write; the rest is left for the next one."""
@@ -310,7 +310,7 @@ def remember_many(
             except InputError as error:
                 filling.flush()
                 filling.refuse(number, error)
-            if len(filling.waiting) >= batch or filling.characters >= _MOST_CHARACTERS:
+            if len(filling.waiting) >= batch or filling.characters >= _MAX_CHARACTERS:
                 filling.flush()
         filling.flush()
     return filling.results

@@ -24,7 +24,7 @@ View = beta.BetaMemoryTool20250818ViewCommand
 P = ParamSpec("P")
 
 _ROOT = "/memories"
-_MOST_LINES = 999_999
+_MAX_LINES = 999_999
 _LEVELS = 2
 """Levels of folders that a view of a folder shows."""
 _AROUND = 2
@@ -76,7 +76,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         if file is None:
             return self._listing(command.path, path)
         lines = _text(file).split("\n")
-        if len(lines) > _MOST_LINES:
+        if len(lines) > _MAX_LINES:
             raise ToolError(f"File {command.path} exceeds maximum line limit of 999,999 lines.")
         first, last = 1, len(lines)
         if command.view_range and len(command.view_range) == 2:

@@ -23,8 +23,8 @@ from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
 _RECEIPTS = "workspace/pydantic-ai-harness.json"
-_MOST_RECEIPTS = 1024
-_MOST_METADATA = 4_096  # characters as JSON, as in the stores of the harness
+_MAX_RECEIPTS = 1024
+_MAX_METADATA = 4_096  # characters as JSON, as in the stores of the harness
 _SEGMENT = re.compile(r"(?!\.+$)(?!.*\.\.)[A-Za-z0-9_.-]{1,200}")
 
 
@@ -94,8 +94,8 @@ class NotebookStore:
         _place(path)
         value: dict[str, Any] = {"content": content}
         if metadata:
-            if len(json.dumps(dict(metadata), ensure_ascii=False)) > _MOST_METADATA:
-                raise ValueError(f"the metadata is longer than {_MOST_METADATA} characters")
+            if len(json.dumps(dict(metadata), ensure_ascii=False)) > _MAX_METADATA:
+                raise ValueError(f"the metadata is longer than {_MAX_METADATA} characters")
             value["metadata"] = dict(metadata)
         return await self._memory.run(self._change, path, value, expected_version, operation)
 
@@ -131,7 +131,7 @@ class NotebookStore:
                 self._records.delete(*place)
             if operation is not None:
                 receipts[operation.id] = [operation.fingerprint, version, present is not None]
-                newest = dict(list(receipts.items())[-_MOST_RECEIPTS:])
+                newest = dict(list(receipts.items())[-_MAX_RECEIPTS:])
                 memory.store.backend.files(memory.store.namespace).write(
                     _RECEIPTS, json.dumps(newest).encode()
                 )

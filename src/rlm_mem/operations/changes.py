@@ -15,7 +15,7 @@ import msgspec
 
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import RlmMemError, StoreClosed
-from rlm_mem.store.core.changes import MOST_OFF
+from rlm_mem.store.core.changes import MAX_OFF
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -82,7 +82,9 @@ class ChangeFeed:
         self._thread: ThreadPoolExecutor | None = None
         self._seq = 0
         self._since = ""  # time from which on lines of the audit log may be new
-        self._seen_lines: set[int] | None = None  # hashes of the lines read since then; None: no listener wants lines
+        self._seen_lines: set[int] | None = (
+            None  # hashes of the lines read since then; None: no listener wants lines
+        )
         self._polled = asyncio.Event()
         self._lines_ready = asyncio.Event()
         self._closed = False
@@ -197,7 +199,7 @@ class ChangeFeed:
         They are compared by content, not by time: if the clocks of two programs differ, or a clock was set back, a new
         line may have an earlier time than one already read.
         """
-        self._since = max(self._since, format_time(memory.store.clock() - MOST_OFF))
+        self._since = max(self._since, format_time(memory.store.clock() - MAX_OFF))
         lines = {hash(msgspec.json.encode(event)): event for event in memory.store.events(since=self._since)}
         seen, self._seen_lines = self._seen_lines or set(), set(lines)
         return tuple(event for line, event in lines.items() if line not in seen)

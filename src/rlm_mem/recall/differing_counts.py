@@ -18,7 +18,7 @@ _COUNTED = re.compile(r"\bhow many((?: [\w'’-]{1,30}){1,4})", re.IGNORECASE)
 """Matches a question for a number; the group is what is counted."""
 _RARE_SHARE = 1 / 3
 """Largest share of the chunks that contain a distinctive word of a question."""
-_PAIRS_READ, _MOST_COUNTS = 10, 2
+_PAIRS_READ, _MAX_COUNTS = 10, 2
 _COUNT_BEFORE, _COUNT_CHARS = 60, 160
 """Most characters of a statement before its count, and in total."""
 
@@ -48,7 +48,7 @@ def counted_otherwise(store: ChunkStore, question: str, chunks: int) -> tuple[Ma
         )
 
     pairs = filter(is_same_count, StoreFunctions(store, lambda _: None).updates(question, limit=_PAIRS_READ))
-    return tuple(islice(pairs, _MOST_COUNTS))
+    return tuple(islice(pairs, _MAX_COUNTS))
 
 
 def _counted_thing(statement: Mapping[str, Any]) -> str:

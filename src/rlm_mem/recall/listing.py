@@ -26,7 +26,7 @@ _ECHO_TERMS = 8
 """Fewest terms of an echo; a shorter line is an answer that shares words, such as "Take the blue one."."""
 
 WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
-_FEW_CHUNKS, _MOST_LACKING = 2, 6
+_FEW_CHUNKS, _MAX_LACKING = 2, 6
 """Most chunks with a rare name of the question, and most words listed because no hit contains them."""
 _MANY_CHUNKS = 100
 """Fewest chunks of a store for which a missing word is informative; a small memory lacks most words."""
@@ -55,7 +55,7 @@ def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, 
             continue
         if not any(one.start <= match.start() < one.end for one in dates):
             rare[match[0]] = f"“{match[0]}”{'' if max_chunks else ' (nor any chunk)'}"
-    return ", ".join(list(rare.values())[:_MOST_LACKING])
+    return ", ".join(list(rare.values())[:_MAX_LACKING])
 
 
 def _is_name(word: re.Match[str]) -> bool:

@@ -258,7 +258,7 @@ def _printed(done: Sequence[StepOutput]) -> str:
 
 
 _MAX_CONFIDENCE = 0.95  # word overlap never proves an answer
-_MOST_CITED = 10
+_MAX_CITED = 10
 
 
 def answer_text(answer: Any) -> tuple[str | None, list[str]]:
@@ -296,7 +296,7 @@ def supporting(store: ChunkStore, answer: str, read: Iterable[str]) -> dict[str,
     if best == 0.0:
         return {}
     chosen = sorted((c for c in shares if shares[c] >= best / 2), key=lambda c: -shares[c])
-    return {chunk_id: chunks[chunk_id] for chunk_id in chosen[:_MOST_CITED]}
+    return {chunk_id: chunks[chunk_id] for chunk_id in chosen[:_MAX_CITED]}
 
 
 def confidence_of(store: ChunkStore, answer: str, chunks: Mapping[str, Chunk]) -> float:

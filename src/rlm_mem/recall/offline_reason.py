@@ -27,7 +27,7 @@ NOW = {now!r}
 WEIGHTS = {weights!r}
 FOR, AGAINST = {favour!r}, {against!r}
 STATED = FOR + AGAINST
-MOST_READ, MOST_HOPS, MOST_QUOTED, MOST_WORDS = 32, 3, 4, 200
+MAX_READ, MAX_HOPS, MAX_QUOTED, MAX_WORDS = 32, 3, 4, 200
 COMMON = (
     "about been could does from have into should that their them there these they this those were what when "
     "where which whom whose will with would your why who how did the and for was are has had her his you not"
@@ -38,7 +38,7 @@ def stems_of(text):
     return [word[:max(4, len(word) - 3)] for word in re.findall(r"\\w+", text.lower())]
 
 # A word of the question counts by how rare it is in the memory.
-words = list(dict.fromkeys(re.findall(r"\\w+", QUESTION.lower())))[:MOST_WORDS]
+words = list(dict.fromkeys(re.findall(r"\\w+", QUESTION.lower())))[:MAX_WORDS]
 rarity = {{}}
 for word in words:
     if len(word) > 2 and word not in COMMON and len(rarity) < 8:
@@ -94,16 +94,16 @@ for word in words:
     # The newest chunks with a tag, and decisions with it.
     for hit in (search(QUESTION, limit=4, tags=word) + search(QUESTION, limit=3, tags=word, chunk_type="decision")
                 if tagged else []):
-        if hit["chunk_id"] not in seen and len(order) < MOST_READ:
+        if hit["chunk_id"] not in seen and len(order) < MAX_READ:
             visit(hit["chunk_id"], 0.0, "", "has the tag " + word, "read")
 
 # From the chunks with the most weight along the links, in both directions.
 frontier = [(seen[i]["weight"], i, 0) for i in order]
 visited = []
-while frontier and len(order) < MOST_READ:
+while frontier and len(order) < MAX_READ:
     frontier.sort(key=lambda item: -item[0])
     weight, chunk_id, hops = frontier.pop(0)
-    if chunk_id in visited or hops >= MOST_HOPS:
+    if chunk_id in visited or hops >= MAX_HOPS:
         continue
     visited.append(chunk_id)
     steps = [(other, kind, strength) for other, kind, strength in seen[chunk_id]["links"]]
@@ -114,7 +114,7 @@ while frontier and len(order) < MOST_READ:
         if kind in WEIGHTS and kind not in STATED and relevance.get(other, 0) < 0.3:
             continue
         passed = 0.9 * weight * WEIGHTS.get(kind, 0.9) * (0.5 + strength / 2)
-        if other not in seen and len(order) < MOST_READ and passed > 0.1:
+        if other not in seen and len(order) < MAX_READ and passed > 0.1:
             visit(other, passed, chunk_id, kind + " (link with " + chunk_id + ")", "link")
         if other in seen and other not in visited:
             seen[other]["weight"] = max(seen[other]["weight"], passed)
@@ -129,13 +129,13 @@ most = max([seen[i]["shared"] for i in order] + [0.0])
 def is_relevant(i):
     return seen[i]["weight"] >= 0.6 * best and seen[i]["shared"] >= 0.5 * most
 
-main = [i for i in current if is_relevant(i)][:MOST_QUOTED - 1]
+main = [i for i in current if is_relevant(i)][:MAX_QUOTED - 1]
 # Chunks linked from these, and successors of chunks that would have been among them.
-for _ in range(MOST_HOPS):
+for _ in range(MAX_HOPS):
     for i in current:
         source = seen[i]["source"]
         root = source in main or (source in seen and seen[source]["newer"] == i and is_relevant(source))
-        if i not in main and root and seen[i]["weight"] >= 0.35 * best and len(main) < MOST_QUOTED + 1:
+        if i not in main and root and seen[i]["weight"] >= 0.35 * best and len(main) < MAX_QUOTED + 1:
             main.append(i)
 against, backing = [], []
 for one, other, kind in edges:

@@ -88,7 +88,7 @@ _FEWEST_WORDS = 5
 """Fewest words of a line without a speaker in chunks of more than ``_NOTE`` tokens; shorter lines are left out."""
 _NOTE = 20
 """Most tokens of a chunk whose short lines and headings are shown, too."""
-_MOST_UNSAID = 4
+_MAX_UNSAID = 4
 """Most lines without a speaker that are shown of one chunk, since items of a list often match together."""
 _ADVICE = late(
     r"\b(?:(?:should|shall|could|can|might) (?:I|we)|(?:I|we) should|(?:would|do) you (?:say|think)|"
@@ -106,11 +106,11 @@ _ADVISING = 3
 _ADVISED_CHARS = 400
 _USER_LINES = 50
 """Most segments of the user that are searched for, and in which preferences and decisions are looked for."""
-_MOST_CHOICES = 4
+_MAX_CHOICES = 4
 _WISHING = "always never whenever please immer nie toujours jamais siempre nunca sempre mai"
 """Words of standing wishes: segments with one of them are searched for, then checked by rules."""
 _WISHES_SOUGHT = 60
-_MOST_WISHES = 5
+_MAX_WISHES = 5
 _WISH_CHARS = 200
 _FEW_WISHES_CHARS = 500
 """If the wishes have at most so many characters, all are shown for a question for advice, which may share no
@@ -316,7 +316,7 @@ def build_opening(
         short = not hit.author and len(hit.snippet.split()) < _FEWEST_WORDS
         if (short or _HEADING.match(hit.snippet)) and summary.tokens > _NOTE:
             continue  # leave the space to a line with content
-        if not hit.author and len(starts.get(summary.id, ())) >= _MOST_UNSAID:
+        if not hit.author and len(starts.get(summary.id, ())) >= _MAX_UNSAID:
             continue
         room -= len(line.encode("utf-8", "replace")) + (0 if known else _HEAD_BYTES)
         if room < 0:
@@ -389,7 +389,7 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
         first = found
     else:
         applies = _applying(question, get_analyser(store.config.search.language))
-        first = dict(islice(((wish, hit) for wish, hit in found.items() if applies(wish)), _MOST_WISHES))
+        first = dict(islice(((wish, hit) for wish, hit in found.items() if applies(wish)), _MAX_WISHES))
     summaries = {one.id: one for one in store.summaries([hit.chunk_id for hit in first.values()])}
     shown = tuple(
         _metadata(summaries[hit.chunk_id], hit.score) | {"lines": [wish[:_WISH_CHARS]]}
@@ -437,7 +437,7 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
         found = searching.search(store, question, limit=_USER_LINES, by="segment", filters=speaker)
         rankings.insert(0, found[:limit])
         if advice:
-            rankings.insert(0, [hit for hit in found if states_choice(hit.snippet)][:_MOST_CHOICES])
+            rankings.insert(0, [hit for hit in found if states_choice(hit.snippet)][:_MAX_CHOICES])
     names = dict.fromkeys(_NAME.findall(question))
     missing = _missing(names, chain.from_iterable(rankings)) if names else ""
     if missing:
@@ -566,7 +566,7 @@ def _short(text: str) -> str:
 
 _MARGIN = 0.92  # models count differently from o200k, and their windows are hard limits
 _BYTES_PER_TOKEN = 3.2  # of ordinary English; near the limit tokens are counted
-_LEAST_OUTPUT = 400  # characters of the newest output that are always kept
+_MIN_OUTPUT = 400  # characters of the newest output that are always kept
 
 
 @dataclass(frozen=True)
@@ -629,8 +629,8 @@ class Conversation:
             (4, None, 8000),
             (2, 2000, 4000),
             (2, 1000, 2000),
-            (1, _LEAST_OUTPUT, 1000),
-            (0, _LEAST_OUTPUT, 400),
+            (1, _MIN_OUTPUT, 1000),
+            (0, _MIN_OUTPUT, 400),
         ):
             messages = self._build(condensed, hits, limit, question)
             if self._fits(messages):

@@ -75,7 +75,7 @@ _SUMMED_UP = Outlined(
     "headings of replies: print_rows(turns(chunks=[IDS], points=True)).",
 )
 _COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS)
-_MOST_COUNTED = 1_000
+_MAX_COUNTED = 1_000
 """Most chunks of a memory for which such questions get an outline: of a larger one it has too few turns."""
 
 
@@ -89,7 +89,7 @@ def outlined(question: str, chunks: int) -> Outlined | None:
         return _ORDERED
     if _SUMMARY.search(question):
         return _SUMMED_UP
-    return _COUNTED if chunks <= _MOST_COUNTED and _COUNTING.search(question) else None
+    return _COUNTED if chunks <= _MAX_COUNTED and _COUNTING.search(question) else None
 
 
 def often_lacking(question: str) -> str:

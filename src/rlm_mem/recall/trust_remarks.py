@@ -11,7 +11,7 @@ from rlm_mem.chunk.types import is_untrusted
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_MOST_READ = 2_000
+_MAX_READ = 2_000
 """Most chunks of one program that are checked for trust."""
 _MAX_NAMED = 10
 
@@ -34,7 +34,7 @@ class UntrustedRemarks:
 
     def both(self, chunk_ids: Sequence[str]) -> tuple[str, str]:
         """The untrusted chunks with their origins, ``chunk-… (web)`` or ``all 3 (web)``, and the model's remark."""
-        read = self.store.summaries(list(chunk_ids)[:_MOST_READ]) if chunk_ids else []
+        read = self.store.summaries(list(chunk_ids)[:_MAX_READ]) if chunk_ids else []
         found = {one.id: str(one.origin) for one in read if is_untrusted(one.trust)}
         if len(found) < len(read):
             new = {one: origin for one, origin in found.items() if one not in self._remarked}

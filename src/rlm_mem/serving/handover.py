@@ -23,7 +23,7 @@ _VARIABLE = "RLM_MEM_HANDOVER"
 _READY = b"ready"
 _START_SECONDS = 120.0
 _STATE_SECONDS = 30.0
-_MOST_STATE = 1 << 20
+_MAX_STATE = 1 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Predecessor:
                 one.set_inheritable(False)
             channel.settimeout(_STATE_SECONDS)
             received = b""
-            while not received.endswith(b"\n") and len(received) < _MOST_STATE:
+            while not received.endswith(b"\n") and len(received) < _MAX_STATE:
                 part = channel.recv(65536)
                 if not part:
                     raise ConnectionError("the channel was closed")

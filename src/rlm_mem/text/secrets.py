@@ -268,7 +268,7 @@ def screen(text: str, settings: SecretsConfig, action: SecretAction | None = Non
 
 _CLEAN: set[tuple[bool, str]] = set()
 """Cache of (pii, text) without secrets, since the same tags are screened repeatedly."""
-_MOST_CLEAN, _MOST_CLEAN_CHARACTERS = 4096, 200
+_MAX_CLEAN, _MAX_CLEAN_CHARACTERS = 4096, 200
 
 
 def screen_data(
@@ -289,8 +289,8 @@ def screen_data(
     # Usually there is no secret, which one search of all texts together shows.
     texts = "\n".join(_texts(data)) if chosen != "off" else ""
     if not texts or (settings.pii, texts) in _CLEAN or not find_secrets(texts, pii=settings.pii):
-        if len(texts) <= _MOST_CLEAN_CHARACTERS:
-            if len(_CLEAN) >= _MOST_CLEAN:
+        if len(texts) <= _MAX_CLEAN_CHARACTERS:
+            if len(_CLEAN) >= _MAX_CLEAN:
                 _CLEAN.clear()
             _CLEAN.add((settings.pii, texts))
         return data, Screened("")

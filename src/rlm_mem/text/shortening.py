@@ -22,9 +22,9 @@ from rlm_mem.text.patterns import late
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-_MOST_CHARS = 3_000
+_MAX_CHARS = 3_000
 """Number of characters read per text."""
-_MOST_CLAUSES = 60
+_MAX_CLAUSES = 60
 _COMMON = 0.5
 """Minimum share of texts with a word for it to be common, and omitted."""
 _FILLING = 0.3
@@ -45,11 +45,11 @@ _CODE_GAIN = 0.25
 """Factor for clauses with at least half code words, since pasted code is often not marked as such."""
 _JOINED = 12
 """Added to the length of a clause, so that very short ones are not preferred."""
-_LEAST_CUT = 24
+_MIN_CUT = 24
 """Minimum characters of a truncated clause."""
 _BETWEEN = 2
 """Number of characters between two clauses."""
-_MOST_CHARS_OF_CLAUSE = 600
+_MAX_CHARS_OF_CLAUSE = 600
 """Number of characters of a truncated clause that are searched for numbers and names."""
 _GAP = " … "
 _CLAUSE_END = late(r"(?<=[,;:!?…]) |(?<=[，；：、。！？])| (?=[–—(-])|(?<=\)) ")
@@ -93,8 +93,8 @@ class Shortener:
         number = 0
         for text in texts:
             counts.update(set(self._terms_of(text)))
-            said.update(set(map(_bare, text[:_MOST_CHARS].split())))
-            named.update(analyser.terms(" ".join(_NAME.findall(text[:_MOST_CHARS]))))
+            said.update(set(map(_bare, text[:_MAX_CHARS].split())))
+            named.update(analyser.terms(" ".join(_NAME.findall(text[:_MAX_CHARS]))))
             number += 1
         self._number = number
         self._counts = counts
@@ -146,11 +146,11 @@ class Shortener:
 
     def short(self, text: str, chars: int) -> str:
         """Shorten a text to one line of at most ``chars`` characters, clauses in order; empty if it is only code."""
-        said = list(_prose(text[:_MOST_CHARS]))
+        said = list(_prose(text[:_MAX_CHARS]))
         whole = one_line(" ".join(said), chars + 1)
         if len(whole) <= chars:
             return whole
-        left = dict(enumerate(islice(self._clauses(said), _MOST_CLAUSES))) or {0: _Clause(whole, frozenset())}
+        left = dict(enumerate(islice(self._clauses(said), _MAX_CLAUSES))) or {0: _Clause(whole, frozenset())}
         chosen: dict[int, str] = {}
         covered: set[str] = set()
         room = chars
@@ -164,7 +164,7 @@ class Shortener:
             part = left.pop(best)
             if len(part.text) <= room:
                 chosen[best] = part.text
-            elif room >= _LEAST_CUT or (room > 0 and not chosen):
+            elif room >= _MIN_CUT or (room > 0 and not chosen):
                 chosen[best] = _cut(part.text if chosen else part.brief or part.text, room)
             else:
                 continue
@@ -175,7 +175,7 @@ class Shortener:
     def _terms_of(self, text: str) -> list[str]:
         found = self._terms.get(text)
         if found is None:
-            found = self._terms[text] = self._analyser.terms(text[:_MOST_CHARS])
+            found = self._terms[text] = self._analyser.terms(text[:_MAX_CHARS])
         return found
 
     def _weight(self, term: str) -> float:
@@ -264,9 +264,9 @@ def _cut(text: str, chars: int) -> str:
     facts: list[str] = []
     room = chars
     if len(text) > chars:
-        for fact in reversed(list(_FACT.finditer(text, 0, _MOST_CHARS_OF_CLAUSE))):
+        for fact in reversed(list(_FACT.finditer(text, 0, _MAX_CHARS_OF_CLAUSE))):
             size = len(fact[0]) + len(_GAP)
-            if fact.end() >= room and room - size >= max(chars // 2, _LEAST_CUT):
+            if fact.end() >= room and room - size >= max(chars // 2, _MIN_CUT):
                 facts.insert(0, fact[0])
                 room -= size
     if len(text) <= chars:

@@ -79,9 +79,9 @@ APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 a short time, a part or another person), which also prevents certainty; and if the uncertain note is the nearest."""
 _BIAS = -4.45
 _OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
-_MOST_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
+_MAX_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
 """Maximum total of the signs that need the texts, not only their stems."""
-_MOST_RARE = 3
+_MAX_RARE = 3
 """Maximum number of rare words of the question that are counted."""
 _FEW = 2
 """Maximum number of texts with a rare word: the two notes themselves."""
@@ -264,13 +264,13 @@ def signs(
     found = [
         covered,
         float(not missing.isdisjoint(asked.subject)),
-        float(min(_MOST_RARE, rare)),
+        float(min(_MAX_RARE, rare)),
         float(min(_SHARED, rare_value)),
         float(later in list(texts)[:2]),
         float(not is_nearest),
         float(is_nearest and ENDED.found_in(later)),
     ]
-    if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MOST_FURTHER <= least:
+    if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MAX_FURTHER <= least:
         return (*found, *[0.0] * (len(WEIGHTS) - len(found)))
     ends = denies = False
     for sentence, stems in sentences(later, analyser) if value else ():

@@ -174,7 +174,7 @@ class Backend(Protocol):
         """Return the time to record for a chunk written now, so that later writes do not look older.
 
         ``now`` is from the clock of this machine, which may have been set back, or differ from those of others, by
-        up to ``changes.MOST_OFF``.
+        up to ``changes.MAX_OFF``.
         """
         ...
 

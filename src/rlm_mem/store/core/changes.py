@@ -22,13 +22,13 @@ TRANSITIONS = "archive/transitions"
 """Folder of the records of tier changes, which are kept until the archive is emptied."""
 UNDO = "archive/undo"
 """Folder of the records of the latest other file changes."""
-MOST_OFF = timedelta(hours=2)
+MAX_OFF = timedelta(hours=2)
 """A clock that differs by more is used unchanged: its reference may itself be wrong by years."""
 
 
 def clock_fault(off: timedelta, than: str) -> str:
     """Describe a clock that is off by ``off``; empty if that is little."""
-    if abs(off) <= MOST_OFF:
+    if abs(off) <= MAX_OFF:
         return ""
     hours = round(abs(off) / timedelta(hours=1))
     how_much = f"{hours} hours" if hours < 48 else f"{hours // 24:,} days"

@@ -18,7 +18,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
-from rlm_mem.store.core.changes import MOST_OFF, clock_fault
+from rlm_mem.store.core.changes import MAX_OFF, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ANY_REVISION,
@@ -399,12 +399,12 @@ class LocalBackend(LocalIndex):
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
-        """Return ``now``, or the newest chunk's time if that is later by at most ``MOST_OFF`` (a clock set back)."""
+        """Return ``now``, or the newest chunk's time if that is later by at most ``MAX_OFF`` (a clock set back)."""
         found = self.connection.execute(
             "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
         ).fetchone()
         latest = parse_time(found[0]) if found[0] else now
-        if latest <= now + MOST_OFF:
+        if latest <= now + MAX_OFF:
             return max(now, latest)
         if not self._clock_logged:
             self._clock_logged = True

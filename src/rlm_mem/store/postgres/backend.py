@@ -16,7 +16,7 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
-from rlm_mem.store.core.changes import MOST_OFF, clock_fault
+from rlm_mem.store.core.changes import MAX_OFF, clock_fault
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.postgres import audit, erasing
 from rlm_mem.store.postgres.files import PostgresFiles
@@ -381,7 +381,7 @@ class PostgresBackend:
         return int(found[0][0]) if found else 0
 
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:
-        """Return ``now``, corrected by the cached offset of the server's clock unless that exceeds ``MOST_OFF``."""
+        """Return ``now``, corrected by the cached offset of the server's clock unless that exceeds ``MAX_OFF``."""
         until, off = self._clocks.get(namespace, (0.0, timedelta()))
         if time.monotonic() >= until:
             with unchanged():
@@ -390,7 +390,7 @@ class PostgresBackend:
             if time.monotonic() >= self._next_clock_warning and (fault := clock_fault(off, _SERVER_CLOCK)):
                 self._next_clock_warning = time.monotonic() + _CLOCK_SECONDS  # not once per namespace
                 _logger.warning("%s", fault)
-            if not _CLOCK_TOLERANCE < abs(off) <= MOST_OFF:
+            if not _CLOCK_TOLERANCE < abs(off) <= MAX_OFF:
                 off = timedelta()
             self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
         return now + off
