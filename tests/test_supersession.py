@@ -192,6 +192,9 @@ def test_swapped_ids_are_refused_unless_they_are_meant(place: Path | str) -> Non
         ) as error:
             memory.supersede(new, old)
         assert "force" in str(error.value.hint)
+        with memory.batch(), pytest.raises(InvalidLink):  # the batch goes on
+            memory.supersede(new, old)
+        assert memory.store.get_many([new])[new].metadata.superseded_by is None
         assert memory.supersede(new, old, force=True).metadata.superseded_by == old
         memory.undo()
         memory.supersede(old, new)

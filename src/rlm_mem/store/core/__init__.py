@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.succession import as_it_was, held
+    from rlm_mem.store.core.succession import as_it_was, check_replaceable, held
     from rlm_mem.store.core.writer import (
         Writer,
         check_complete,
@@ -26,6 +26,7 @@ __all__ = [
     "as_it_was",
     "check_complete",
     "check_links",
+    "check_replaceable",
     "given_fields",
     "held",
     "revise_chunk",
@@ -36,7 +37,7 @@ __all__ = [
 __getattr__ = loader(
     __name__,
     {
-        "succession": ("as_it_was", "held"),
+        "succession": ("as_it_was", "check_replaceable", "held"),
         "writer": (
             "Writer", "check_complete", "check_links", "given_fields", "revise_chunk", "screened_chunk", "tokens_of",
         ),

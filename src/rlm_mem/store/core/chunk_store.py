@@ -477,8 +477,10 @@ class ChunkStore(ChunkReader):
         expired, swept = self.expired(limit), list[str]()
         for start in range(0, len(expired), _LOT):
             with self.batch():
-                due = set(self.expired(limit))  # others may have changed some before the lock was taken
-                lot = [chunk_id for chunk_id in expired[start : start + _LOT] if chunk_id in due]
+                now, ids = self._now(), expired[start : start + _LOT]
+                found = self.backend.queries.summaries(self.namespace, ids)
+                # Others may have changed some before the lock was taken.
+                lot = [one.id for one in found if one.expires_at is not None and one.expires_at <= now]
                 for chunk_id in lot:
                     self.delete_chunk(chunk_id, permanent=self.config.trust.expired == "erase")
             swept += lot
@@ -541,13 +543,19 @@ class ChunkStore(ChunkReader):
             if chunk_id not in found:
                 raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
         old, new = found[old_id].metadata, found[new_id].metadata
+        if not force and new.at < old.at and new.created_at < old.created_at:
+            # Other reasons to refuse it come first. Nothing is written yet: the caller's batch may go on.
+            core.check_replaceable(
+                found[old_id],
+                found[new_id],
+                lambda one: self.backend.chunks(self.namespace, [one], status=None).get(one),
+            )
+            raise InvalidLink(
+                f"{new_id} of {new.at[:10]} is older than {old_id} of {old.at[:10]}, which it is to replace",
+                hint="swap the two ids; if the older one is right, say so with force",
+            )
         with self.batch():
             self.add_link(new_id, old_id, SUPERSEDES, confidence, reason)
-            if not force and new.at < old.at and new.created_at < old.created_at:
-                raise InvalidLink(
-                    f"{new_id} of {new.at[:10]} is older than {old_id} of {old.at[:10]}, which it is to replace",
-                    hint="swap the two ids; if the older one is right, say so with force",
-                )
             return self.get_many([old_id])[old_id]
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:

@@ -48,11 +48,11 @@ def check_not_replaced(old: Chunk, new_id: str | None) -> None:
         )
 
 
-def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
-    """Return a copy of the older chunk as replaced by the newer one; ``link`` records its previous end.
+def check_replaceable(old: Chunk, new: Chunk, find: Find) -> None:
+    """Check that the newer chunk may replace the older one.
 
-    It is valid until the newer one happened, but never past its own earlier end. ``find`` also returns archived
-    chunks, whose replacements count again when they are restored.
+    Args:
+        find: also returns archived chunks, whose replacements count again when they are restored.
 
     Raises:
         ConflictError: another chunk replaced it.
@@ -75,6 +75,15 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
                 hint="remember the valid text again, and let that replace the other",
             )
         step = find(after)
+
+
+def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
+    """Return a copy of the older chunk as replaced by the newer one; ``link`` records its previous end.
+
+    It is valid until the newer one happened, but never past its own earlier end. Arguments and errors are those of
+    ``check_replaceable``.
+    """
+    check_replaceable(old, new, find)
     made = Chunk.from_dict(old.to_dict())
     about = made.metadata
     until = max(new.metadata.at, about.at, about.valid_from or "")
