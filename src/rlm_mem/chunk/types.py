@@ -339,7 +339,7 @@ def is_untrusted(level: str) -> bool:
 
 
 def origin_mark(origin: str, level: str) -> str:
-    """What stands before untrusted text that a model is given; empty for any other text."""
+    """The prefix of untrusted text in what a model is given; empty for other text."""
     return f"untrusted, from {origin}: " if is_untrusted(level) else ""
 
 

@@ -100,15 +100,15 @@ class RlmMemSession(SessionABC):
 
     def _add(self, memory: Memory, items: Sequence[Mapping[str, Any]]) -> None:
         with memory.batch():
-            number = self._count()
-            for item in items:
-                while self._records.taken(self._path, [str(number)]):  # hidden by quarantine, or archived
-                    number += 1
+            first = self._count()
+            # Items may be hidden by quarantine, or archived.
+            while taken := self._records.taken(self._path, map(str, range(first, first + len(items)))):
+                first = 1 + max(map(int, taken))
+            for number, item in enumerate(items, first):
                 self._records.put(
                     self._path, str(number), dict(item), text=_text(item), conversation_id=self.session_id
                 )
-                number += 1
-            self._set_count(number)
+            self._set_count(first + len(items))
 
     def _pop(self, memory: Memory) -> Any:
         with memory.batch():

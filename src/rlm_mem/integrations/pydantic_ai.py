@@ -59,7 +59,7 @@ def memory_toolset(
             limit: Most passages, up to 20.
         """
         hits = await _refused(memory.search(query, limit=max(1, min(limit, _MOST))))
-        return [{"id": hit.chunk_id, "date": hit.at[:10], "text": hit.told()} for hit in hits]
+        return [{"id": hit.chunk_id, "date": hit.at[:10], "text": hit.marked_snippet()} for hit in hits]
 
     async def remember(text: str, tags: list[str] | None = None) -> list[str]:
         """Keep something for later sessions; gives the ids of what was stored.

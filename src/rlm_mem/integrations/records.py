@@ -20,6 +20,7 @@ from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.memory import Memory
 from rlm_mem.search.api import MAX_LIMIT
 from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.records import ACTIVE
 
 _BATCH = 200
 """Chunks that are read at a time."""
@@ -159,16 +160,14 @@ class Records:
 
     def taken(self, path: Sequence[str], names: Iterable[str]) -> set[str]:
         """The names with a record that is there, hidden by quarantine, or in the archive."""
-        listed = list(names)
-        stored = self._stored(path, listed)
-        return stored | {
-            name for name in listed if name not in stored and self._store.get_archived(self._id(path, name))
-        }
+        return self._stored(path, names, status=None)
 
-    def _stored(self, path: Sequence[str], names: Sequence[str]) -> set[str]:
-        """The names with an active chunk, even one that no read returns."""
+    def _stored(self, path: Sequence[str], names: Iterable[str], *, status: int | None = ACTIVE) -> set[str]:
+        """The names with a chunk of this status (None: any), even one that no read returns."""
         ids = {self._id(path, name): name for name in names}
-        return {ids[one] for one in self._store.backend.chunks(self._store.namespace, list(ids))}
+        return {
+            ids[one] for one in self._store.backend.chunks(self._store.namespace, list(ids), status=status)
+        }
 
     def below(self, path: Sequence[str], *, exactly: bool = False) -> Iterator[Record]:
         """Records whose path begins with (``exactly``: is) these labels, newest first."""

@@ -60,7 +60,7 @@ class StrandsStore(MemoryStore):
         hits = await self._memory.search(query, limit=asked or self.max_search_results or _LIMIT)
         return [
             MemoryEntry(
-                hit.told(),
+                hit.marked_snippet(),
                 metadata={
                     "chunk_id": hit.chunk_id,
                     "date": hit.at,

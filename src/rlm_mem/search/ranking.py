@@ -485,7 +485,7 @@ class Hit(FrozenRecord, frozen=True):
             found.append(f"an earlier note on the same subject: {earlier.chunk_id}, {earlier.at[:10]}")
         return found
 
-    def told(self) -> str:
+    def marked_snippet(self) -> str:
         """Return the snippet as agents are given it: marked if untrusted, then what replaced it and other notes."""
         replaced = [f"out of date: {self.superseded_by} replaced it"] if self.superseded_by else []
         return "\n".join((origin_mark(self.origin, self.trust) + self.snippet, *replaced, *self.marks()))

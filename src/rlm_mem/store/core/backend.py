@@ -240,13 +240,12 @@ class Backend(Protocol):
         """Replace events of the audit log by the results of ``rewrite`` (None: unchanged); return how many."""
         ...
 
-    def erase_stray_versions(
-        self, namespace: str, matches: Callable[[Chunk], bool], *, dry_run: bool
-    ) -> list[Chunk]:
-        """Delete the former versions of chunks that no longer exist, if ``matches`` is true for any of a chunk.
+    def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
+        """Yield the ids of chunks that no longer exist, in any namespace, each with its former versions."""
+        ...
 
-        Returns all versions of these chunks.
-        """
+    def erase_stray_versions(self, namespace: str, chunk_ids: Sequence[str]) -> None:
+        """Delete the versions that ``stray_versions`` returned for these chunks."""
         ...
 
     def purge(self, namespaces: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
@@ -226,6 +226,9 @@ def erase(
     runs = store_reader.stored.runs()
     spaces = list(dict.fromkeys([*owners(store, runs), store.namespace]))
     found = {name: _chosen(store, name, report, progress) for name in spaces if namespace in (None, name)}
+    strays = _chosen_strays(store, found, report)
+    for name in found:
+        found[name] = list(dict.fromkeys([*found[name], *strays.get(name, ())]))
     _keep_unique(store, spaces, found, report)
     needles = _Matcher(report)
     report.chunk_ids = [one for ids in found.values() for one in ids]
@@ -251,7 +254,7 @@ def erase(
                 with store.backend.transaction(name):
                     for chunk_id in ids[start : start + _LOT]:
                         writer.erase(chunk_id)
-            store.backend.erase_stray_versions(name, partial(_is_among, erased_ids), dry_run=False)
+            store.backend.erase_stray_versions(name, strays.get(name, ()))
     _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
@@ -262,10 +265,6 @@ def erase(
             store.backend.purge(touched)
         store_reader.stored.remove(MARK)
     return report
-
-
-def _is_among(ids: set[str], chunk: Chunk) -> bool:
-    return chunk.id in ids
 
 
 def _drop_undo_records(reader: NamespaceReader, needles: _Matcher) -> None:
@@ -308,16 +307,28 @@ def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: 
         done += len(page)
         if progress is not None:
             progress(done, total)
-    for one in store.backend.erase_stray_versions(
-        namespace,
-        lambda chunk: report.namespace is not None or _matches(chunk, needles, report),
-        dry_run=True,
-    ):
-        ids.append(one.id)
-        prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
-    ids = list(dict.fromkeys(ids))
     report.fingerprints = list(prints)
     return ids
+
+
+def _chosen_strays(store: ChunkStore, spaces: Collection[str], report: ErasureReport) -> dict[str, list[str]]:
+    """Return the ids, by namespace, of chunks that no longer exist and have former versions to erase.
+
+    The fingerprints of these versions are added to the report.
+    """
+    needles = _Matcher(report)
+    found: dict[str, list[str]] = {}
+    prints: dict[Fingerprint, None] = dict.fromkeys(report.fingerprints)
+    for chunk_id, versions in store.backend.stray_versions():
+        owner = versions[-1].namespace
+        if owner in spaces and (
+            report.namespace is not None or any(_matches(one, needles, report) for one in versions)
+        ):
+            found.setdefault(owner, []).append(chunk_id)
+            for one in versions:
+                prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
+    report.fingerprints = list(prints)
+    return found
 
 
 def _matches(chunk: Chunk, needles: _Matcher, report: ErasureReport) -> bool:

@@ -481,22 +481,22 @@ class LocalBackend(LocalIndex):
         with self.transaction(namespace):  # no other process appends an event of a change meanwhile
             return self._log.rewrite(namespace, rewrite, dry_run=False)
 
-    def erase_stray_versions(
-        self, namespace: str, matches: Callable[[Chunk], bool], *, dry_run: bool
-    ) -> list[Chunk]:
-        """Delete versions of chunks whose files were removed, by hand or by git; return them."""
-        erased: list[Chunk] = []
+    def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
+        """Yield the ids of chunks whose files were removed, by hand or by git, each with its former versions."""
         kept = self.layout.archive / "versions"
         for folder in sorted(kept.iterdir()) if kept.is_dir() else []:
-            if not is_chunk_id(folder.name) or find_row(self.connection, folder.name) is not None:
-                continue
-            versions = [one.chunk for one in former_versions(self.layout, folder.name, below=ANY_REVISION)]
-            if versions and versions[-1].namespace == namespace and any(map(matches, versions)):
-                erased += versions
-                if not dry_run:
-                    with self.transaction(namespace) as transaction:
-                        transaction.erase_versions(folder.name)
-        return erased
+            if is_chunk_id(folder.name) and find_row(self.connection, folder.name) is None:
+                versions = [
+                    one.chunk for one in former_versions(self.layout, folder.name, below=ANY_REVISION)
+                ]
+                if versions:
+                    yield folder.name, versions
+
+    def erase_stray_versions(self, namespace: str, chunk_ids: Sequence[str]) -> None:
+        """Delete the versions that ``stray_versions`` returned for these chunks."""
+        for chunk_id in chunk_ids:
+            with self.transaction(namespace) as transaction:
+                transaction.erase_versions(chunk_id)
 
     def purge(self, namespaces: Sequence[str]) -> None:
         """Rebuild and vacuum the index, so that neither its terms nor its free pages contain erased text."""

@@ -529,15 +529,12 @@ class PostgresBackend:
         pool = self.pool(namespace)
         return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
-    def erase_stray_versions(
-        self,
-        namespace: str,  # noqa: ARG002 - there are none
-        matches: Callable[[Chunk], bool],  # noqa: ARG002
-        *,
-        dry_run: bool,  # noqa: ARG002
-    ) -> list[Chunk]:
-        """Return nothing: the versions of a chunk are only ever deleted together with it."""
-        return []
+    def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
+        """Yield nothing: the versions of a chunk are only ever deleted together with it."""
+        yield from ()
+
+    def erase_stray_versions(self, namespace: str, chunk_ids: Sequence[str]) -> None:
+        """Do nothing: there are none."""
 
     def purge(self, namespaces: Sequence[str]) -> None:
         """Rebuild the derived rows, remove unused names, and free the space of deleted rows."""
