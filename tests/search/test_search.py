@@ -347,6 +347,18 @@ def test_a_word_of_the_question_is_found_in_the_label_of_a_note_and_in_the_text_
     assert search(store, "What is a slate made of?")[0].snippet.startswith("Slates:")
 
 
+def test_a_rare_label_makes_no_rare_word_of_a_common_one(store: ChunkStore) -> None:
+    for number in range(30):
+        store.create_chunk(
+            f"Disks of shelf {number} have a size of {number} TB, and Heron stores responses there."
+        )
+    store.create_chunk(
+        "CHUNK_MIN: the lower bound\n\nWINDOW_SIZE: the size of the window. The size must be odd."
+    )
+    wanted = store.create_chunk("Heron warns about a response of more than 32 MiB in size.").id
+    assert [hit.chunk_id for hit in search(store, "Heron response size warning", limit=1)] == [wanted]
+
+
 def test_a_label_is_no_speaker_where_other_notes_tell_of_it(store: ChunkStore) -> None:
     store.create_chunk("Osprey: weekly sync on Tuesdays.")
     store.create_chunk("The cache of Osprey runs on Redis.")
