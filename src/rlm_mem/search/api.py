@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from heapq import merge
@@ -20,6 +20,7 @@ from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.joined import gather_both
+from rlm_mem.search.labels import with_labels
 from rlm_mem.search.marking import with_marks
 from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.query import (
@@ -28,7 +29,6 @@ from rlm_mem.search.query import (
     analyse_query,
     names_only,
     rarest,
-    with_labels,
     with_related,
     with_repairs,
 )
@@ -357,7 +357,7 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 
     def found() -> list[str]:
         source = store.candidate_source()
-        labelled = _labelled(source, rarest(words, source.term_counts), source.authors(), analyser)
+        labelled = with_labels(rarest(words, source.term_counts), source, source.authors(), analyser)
         filters, count = _with_times(store, Filters()), max(store.config.search.candidates, 2 * limit)
         if isinstance(source, JoinedSource):
             candidates = gather_both(source, labelled, filters, count)
@@ -377,16 +377,7 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
     question = analyse_query(query, analyser, now=now, known_authors=authors, term_counts=source.term_counts)
     question = rarest(question, source.term_counts)
     question = with_related(with_repairs(question, analyser, source.term_counts), analyser)
-    return _labelled(source, question, authors, analyser)
-
-
-def _labelled(
-    source: CandidateSource | JoinedSource, question: Query, authors: Collection[str], analyser: Analyser
-) -> Query:
-    """Return a question with the labels of the store that have one of its words."""
-    sources = source.sources if isinstance(source, JoinedSource) else (source,)
-    chunks = sum(one.statistics(one.term_ids(())).chunks for one in sources)
-    return with_labels(question, authors, analyser, chunks, source.term_counts)
+    return with_labels(question, source, authors, analyser)
 
 
 class _QuestionSearch:
