@@ -23,6 +23,7 @@ from rlm_mem.access.grants import OWNER, PERMISSIONS, Access, Caller
 from rlm_mem.access.tokens import TokenFile
 from rlm_mem.errors import AccessDenied, ConflictError, InputError, NamespaceError, RlmMemError, StorageError
 from rlm_mem.http.guard import Keys
+from rlm_mem.mcp.resources import read_resource
 from rlm_mem.mcp.server import McpServer
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.operation import Operation, parts_of
@@ -116,6 +117,12 @@ def test_what_concerns_every_namespace_needs_all_of_them(team: Team) -> None:
     assert {one.name for one in ROUTES if one.everywhere} == {
         "checkpoint", "sync", "rebuildIndex", "syncFolder", "syncMemories", "erase", "verifyErasure",
     }  # fmt: skip
+
+
+def test_figures_of_a_confined_client_have_no_size_of_the_index_of_all(team: Team) -> None:
+    ana = Caller(Access("ana", ("team/ana",), frozenset({"read"})))
+    memory = team.state.opened.admit(ana, "read").memory
+    assert "index_size_mb" not in json.loads(read_resource(memory, "memory://status"))
 
 
 def test_a_token_reaches_its_namespaces_alone(team: Team) -> None:

@@ -38,6 +38,7 @@ from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply
 from rlm_mem.recall.outcome import OPERATION_WORDS, RUN_OPERATIONS, OutcomeWord, outcome_word
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
+from rlm_mem.store.core.brain_files import namespace_of_run
 from rlm_mem.store.core.records import page
 from rlm_mem.telemetry import ObservedOperation, count
 from rlm_mem.text.patterns import late
@@ -244,13 +245,25 @@ def trajectories(
             yield trajectory
 
 
-def recent(store: ChunkStore, limit: int) -> list[tuple[str, int]]:
-    """Ids and sizes in bytes of the newest trajectory files, for watchers; the files are not read.
+def recent(store: ChunkStore, limit: int, namespaces: dict[str, str]) -> list[tuple[str, int]]:
+    """Ids and sizes in bytes of the store's runs among the newest trajectory files, for watchers.
 
-    In a brain folder, files of other namespaces are included.
+    Args:
+        namespaces: the namespaces of files by name, kept between calls, so that each file is read once.
     """
-    found = store.backend.files(store.namespace).last(FOLDER, limit)
-    return [(PurePosixPath(name).stem, one.size) for name, one in found.items() if _FILE.fullmatch(name)]
+    stored = store.backend.files(store.namespace)
+    found = stored.last(FOLDER, limit)
+    for name in namespaces.keys() - found.keys():
+        del namespaces[name]
+    for name in found.keys() - namespaces.keys():
+        namespace = namespace_of_run(stored.read_from(name, 0).partition(b"\n")[0])
+        if namespace is not None:  # else its first line is not complete yet
+            namespaces[name] = namespace
+    return [
+        (PurePosixPath(name).stem, one.size)
+        for name, one in found.items()
+        if _FILE.fullmatch(name) and namespaces.get(name) == store.namespace
+    ]
 
 
 def is_trajectory_id(text: str) -> bool:

@@ -167,7 +167,7 @@ class Backend(Protocol):
         ...
 
     def version(self, namespace: str) -> int:
-        """Return a number that grows with every change of a chunk; cheap enough to poll."""
+        """Return a number that grows with every change of a chunk of the namespace; cheap enough to poll."""
         ...
 
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:

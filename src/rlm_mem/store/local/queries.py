@@ -178,6 +178,12 @@ _SAME_CONTENT = (
 )
 _SAME_ALONE = f"{_SAME_CONTENT} NULL ORDER BY doc DESC LIMIT 1"
 _SAME_IN_CONVERSATION = f"{_SAME_CONTENT} {_CONVERSATION} ORDER BY doc DESC LIMIT 1"
+LAST_CHANGE = (
+    "SELECT max(ifnull((SELECT max(c.seq) FROM changes c JOIN namespaces n USING (ns) WHERE n.name = ?1), 0),"
+    " ifnull((SELECT p.seq FROM postings_state p JOIN namespaces n USING (ns) WHERE n.name = ?1), 0),"
+    " ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'first_change'), 0))"
+)
+"""The number of the latest change of a namespace, or of the snapshot that its changes were merged into."""
 _VARIABLES = 900  # some builds of SQLite allow no more than 999 in one statement
 
 
