@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
-from starlette.background import BackgroundTask
-from starlette.responses import FileResponse
 
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, marked
 from rlm_mem.errors import InputError
+from rlm_mem.operations.exported import ExportedFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
@@ -275,7 +273,4 @@ def tags_of(text: str) -> list[str]:
 def export(request: PageRequest) -> Response:
     """A zip file with all memories of the namespace as Markdown, archived ones included."""
     file = export_file(request.memory, ExportQuery(format="zip"))
-    remove = BackgroundTask(shutil.rmtree, file.parent, ignore_errors=True)
-    return FileResponse(
-        file, filename=file.name, media_type="application/zip", headers=dict(HEADERS), background=remove
-    )
+    return ExportedFile(file, media_type="application/zip", headers=HEADERS)
