@@ -257,10 +257,17 @@ def remember(request: PageRequest) -> Response:
         )
     except (InputError, Refused) as error:
         return new_page(request, problem=problem_of(error).sentence, status=400)
+    if made.quarantined and not made.chunks_created:
+        return request.go("/review", "known-quarantined")
     if not made.chunks_created and made.duplicates:
         return request.go(address("/memories", made.duplicates[0]), "known")
     ids = made.chunk_ids
-    more = (("replaces", made.replaced), ("asks", made.proposed), ("hidden", made.secrets_hidden))
+    more = (
+        ("replaces", made.replaced),
+        ("asks", made.proposed),
+        ("hidden", made.secrets_hidden),
+        ("known-quarantined", made.quarantined),
+    )
     notice = ".".join(["remembered", *(name for name, found in more if found)])
     return request.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", notice)
 
