@@ -74,6 +74,7 @@ class Backend(Protocol):
 
     read_only: bool
     is_far: bool  # whether each query requires a round trip to a server
+    caught_up: int  # how often a read or a check in between indexed changes that other programs made to files
 
     @property
     def location(self) -> str:
@@ -279,7 +280,7 @@ class Backend(Protocol):
         ...
 
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """Return the result of ``ask``, which is called again if a derived index turns out to be damaged."""
+        """Return the result of ``ask``, called again if an index was damaged, or caught up with files meanwhile."""
         ...
 
     def close(self) -> None:
