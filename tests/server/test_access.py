@@ -125,6 +125,21 @@ def test_figures_of_a_confined_client_have_no_size_of_the_index_of_all(team: Tea
     assert "index_size_mb" not in json.loads(read_resource(memory, "memory://status"))
 
 
+def test_who_has_which_token_is_told_to_administrators_of_its_namespaces_alone(team: Team) -> None:
+    everywhere = team.token("chief", "*", allow="admin")
+    here = {"RLM-MEM-Namespace": "team/ana"}
+    with team.client(everywhere) as client:
+        for namespace in ("team/secret", "team/ana"):
+            new = {"name": namespace.replace("/", "-"), "namespaces": [namespace]}
+            assert client.post("tokens", json=new, headers=here).status_code == 201
+        assert client.get("events", headers=here).text.count("token_create") == 2
+    with team.client(team.token("ana", "team/ana")) as client:
+        assert "token" not in client.get("events").text
+    with team.client(team.token("lead", "team/ana", allow="admin")) as client:
+        found = client.get("events").text
+        assert "team-ana" in found and "secret" not in found
+
+
 def test_a_token_reaches_its_namespaces_alone(team: Team) -> None:
     ana, ben = team.token("ana", "team/ana", "team/shared"), team.token("ben", "team/ben", "team/shared")
     with team.client(ana) as client:

@@ -33,6 +33,7 @@ from rlm_mem.operations.moving import (
 from rlm_mem.operations.operation import EVENT_STREAM
 from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.shapes import answer_of
+from rlm_mem.operations.tokens import may_see
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -171,11 +172,10 @@ async def _changes(exchange: Exchange) -> Response:
             if not change.topics and not change.events:
                 yield event("ready", {"at": change.at})
                 continue
-            yield event(
-                "change",
-                {"at": change.at, "topics": sorted(change.topics), "events": list(change.events)},
-                change.seq,
-            )
+            lines = [line for line in change.events if may_see(exchange.opened.access, line)]
+            if change.topics or lines:
+                shown = {"at": change.at, "topics": sorted(change.topics), "events": lines}
+                yield event("change", shown, change.seq)
 
     return stream(notices())
 
