@@ -220,7 +220,7 @@ def test_a_client_that_takes_no_report_of_progress_does_not_hold_up_a_write(
 
         async def report_progress(self, done: float, *_: object) -> None:
             asked.append(done)
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
     async def go() -> None:
         context = Stuck()

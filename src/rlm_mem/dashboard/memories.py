@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
+from starlette.responses import FileResponse
 
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, marked
 from rlm_mem.errors import InputError
-from rlm_mem.operations.exported import ExportedFile
+from rlm_mem.operations.exported import RemovedAfterwards
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
@@ -277,7 +278,11 @@ def tags_of(text: str) -> list[str]:
     return list(dict.fromkeys(tag for part in text.replace("\n", ",").split(",") if (tag := part.strip())))
 
 
+class _ExportedFile(RemovedAfterwards, FileResponse):
+    pass
+
+
 def export(request: PageRequest) -> Response:
     """A zip file with all memories of the namespace as Markdown, archived ones included."""
     file = export_file(request.memory, ExportQuery(format="zip"))
-    return ExportedFile(file, media_type="application/zip", headers=HEADERS)
+    return _ExportedFile(file, filename=file.name, media_type="application/zip", headers=HEADERS)

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import FileResponse, Response, StreamingResponse
 
 from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import body_parts
 from rlm_mem.http.openapi import document
 from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEvents, limits_of, run_out
 from rlm_mem.operations.changes import with_keep_alive
-from rlm_mem.operations.exported import ExportedFile
+from rlm_mem.operations.exported import RemovedAfterwards
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import (
     MAX_UPLOAD_BYTES,
@@ -194,11 +194,15 @@ async def _import(exchange: Exchange) -> Response:
     return _json(done)
 
 
+class _ExportedFile(RemovedAfterwards, FileResponse):
+    pass
+
+
 async def _export(exchange: Exchange) -> Response:
     query: ExportQuery = exchange.given
     file = await exchange.work(lambda memory: export_file(memory, query))
     media = "application/zip" if query.format == "zip" else "application/x-ndjson"
-    return ExportedFile(file, media_type=media)
+    return _ExportedFile(file, filename=file.name, media_type=media)
 
 
 async def _document(exchange: Exchange) -> Response:

@@ -1,33 +1,26 @@
-"""The response with an exported file, which is removed however the request ends."""
+"""Removes an exported file once it was sent, however the request ends."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from starlette.responses import FileResponse
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+from typing import Any
 
 
-class ExportedFile(FileResponse):
-    """Sends a file, then removes it with its folder.
+class RemovedAfterwards:
+    """Mixin of a file response that removes the file and its folder after the response.
 
     A background task would not run after an invalid Range header, a revoked token or a cancelled request.
 
-    Args:
-        file: the only file of a temporary folder.
+    Attributes:
+        path: the only file of a temporary folder.
     """
 
-    def __init__(self, file: Path, *, media_type: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(file, filename=file.name, media_type=media_type, headers=headers)
-        self._folder = file.parent
+    path: Any
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Send the response, then remove the file."""
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, send)  # type: ignore[misc]  # of the response
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
