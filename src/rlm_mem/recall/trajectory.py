@@ -430,7 +430,8 @@ def _new_id(at: datetime) -> str:
 class TrajectoryRecorder:
     """Collects one run in memory and in its file; safe from many threads.
 
-    If the store is full or cannot be written, the recording ends with a warning and the recall goes on.
+    If the store is full or cannot be written, the recording ends with a warning and the recall goes on; likewise,
+    without a warning, if the file was removed.
 
     Args:
         store: provides the files, the namespace and the clock.
@@ -469,6 +470,8 @@ class TrajectoryRecorder:
         self._left_out = 0
         self.recording = enabled and not store.backend.read_only and self._create_file()
         """Whether records are still written to the file."""
+        self.removed = False
+        """Whether the file was removed meanwhile, as by an erasure."""
 
     def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:
         """Record the settings of the run and the contents of its opening."""
@@ -561,8 +564,9 @@ class TrajectoryRecorder:
                     return False
                 self._bytes += len(data)
             if self.recording:
-                try:
-                    self._stored.append(self._name, data)
+                try:  # a record that was erased or pruned meanwhile does not come back
+                    self.recording = self._stored.extend(self._name, data)
+                    self.removed = not self.recording
                 except OSError as error:
                     _log.warning("the rest of %s is not recorded: %s", self._name, error)
                     self.recording = False
