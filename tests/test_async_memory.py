@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from rlm_mem import AsyncMemory, InputError, InvalidChunk, Memory, RecallSession, SessionBusy, StoreClosed
-from rlm_mem.aio import AsyncContinuum, AsyncRecallSession
+from rlm_mem.aio import AsyncContinuum, AsyncRecallSession, _opens_session
 from rlm_mem.continuum.system import Continuum
+from rlm_mem.sandbox.engine import stop_of_context
 from tests.waiting import soon
 
 FINAL = "```python\nFINAL('Porto')\n```"
@@ -319,3 +320,29 @@ def test_threads_that_have_ended_leave_no_connection_open(place: Path | str) -> 
             pytest.skip("open files cannot be counted here")
         files = [one.resolve() for one in folder.iterdir()]
         assert 1 <= sum(path.name == "index.sqlite" for path in files) <= 3, files
+
+
+def test_a_session_that_is_opened_while_its_task_is_cancelled_is_closed(place: Path | str) -> None:
+    async def play() -> None:
+        async with AsyncMemory.open(place, llm="offline") as memory:
+            await memory.remember("The boat is green.")
+            opened: list[RecallSession] = []
+            entered = threading.Event()
+
+            def slow(wrapped: Memory, query: str) -> RecallSession:
+                opened.append(wrapped.recall_session(query))
+                entered.set()
+                stop = stop_of_context()
+                assert stop is not None
+                stop.wait(60)  # the task is cancelled now
+                return opened[0]
+
+            opening = asyncio.ensure_future(_opens_session(slow)(memory, "What is green?").__aenter__())  # type: ignore[call-arg,arg-type]
+            assert await asyncio.to_thread(entered.wait, 60)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+            (run,) = await memory.trajectories()
+            assert run.outcome == "stopped"
+
+    asyncio.run(play())

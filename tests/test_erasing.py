@@ -422,6 +422,30 @@ def test_an_admin_erases_over_http_in_every_namespace(tmp_path: Path) -> None:
         assert "one namespace" in client.post("erase", json={"person": NAME}).json()["detail"]
 
 
+def test_a_run_that_outlasts_an_erasure_brings_nothing_back(place: Path | str) -> None:
+    with Memory.open(place, llm="offline") as memory:
+        memory.remember("Wendel Tarrow: I live in Harbour Lane 7.")
+        session = memory.recall_session("Where does Wendel Tarrow live?")
+        session.execute("found = search('Wendel')\nprint(found[0]['snippet'])")
+        report = memory.erase(person="Wendel Tarrow", dry_run=False)
+        session.execute("print(found[0]['snippet'])")
+        session.finish("Harbour Lane 7")
+        assert memory.verify_erasure(report) == []
+        assert memory.trajectories() == []
+
+
+def test_a_server_forgets_runs_and_open_recalls_with_what_it_erases(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain") as client:
+        client.post("remember", json={"text": "Wendel Tarrow: I live in Harbour Lane 7."})
+        question = {"question": "Where does Wendel Tarrow live?"}
+        client.post("recall", json=question)
+        handle = client.post("sessions", json=question).json()["handle"]
+        assert "Tarrow" in client.get("runs").text
+        assert client.post("erase", json={"person": "Wendel Tarrow", "dry_run": False}).status_code == 200
+        assert "Tarrow" not in client.get("runs").text
+        assert client.post(f"sessions/{handle}/programs", json={"code": "1"}).status_code == 404
+
+
 def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.open(tmp_path / "brain") as memory:
         filled(memory)

@@ -371,8 +371,14 @@ def _opens_session(
     @wraps(method)
     def call(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> _Opening[AsyncRecallSession]:
         async def begin() -> AsyncRecallSession:
-            opened = await self._threads.run(method, self._wrapped, *args, **keywords)
-            return AsyncRecallSession(opened, self._threads)
+            made: list[RecallSession] = []
+            try:
+                await self._threads.run(lambda: made.append(method(self._wrapped, *args, **keywords)))
+            except asyncio.CancelledError:
+                for session in made:  # nobody else can close it
+                    await asyncio.to_thread(session.close)
+                raise
+            return AsyncRecallSession(made[0], self._threads)
 
         return _Opening(begin)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from rlm_mem import Memory
+from rlm_mem import Memory, capture
 from rlm_mem.capture.context import prompt_context
-from rlm_mem.capture.rules import RULES_FILE, load_limits, load_rules
+from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
 from rlm_mem.capture.transcripts import SessionMessage
 from rlm_mem.cli import main
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
@@ -452,6 +452,36 @@ def test_what_was_undone_in_a_session_is_not_captured_again_by_its_next_turn(
     assert texts(brain) == []
     hook("stop", client, written(transcript, client, SAID[:5]))
     assert texts(brain) == [KEPT[1]]
+
+
+@pytest.mark.parametrize("client", ["claude-code", "gemini-cli"])
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_what_was_said_in_a_pause_is_not_captured_after_it(
+    client: str, whole: bool, hook: Hook, run: Run, brain: Path, memory: Memory, tmp_path: Path
+) -> None:
+    if whole:
+        text = SHIPPED.read_text().replace("whole_transcript = false", "whole_transcript = true")
+        (brain / RULES_FILE).write_text(text)
+    transcript = tmp_path / "transcript"
+    run("hook", "pause", "1h")
+    hook("stop", client, written(transcript, client, SAID[:3]))
+    run("hook", "resume")
+    hook("stop", client, written(transcript, client, SAID[:5]))
+    found = texts(brain)
+    assert KEPT[1] in found and not any(said in one for _, said in SAID[:3] for one in found)
+
+
+@pytest.mark.local_only("about what the hooks say")
+def test_a_memory_that_a_failed_hook_found_is_given_with_the_next_prompt(
+    hook: Hook, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    asked = "Do I prefer short or long answers?"
+    with monkeypatch.context() as broken:
+        broken.setattr(capture, "capture_messages", lambda *_: {}["full disk"])
+        assert hook("user-prompt", prompt=asked).out == ""
+    assert "short answers" in hook("user-prompt", prompt=asked).out
 
 
 @pytest.mark.parametrize("client", ["claude-code", "gemini-cli"])

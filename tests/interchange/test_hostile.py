@@ -93,6 +93,11 @@ def test_links_that_lead_out_of_a_folder_are_not_followed(store: ChunkStore, tmp
     (folder / "own.md").write_text("Own text.")
     (folder / "same.md").symlink_to(folder / "own.md")
     (folder / "out.md").symlink_to(tmp_path / "secret" / "s.md")
+    (folder / ".env").write_text("Secret text.")
+    (folder / "env.md").symlink_to(".env")
+    (folder / "venv").mkdir()
+    (folder / "venv" / "x.md").write_text("Secret text.")
+    (folder / "x.md").symlink_to("venv/x.md")
     (folder / "dir").symlink_to(tmp_path / "secret")
     (folder / "loop").symlink_to(folder)
     (folder / "gone.md").symlink_to(folder / "nothing.md")
@@ -103,8 +108,23 @@ def test_links_that_lead_out_of_a_folder_are_not_followed(store: ChunkStore, tmp
     assert "Secret text." not in texts(store)
     assert "Own text." in texts(store)
     assert {problem.where for problem in report.problems} == {
-        "out.md", "gone.md", "pipe.md", "round.md", "back.md",
+        "out.md", "gone.md", "pipe.md", "round.md", "back.md", "env.md", "x.md",
     }  # fmt: skip
+
+
+def test_archives_within_an_archive_take_bounded_memory(
+    store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_MAX_ALL_NESTED", 300)
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as whole:
+        for number in range(3):
+            part = io.BytesIO()
+            with zipfile.ZipFile(part, "w") as inner:
+                inner.writestr(f"{number}.md", f"Text {number}.")
+            whole.writestr(f"part-{number}.zip", part.getvalue())
+    report = import_source(store, tmp_path / "all.zip")
+    assert sorted(texts(store)) == ["Text 0.", "Text 1."]
+    assert "part-2.zip: more than 0 MiB of archives within the archive: not read" in reasons(report)
 
 
 def test_an_archive_within_is_named_and_not_opened(store: ChunkStore, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from rlm_mem.recall import (
     load_trajectory,
     recall_session,
 )
+from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.trajectory import trajectory_file
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -115,6 +116,16 @@ def test_what_came_back_into_the_folder_is_found_by_a_process_that_has_the_memor
             assert memory.recall("Who rings the bell at noon?").outcome == "not held"
         away.rename(path)
         assert memory.reason("Who rings the bell at noon?").outcome == "answered"
+        path.rename(away)
+        turns: list[LoopStep] = []
+        assert memory.recall("Who rings the bell at noon?", on_step=turns.append).outcome == "not held"
+        away.rename(path)
+
+        def look(step: LoopStep) -> None:  # what happens once a second, here after the last search
+            if step.turn == turns[-1].turn:
+                memory.store.backend.look()  # type: ignore[attr-defined]
+
+        assert memory.recall("Who rings the bell at noon?", on_step=look).content == "Wendel"
 
 
 @pytest.mark.parametrize(

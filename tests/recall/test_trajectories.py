@@ -74,7 +74,7 @@ def test_every_turn_and_sub_call_has_a_line_of_its_own(store: ChunkStore) -> Non
     trajectory = recall(store).trajectory
     assert [line["kind"] for line in lines(store, trajectory)] == ["start", "call", "step", "step", "end"]
     assert names(store) == [f"trajectories/2026-02/{trajectory.id}.jsonl"]
-    assert recent(store, 5) == [(trajectory.id, len(written(store, trajectory)))]
+    assert recent(store, 5, {}) == [(trajectory.id, len(written(store, trajectory)))]
 
 
 def test_a_recall_inside_a_batch_is_recorded_whatever_becomes_of_the_batch(store: ChunkStore) -> None:

@@ -23,6 +23,7 @@ from rlm_mem.access.grants import OWNER, PERMISSIONS, Access, Caller
 from rlm_mem.access.tokens import TokenFile
 from rlm_mem.errors import AccessDenied, ConflictError, InputError, NamespaceError, RlmMemError, StorageError
 from rlm_mem.http.guard import Keys
+from rlm_mem.mcp.resources import read_resource
 from rlm_mem.mcp.server import McpServer
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.operation import Operation, parts_of
@@ -116,6 +117,27 @@ def test_what_concerns_every_namespace_needs_all_of_them(team: Team) -> None:
     assert {one.name for one in ROUTES if one.everywhere} == {
         "checkpoint", "sync", "rebuildIndex", "syncFolder", "syncMemories", "erase", "verifyErasure",
     }  # fmt: skip
+
+
+def test_figures_of_a_confined_client_have_no_size_of_the_index_of_all(team: Team) -> None:
+    ana = Caller(Access("ana", ("team/ana",), frozenset({"read"})))
+    memory = team.state.opened.admit(ana, "read").memory
+    assert "index_size_mb" not in json.loads(read_resource(memory, "memory://status"))
+
+
+def test_who_has_which_token_is_told_to_administrators_of_its_namespaces_alone(team: Team) -> None:
+    everywhere = team.token("chief", "*", allow="admin")
+    here = {"RLM-MEM-Namespace": "team/ana"}
+    with team.client(everywhere) as client:
+        for namespace in ("team/secret", "team/ana"):
+            new = {"name": namespace.replace("/", "-"), "namespaces": [namespace]}
+            assert client.post("tokens", json=new, headers=here).status_code == 201
+        assert client.get("events", headers=here).text.count("token_create") == 2
+    with team.client(team.token("ana", "team/ana")) as client:
+        assert "token" not in client.get("events").text
+    with team.client(team.token("lead", "team/ana", allow="admin")) as client:
+        found = client.get("events").text
+        assert "team-ana" in found and "secret" not in found
 
 
 def test_a_token_reaches_its_namespaces_alone(team: Team) -> None:

@@ -21,9 +21,10 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from rlm_mem.http import limits
-from rlm_mem.http.guard import Keys
+from rlm_mem.http.guard import Guard, Keys
 from rlm_mem.http.limits import Buckets
 from rlm_mem.http.metrics import Metrics
+from rlm_mem.http.site import Site
 from rlm_mem.serving import running
 from rlm_mem.serving.network import Network
 from tests.server.api import API, BASE, BEARER, PORT, TOKEN, client_of, serving
@@ -464,3 +465,27 @@ def test_a_client_that_stops_reading_holds_nothing(tmp_path: Path, monkeypatch: 
 
     with serving(tmp_path / "brain") as (_, state, _):
         assert asyncio.run(asyncio.wait_for(go(), 60)) > size
+
+
+def test_a_client_that_closes_its_connection_can_send_its_body_before_it_is_refused() -> None:
+    """If the server closed first, the client would get a broken pipe instead of the answer."""
+    events: list[str] = []
+    parts = [b"x" * 1000] * 3
+
+    async def receive() -> dict[str, Any]:
+        events.append("received")
+        return {"type": "http.request", "body": parts.pop(), "more_body": bool(parts)}
+
+    async def send(message: dict[str, Any]) -> None:
+        events.append(str(message.get("status", "end")))
+
+    async def nothing(*_: Any) -> None:
+        raise AssertionError("the guard let it in")
+
+    guard = Guard(nothing, keys=Keys("t" * 32, 7412), site=Site(7412), metrics=Metrics())
+    headers = [(b"host", b"127.0.0.1:7412"), (b"connection", b"close")]
+    scope = {
+        "type": "http", "method": "POST", "path": "/api/v1/remember", "headers": headers, "http_version": "1.1",
+    }  # fmt: skip
+    asyncio.run(guard(scope, receive, send))  # type: ignore[arg-type]
+    assert events == ["401", "received", "received", "received", "end"]

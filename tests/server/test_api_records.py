@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
@@ -256,6 +257,16 @@ def test_maintenance_operations_work(client: TestClient) -> None:
 def send(client: TestClient, name: str, data: bytes, **query: Any) -> Any:
     headers = {"Content-Type": "application/octet-stream"}
     return client.post("import", params={"name": name, **query}, content=data, headers=headers)
+
+
+def test_no_export_is_left_behind(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(client, "Ben drinks green tea.")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for bounds, status in (("bytes=0-5", 206), ("bytes=x", 400), ("bytes=999999-", 416)):
+        assert client.get("export", headers={"Range": bounds}).status_code == status
+        assert list(tmp_path.glob("rlm-mem-export-*")) == []
 
 
 def test_what_is_exported_comes_in_again_elsewhere(client: TestClient, tmp_path: Path) -> None:

@@ -100,6 +100,22 @@ def test_a_line_of_a_clock_that_is_behind_is_told(memory: Memory, place: Path | 
     assert [one["op"] for one in (*first.events, *second.events)] == ["update", "update"]
 
 
+def test_a_listener_is_told_nothing_of_other_namespaces(memory: Memory, place: Path | str) -> None:
+    with Memory.open(place, llm="offline", namespace="team/secret") as secret:
+
+        def write_elsewhere() -> None:
+            secret.remember("Zoe likes juice.")
+            secret.recall("What does Zoe like?")
+            record(secret.continuum)
+            memory.remember("Ana likes coffee.")
+
+        before = memory.store.backend.version(memory.store.namespace)
+        secret.remember("Zoe likes milk.")
+        assert memory.store.backend.version(memory.store.namespace) == before
+        told = changes_after(memory, write_elsewhere, lambda: memory.recall("What does Ana like?"))
+    assert [one.topics - {"memories"} for one in told] == [set(), {"recalls"}]
+
+
 def test_who_asks_for_lines_beside_a_listener_that_does_not_is_ready_once_none_is_missed(
     memory: Memory, other: Memory
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from rlm_mem.mcp import server
 from rlm_mem.mcp.server import McpServer
 from rlm_mem.mcp.service import Service, input_schema, plain, tools_for
 from rlm_mem.operations.context import OpenMemory, Settings
@@ -206,6 +207,31 @@ def test_long_calls_report_progress(served: McpServer, remembered: list[str]) ->
     done, total, message = seen[-1]
     assert done == total
     assert "chunks" in (message or "")
+
+
+def test_a_client_that_takes_no_report_of_progress_does_not_hold_up_a_write(
+    served: McpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_PROGRESS_SECONDS", 0.05)
+    asked: list[float] = []
+
+    class Stuck:
+        session: Any
+
+        async def report_progress(self, done: float, *_: object) -> None:
+            asked.append(done)
+            await asyncio.Event().wait()
+
+    async def go() -> None:
+        context = Stuck()
+        context.session = context
+        report = served._progress(context, asyncio.get_running_loop())  # type: ignore[arg-type]
+        for done in range(1, 5):
+            await asyncio.to_thread(report, done, 4, "stored")
+            await asyncio.to_thread(monkeypatch.setattr, server, "_PROGRESS_INTERVAL", 0.0)
+
+    asyncio.run(go())
+    assert asked == [1]
 
 
 def test_memories_and_recalls_can_be_read_as_resources(served: McpServer, remembered: list[str]) -> None:

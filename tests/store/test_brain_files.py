@@ -78,6 +78,17 @@ def test_what_is_appended_stands_at_the_end(files: BrainFiles) -> None:
     assert files.read_from("log/none.jsonl", 5) == files.read_from("log/none.jsonl", -5) == b""
 
 
+def test_a_record_of_a_run_is_extended_only_while_it_exists(files: BrainFiles) -> None:
+    name = "trajectories/2026-02/x.jsonl"
+    assert not files.extend(name, b"one")
+    files.create(name, b"one")
+    assert files.extend(name, b" two")
+    assert files.read(name) == b"one two"
+    files.remove(name)
+    assert not files.extend(name, b"three")
+    assert files.read(name) is None
+
+
 def test_lines_that_several_threads_append_do_not_mix(files: BrainFiles) -> None:
     def write(letter: str) -> None:
         for _ in range(25):

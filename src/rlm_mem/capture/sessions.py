@@ -53,7 +53,8 @@ class _State(msgspec.Struct):
     Attributes:
         offset: the byte of the transcript from which to read on.
         kept: number of memories created.
-        digests: of their texts, so that what was undone or forgotten is not kept again when a transcript is reread.
+        digests: of their texts, and of those skipped during a pause, so that what was undone, forgotten or skipped is
+            not kept when a transcript is reread.
     """
 
     offset: int = 0
@@ -66,11 +67,14 @@ def state_name(session_id: str) -> str:
     return f"system/capture/{hashlib.sha256(session_id.encode('utf-8', 'replace')).hexdigest()[:20]}.json"
 
 
-def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rules) -> Captured:
+def capture_transcript(
+    memory: Memory, path: Path, session: Session, rules: Rules, *, skip: bool = False
+) -> Captured:
     """Apply the rules to what was added to a transcript since it was last read.
 
     Args:
         memory: the memory of the project.
+        skip: create no memories, neither now nor when the same text is read again.
 
     Raises:
         StorageError: the transcript cannot be read, or the memory cannot be written.
@@ -87,7 +91,7 @@ def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rule
         current = _state(files.read(name))
         if current.offset != state.offset:
             return captured  # another hook of this session has read it meanwhile
-        captured = _keep(memory, part.messages, session, rules, current)
+        captured = _keep(memory, part.messages, session, rules, current, skip=skip)
         current.offset = part.offset
         files.write(name, msgspec.json.encode(current))
     return captured
@@ -117,15 +121,26 @@ def _state(data: bytes | None) -> _State:
 
 
 def _keep(
-    memory: Memory, messages: Iterable[SessionMessage], session: Session, rules: Rules, state: _State
+    memory: Memory,
+    messages: Iterable[SessionMessage],
+    session: Session,
+    rules: Rules,
+    state: _State,
+    *,
+    skip: bool = False,
 ) -> Captured:
     captured = Captured()
     for message in messages:
         safe = screened(message, memory.config.secrets)
         for sentence in rules.kept(safe):
             text = f"{_SPEAKERS[safe.speaker]}: {sentence.text}"
-            digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-            if digest in state.digests or memory.store.find_normalised(text, 1):
+            digest = _digest(text)
+            if digest in state.digests:
+                continue
+            if skip:
+                state.digests.append(digest)
+                continue
+            if memory.store.find_normalised(text, 1):
                 continue
             if state.kept >= rules.limits.per_session:
                 captured.left_out += 1
@@ -136,7 +151,11 @@ def _keep(
                 state.digests.append(digest)
             captured.chunk_ids += chunk_ids
         if rules.limits.whole_transcript and len(safe.text) >= _MIN_WHOLE:
-            _remember(memory, safe, Kept(safe.text, "whole", "note", 0.5), session)
+            digest = _digest(f"whole {safe.speaker}: {safe.text}")
+            if digest not in state.digests:
+                state.digests.append(digest)
+                if not skip:
+                    _remember(memory, safe, Kept(safe.text, "whole", "note", 0.5), session)
     if captured.chunk_ids:
         memory.continuum.review.add_captured(
             _conversation(session.id),
@@ -144,6 +163,10 @@ def _keep(
             list(memory.store.get_many(captured.chunk_ids, track=False).values()),
         )
     return captured
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def screened(message: SessionMessage, secrets: SecretsConfig) -> SessionMessage:

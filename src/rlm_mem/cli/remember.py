@@ -169,6 +169,7 @@ class _Outcome:
         self.replaced: list[str] = []
         self.folders: list[FolderReport] = []
         self.proposed: list[str] = []
+        self.quarantined: list[str] = []
 
     def add(self, result: rlm_mem.RememberResult) -> None:
         self.texts += 1
@@ -178,6 +179,7 @@ class _Outcome:
         self.secrets.update(result.secrets.rules)
         self.replaced += result.replaced
         self.proposed += result.proposed
+        self.quarantined += result.quarantined
         self.hidden = self.hidden or result.secrets.hidden  # one action applies to the whole command
 
     def add_folder(self, report: FolderReport) -> None:
@@ -202,6 +204,7 @@ class _Outcome:
             "texts": self.texts,
             "replaced": self.replaced,
             "proposed": self.proposed,
+            "quarantined": self.quarantined,
             "skipped": self.skipped,
             "failed": self.failed,
             "folders": [report.as_dict() for report in self.folders],
@@ -319,6 +322,13 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
         console.print(text(f"replaced {_ids(outcome.replaced)}"))
     if outcome.proposed:
         console.print(text(f"to review (rlm-mem review show ID): {_ids(outcome.proposed)}"))
+    if outcome.quarantined:
+        console.print(
+            text(
+                f"in quarantine, and hidden until rlm-mem chunk release ID: {_ids(outcome.quarantined)}",
+                "yellow",
+            )
+        )
     if outcome.secrets:
         console.print(text(str(rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
 

@@ -23,7 +23,7 @@ from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
-from rlm_mem.store.core.brain_files import JOURNAL
+from rlm_mem.store.core.brain_files import JOURNAL, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class Changes:
         self._files = memories
         self._mirror = mirror
         self._stored = memories.stored
+        self._journal_seen: tuple[Signature | None, int] = None, 0
 
     # --- building ----------------------------------------------------------------------------------------------------
 
@@ -277,9 +278,13 @@ class Changes:
         )  # the last line was cut off by a power failure
         self._stored.append(JOURNAL, start + msgspec.json.encode(line) + b"\n")
 
-    def journal_signature(self) -> Signature | None:
-        """A value that changes with every entry of the journal, for watchers."""
-        return self._stored.signature(JOURNAL)
+    def journal_state(self) -> int:
+        """A value that changes with every entry of this namespace in the journal, for watchers."""
+        now = self._stored.signature(JOURNAL)
+        if now != self._journal_seen[0]:
+            lines = own_lines(self._store.namespace, self._stored.read(JOURNAL) or b"")
+            self._journal_seen = now, hash(lines)
+        return self._journal_seen[1]
 
     def journal(self, *, entry: str | None = None, op: str | None = None) -> Iterator[dict[str, Any]]:
         """Every change of this namespace in the journal, with its reason, oldest first."""

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 
 from rlm_mem.chunk.types import CHUNK_TYPES
 from rlm_mem.dashboard.communities import Community, Member, communities
-from rlm_mem.dashboard.memory_page import present_or_archived
+from rlm_mem.dashboard.memory_page import present_or_hidden
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, day, first_line, visible, without_marks
 from rlm_mem.errors import NotFoundError
@@ -38,8 +38,8 @@ def graph_page(request: PageRequest) -> Response:
     """The newest memories, or those around one memory, by community."""
     memory = request.memory
     asked = _requested_graph(request)
-    chunk, archived = present_or_archived(memory, asked.centre) if asked.centre else (None, False)
-    found = Graph({}, [], False) if archived else gather(memory, asked)
+    chunk, hidden = present_or_hidden(memory, asked.centre) if asked.centre else (None, "")
+    found = Graph({}, [], False) if hidden else gather(memory, asked)
     groups = _groups(memory, found)
     texts = {
         one: visible(first_line(without_marks(chunk.content[:900]), 140))

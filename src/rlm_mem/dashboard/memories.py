@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
-from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from rlm_mem.dashboard.answers import is_question
@@ -17,6 +15,7 @@ from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, marked
 from rlm_mem.errors import InputError
+from rlm_mem.operations.exported import RemovedAfterwards
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
@@ -259,10 +258,17 @@ def remember(request: PageRequest) -> Response:
         )
     except (InputError, Refused) as error:
         return new_page(request, problem=problem_of(error).sentence, status=400)
+    if made.quarantined and not made.chunks_created:
+        return request.go("/review", "known-quarantined")
     if not made.chunks_created and made.duplicates:
         return request.go(address("/memories", made.duplicates[0]), "known")
     ids = made.chunk_ids
-    more = (("replaces", made.replaced), ("asks", made.proposed), ("hidden", made.secrets_hidden))
+    more = (
+        ("replaces", made.replaced),
+        ("asks", made.proposed),
+        ("hidden", made.secrets_hidden),
+        ("known-quarantined", made.quarantined),
+    )
     notice = ".".join(["remembered", *(name for name, found in more if found)])
     return request.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", notice)
 
@@ -272,10 +278,11 @@ def tags_of(text: str) -> list[str]:
     return list(dict.fromkeys(tag for part in text.replace("\n", ",").split(",") if (tag := part.strip())))
 
 
+class _ExportedFile(RemovedAfterwards, FileResponse):
+    pass
+
+
 def export(request: PageRequest) -> Response:
     """A zip file with all memories of the namespace as Markdown, archived ones included."""
     file = export_file(request.memory, ExportQuery(format="zip"))
-    remove = BackgroundTask(shutil.rmtree, file.parent, ignore_errors=True)
-    return FileResponse(
-        file, filename=file.name, media_type="application/zip", headers=dict(HEADERS), background=remove
-    )
+    return _ExportedFile(file, filename=file.name, media_type="application/zip", headers=HEADERS)

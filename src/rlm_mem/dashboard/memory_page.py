@@ -57,15 +57,15 @@ class _Revision:
     chunk: Chunk
 
 
-def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
-    """The chunk and whether it is archived; not counted as an access.
+def present_or_hidden(memory: Memory, chunk_id: str) -> tuple[Chunk, str]:
+    """The chunk, and why no search finds it: ``archived``, ``quarantined``, ``expired`` or empty; no access is counted.
 
     Raises:
         NotFoundError: there is no such chunk.
     """
     chunk = memory.store.get_chunk(chunk_id, track=False)
     if chunk is not None:
-        return chunk, False
+        return chunk, ""
     versions = memory.history(chunk_id)
     if not versions or not versions[-1].current:
         damage = memory.store.damage(chunk_id)
@@ -73,23 +73,26 @@ def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
             f"there is no memory {chunk_id}" if damage is None else f"the memory {chunk_id} cannot be read",
             hint=damage or "it may have been deleted permanently, or never have existed",
         )
-    return versions[-1].chunk, True
+    chunk = versions[-1].chunk
+    if memory.store.get_archived(chunk_id) is not None:
+        return chunk, "archived"
+    return chunk, "quarantined" if chunk.metadata.trust == "quarantined" else "expired"
 
 
 def memory_page(request: PageRequest) -> Response:
     """The page of a memory."""
     memory, chunk_id = request.memory, request.part("chunk_id")
-    chunk, archived = present_or_archived(memory, chunk_id)
+    chunk, hidden = present_or_hidden(memory, chunk_id)
     source = request.text("view", 20) == "source"
-    before, after = ([], []) if archived else memory.store.neighbours(chunk_id, 1, 1)
+    before, after = ([], []) if hidden else memory.store.neighbours(chunk_id, 1, 1)
     near = memory.store.get_many([*before, *after])
     stands = standing(chunk)
-    editable = not (archived or request.read_only or stands["tier"])
-    links, more_links = _links(memory, chunk, archived=archived)
+    editable = not (hidden or request.read_only or stands["tier"])
+    links, more_links = _links(memory, chunk, hidden=bool(hidden))
     return request.answer(
         "memory.html",
         chunk=chunk,
-        archived=archived,
+        hidden=hidden,
         about=chunk.metadata,
         long=len(chunk.content) > _LONG,
         source=source,
@@ -115,7 +118,7 @@ def memory_page(request: PageRequest) -> Response:
 def history_page(request: PageRequest) -> Response:
     """The page of all kept versions, newest first, with the differences of each."""
     chunk_id = request.part("chunk_id")
-    chunk, archived = present_or_archived(request.memory, chunk_id)
+    chunk, hidden = present_or_hidden(request.memory, chunk_id)
     versions = request.memory.history(chunk_id)
     made = [
         _Revision(
@@ -134,10 +137,9 @@ def history_page(request: PageRequest) -> Response:
     return request.answer(
         "history.html",
         chunk=chunk,
-        archived=archived,
         revisions=made[::-1],
         texts=_titles(request.memory, others),
-        restorable=not (archived or request.read_only),
+        restorable=not (hidden or request.read_only),
         live="memories",
     )
 
@@ -167,12 +169,12 @@ def events_part(request: PageRequest) -> Response:
 # --- related memories ---------------------------------------------------------------------------------
 
 
-def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> tuple[list[_Linked], bool]:
+def _links(memory: Memory, chunk: Chunk, *, hidden: bool) -> tuple[list[_Linked], bool]:
     """Linked memories, and whether there are more links than are shown.
 
     Strongest first, each memory once with its links as (type, strength, direction, reasoning).
     """
-    if archived:  # archived memories are not in the index, so only their own links are known
+    if hidden:  # no query returns its links, so only its own are known
         found = [(link.target_id, link.type, link.strength, "out", link.reasoning) for link in chunk.links]
     else:
         linked = memory.store.linked(chunk.id, None, "both", _LINKS + 1)
@@ -221,9 +223,9 @@ _FIELDS = ("content", "tags", "type", "confidence", "valid_from", "valid_to")
 
 def edit_page(request: PageRequest) -> Response:
     """The form to edit a memory."""
-    chunk, archived = present_or_archived(request.memory, request.part("chunk_id"))
-    if archived:
-        raise InputError("an archived memory cannot be edited", hint="restore it first")
+    chunk, hidden = present_or_hidden(request.memory, request.part("chunk_id"))
+    if hidden:
+        raise InputError(f"this memory is {hidden} and cannot be edited", hint="make it visible first")
     return _form(request, chunk, _form_values(chunk))
 
 
@@ -249,7 +251,7 @@ def save(request: PageRequest) -> Response:
             expected_revision=revision,
         )
     except ConflictError:
-        theirs, _ = present_or_archived(memory, chunk_id)
+        theirs, _ = present_or_hidden(memory, chunk_id)
         return _conflict(request, theirs, given)
     except InputError as error:
         return _form(request, before, given, problem=error.sentence, revision=revision)

@@ -47,6 +47,7 @@ NOTICES: Mapping[str, str] = {
     "asks": "It may replace or contradict an earlier memory: decide under Review.",
     "hidden": "Text that looks like a key or password was redacted.",
     "known": "The same text is already stored in the same conversation.",
+    "known-quarantined": "A memory with these words is in quarantine, and hidden until it is released under Review.",
     "archived": "Archived. Searches do not find it; you can restore it here.",
     "restored": "Restored.",
     "reverted": "The former version was restored as a new revision.",

@@ -260,6 +260,9 @@ class Guard:
         still_valid: Callable[[], bool] | None = None
         sized: int | None = None  # bytes of the answer, if it has a Content-Length
         body = TimedBody(receive)
+        closes = (
+            scope["http_version"] == "1.0" or "close" in Headers(scope=scope).get("connection", "").lower()
+        )
 
         async def counted(message: Message) -> None:
             nonlocal status, sized
@@ -279,6 +282,8 @@ class Guard:
                 pass  # a short answer is sent completely
             elif not still_valid():
                 raise _Revoked
+            if closes and message["type"] == "http.response.body" and not message.get("more_body"):
+                await body.drain()
             await send(message)
 
         with self._metrics.in_flight():

@@ -27,6 +27,8 @@ _CONCURRENT = 64
 BODY_SECONDS = 30.0
 """Total seconds to wait for a request's body, plus one for each kilobyte received."""
 _BODY_RATE = 1000
+_DRAIN_SECONDS, _DRAIN_PART_SECONDS = 10.0, 1.0
+"""Seconds to receive the rest of a body that nobody reads, in all and for each part."""
 
 
 class BodyTooLarge(Exception):
@@ -136,6 +138,17 @@ class TimedBody:
         self._size += len(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         return message
+
+    async def drain(self) -> None:
+        """Receive and drop the rest of the body, within bounds.
+
+        If a connection is closed while its client still sends, the client gets an error instead of the answer.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while not self._complete:
+                    async with asyncio.timeout(_DRAIN_PART_SECONDS):
+                        await self()
 
 
 class Limited:

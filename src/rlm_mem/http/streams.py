@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, Response, StreamingResponse
 
@@ -21,6 +20,7 @@ from rlm_mem.http.limits import body_parts
 from rlm_mem.http.openapi import document
 from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEvents, limits_of, run_out
 from rlm_mem.operations.changes import with_keep_alive
+from rlm_mem.operations.exported import RemovedAfterwards
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import (
     MAX_UPLOAD_BYTES,
@@ -33,6 +33,7 @@ from rlm_mem.operations.moving import (
 from rlm_mem.operations.operation import EVENT_STREAM
 from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.shapes import answer_of
+from rlm_mem.operations.tokens import may_see
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -171,11 +172,10 @@ async def _changes(exchange: Exchange) -> Response:
             if not change.topics and not change.events:
                 yield event("ready", {"at": change.at})
                 continue
-            yield event(
-                "change",
-                {"at": change.at, "topics": sorted(change.topics), "events": list(change.events)},
-                change.seq,
-            )
+            lines = [line for line in change.events if may_see(exchange.opened.access, line)]
+            if change.topics or lines:
+                shown = {"at": change.at, "topics": sorted(change.topics), "events": lines}
+                yield event("change", shown, change.seq)
 
     return stream(notices())
 
@@ -194,12 +194,15 @@ async def _import(exchange: Exchange) -> Response:
     return _json(done)
 
 
+class _ExportedFile(RemovedAfterwards, FileResponse):
+    pass
+
+
 async def _export(exchange: Exchange) -> Response:
     query: ExportQuery = exchange.given
     file = await exchange.work(lambda memory: export_file(memory, query))
     media = "application/zip" if query.format == "zip" else "application/x-ndjson"
-    remove = BackgroundTask(shutil.rmtree, file.parent, ignore_errors=True)
-    return FileResponse(file, filename=file.name, media_type=media, background=remove)
+    return _ExportedFile(file, filename=file.name, media_type=media)
 
 
 async def _document(exchange: Exchange) -> Response:

@@ -24,7 +24,7 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, amount, rank
 from rlm_mem.config import Config, SecretAction
-from rlm_mem.errors import InvalidChunk, NotFoundError, RlmMemError
+from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
 from rlm_mem.ingest.linking import AutoLinker, KeptIndex
 from rlm_mem.results import Progress
@@ -107,6 +107,7 @@ class RememberResult:
         proposed: ids of the opened review cases, about chunks that the text may replace or contradict.
         not_stored: number of ``duplicates`` that were left out because ``ingest.max_similar`` chunks say nearly the
             same, in any conversation.
+        quarantined: the ``duplicates`` that are in quarantine, and stay hidden until they are released.
     """
 
     chunk_ids: list[str]
@@ -117,6 +118,17 @@ class RememberResult:
     replaced: list[str] = field(default_factory=list)
     proposed: list[str] = field(default_factory=list)
     not_stored: int = 0
+    quarantined: list[str] = field(default_factory=list)
+
+    @property
+    def quarantine_note(self) -> str:
+        """A sentence about ``quarantined``; empty if there are none."""
+        if not self.quarantined:
+            return ""
+        found = amount(len(self.quarantined), "memory")
+        return (
+            f"it has the words of {found} in quarantine, hidden until released: {', '.join(self.quarantined)}"
+        )
 
     def __str__(self) -> str:
         ids = ", ".join(self.chunk_ids[:5]) + (", …" if len(self.chunk_ids) > 5 else "")
@@ -126,6 +138,8 @@ class RememberResult:
         if self.not_stored:
             line += f", of which {self.not_stored:,} said as often as ingest.max_similar allows"
         line += f": {ids}"
+        if self.quarantined:
+            line += f"; {self.quarantine_note}"
         if self.replaced:
             line += f"; replaced {', '.join(self.replaced)}"
         if self.proposed:
@@ -365,6 +379,7 @@ def store_text(
     chunk_ids: list[str] = []
     new: list[Chunk] = []
     known: list[str] = []
+    quarantined: list[str] = []
     often = 0
     for place, (piece, fields) in enumerate(text.pieces):
         alike: list[str] | None = None
@@ -380,11 +395,23 @@ def store_text(
             latest = _latest_same(store, same, alike)
             if latest is not None and finder.is_said_otherwise(draft, latest):
                 same = None  # its statement is in force again
-        if same is None and not text.again and not former:
-            alike = linker.alike(piece.content) if alike is None else alike
-            same = _newest_if_frequent(store, alike, limit) if 0 < limit <= len(alike) else None
-            often += same is not None
+        hidden: str | None = None
         if same is None:
+            alike = linker.alike(piece.content) if alike is None else alike
+            hidden = store.quarantined_among(alike) if alike else None
+        if same is None and hidden is None and not text.again and not former:
+            same = _newest_if_frequent(store, alike or (), limit) if 0 < limit <= len(alike or ()) else None
+            often += same is not None
+        if hidden is not None:
+            if former and not place:
+                raise ConflictError(
+                    f"{hidden} has the same words and is in quarantine, so it can replace nothing",
+                    hint="a person can release it, as rlm-mem chunk release does; or give other words",
+                )
+            known.append(hidden)
+            quarantined.append(hidden)
+            chunk_ids.append(hidden)
+        elif same is None:
             new.append(
                 store_piece(store, linker, piece, fields, text.extra, finder=finder, draft=draft, alike=alike)
             )
@@ -411,6 +438,7 @@ def store_text(
         replaced=list(dict.fromkeys([*former, *(finder.replaced if finder is not None else ())])),
         proposed=finder.cases if finder is not None else [],
         not_stored=often,
+        quarantined=list(dict.fromkeys(quarantined)),
     )
 
 
@@ -574,10 +602,10 @@ class RememberOperation:
         """Store content like :func:`remember`, and return results and failures as a dictionary.
 
         Returns:
-            ``{"success": True, "chunk_ids": [str], "total_tokens": int, "chunks_created": int, "duplicates": [str]}``,
-            and where secrets were found ``"secrets": {rule: int}`` and ``"secrets_hidden": int``; or, when it cannot be
-            stored, ``"success": False`` with ``"error"``, one sentence, and ``"hint"`` where there is a remedy. Then
-            nothing was changed.
+            ``{"success": True, "chunk_ids": [str], "total_tokens": int, "chunks_created": int, "duplicates": [str]}``;
+            where some are in quarantine ``"quarantined": [str]``, and where secrets were found
+            ``"secrets": {rule: int}`` and ``"secrets_hidden": int``; or, when it cannot be stored, ``"success": False``
+            with ``"error"``, one sentence, and ``"hint"`` where there is a remedy. Then nothing was changed.
         """
         try:
             made = remember(
@@ -616,6 +644,8 @@ class RememberOperation:
             "chunks_created": made.created,
             "duplicates": made.duplicates,
         }
+        if made.quarantined:
+            answer["quarantined"] = made.quarantined
         if made.secrets:
             answer["secrets"] = dict(made.secrets.rules)
             answer["secrets_hidden"] = made.secrets.count if made.secrets.hidden else 0

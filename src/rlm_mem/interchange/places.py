@@ -26,6 +26,7 @@ _AGENT_FOLDERS = {".agents", ".claude"}
 _MAX_FILES = 2_000_000
 _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
 _MAX_NESTED = 1 << 28  # bytes of a nested archive, which is read into memory
+_MAX_ALL_NESTED = 1 << 30  # bytes of all nested archives together
 _MAX_RATIO = 300  # unpacked to packed, for files over _RATIO_FROM bytes: chat exports reach 20
 _RATIO_FROM = 50_000_000
 _SETTLED_SECONDS = 2.5
@@ -175,8 +176,9 @@ class FolderPlace:
         try:
             status = os.lstat(path)
             if stat.S_ISLNK(status.st_mode):
-                if not Path(os.path.realpath(path)).is_relative_to(root):  # resolve() fails on a link cycle
-                    return ImportProblem(name, "a link that leads out of the folder")
+                refusal = self._link_refusal(path, root)
+                if refusal:
+                    return ImportProblem(name, refusal)
                 status = os.stat(path)
         except OSError as error:
             return ImportProblem(name, _reason(error))
@@ -185,6 +187,16 @@ class FolderPlace:
             if stat.S_ISREG(status.st_mode)
             else ImportProblem(name, "not a regular file")
         )
+
+    def _link_refusal(self, path: str, root: Path) -> str:
+        """Return why the target of a link is not read; empty if it would be read without the link."""
+        target = Path(os.path.realpath(path))  # resolve() fails on a link cycle
+        if not target.is_relative_to(root):
+            return "a link that leads out of the folder"
+        folders = target.parents[: len(target.parts) - len(root.parts) - 1]
+        if target.name.startswith(".") or not all(map(self._is_entered, folders)):
+            return "a link to a hidden file, or to one in a folder that is not read"
+        return ""
 
     def _unreadable_folder(self, error: OSError) -> ImportProblem:
         path = Path(error.filename)
@@ -203,10 +215,13 @@ class FolderPlace:
         return not self._apart or Path(os.path.realpath(path)) not in self._apart
 
     def entry(self, name: str) -> Entry | None:
-        """Return the current state of a file; None if it does not exist. Raises OSError."""
+        """Return the current state of a file; None if there is none, or a link that is not read. Raises OSError."""
+        path = f"{self.path}/{name}"
         try:
-            status = os.stat(f"{self.path}/{name}")  # a path object takes longer than the system call
+            status = os.stat(path)  # a path object takes longer than the system call
         except (FileNotFoundError, NotADirectoryError):
+            return None
+        if os.path.islink(path) and self._link_refusal(path, Path(os.path.realpath(self.path))):  # noqa: PTH114
             return None
         return _entry(status, name) if stat.S_ISREG(status.st_mode) else None
 
@@ -232,10 +247,10 @@ class _Archive:
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, UnicodeDecodeError) as error:
             raise InputError(f"{path} is not a valid zip archive: {error}") from None
         self._infos: dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]] = {}
-        self._unpacked = 0
+        self._unpacked = self._nested = 0
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
-        self._unpacked = 0
+        self._unpacked = self._nested = 0
         yield from self._listed(self._zip, str(self.path))
 
     def _listed(self, archive: zipfile.ZipFile, where: str) -> Iterator[Entry | ImportProblem]:
@@ -280,6 +295,11 @@ class _Archive:
 
     def _nested_files(self, info: zipfile.ZipInfo, name: str) -> Iterator[Entry | ImportProblem]:
         """Yield the files of a nested archive as if they were in this one: Notion packs its exports twice."""
+        self._nested += info.file_size
+        if self._nested > _MAX_ALL_NESTED:
+            most = _MAX_ALL_NESTED >> 20
+            yield ImportProblem(name, f"more than {most:,} MiB of archives within the archive: not read")
+            return
         try:
             inner = zipfile.ZipFile(io.BytesIO(self._zip.read(info)))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:

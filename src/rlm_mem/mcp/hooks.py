@@ -13,10 +13,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec.structs import replace
 
 from rlm_mem import capture
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
@@ -102,6 +101,7 @@ def handle_event(
     session = Session(str(_first(event, "session_id", "conversation_id") or "session")[:200], client)
     with ExitStack() as opened:
 
+        @cache
         def memory(name: str | None) -> Memory:
             return opened.enter_context(open_memory(name))
 
@@ -117,6 +117,8 @@ def handle_event(
             if kind == "user-prompt" and _transcript(event) is None:
                 # Without a transcript, the prompt cannot be captured later.
                 _capture(event, session, memory(own), brain)
+            if context is not None:
+                _record_shown(memory(None), session, context, restart=kind == "session-start")
             return context.text if context is not None else ""
         _capture(event, session, memory(own), brain)
     return ""
@@ -141,7 +143,6 @@ def _context_for(
         context = session_context(
             project_memory, shared, project.name if project is not None else "", budget=limits.context_tokens
         )
-        known[session.id] = []
     else:
         prompt = event.get("prompt")
         context = prompt_context(
@@ -150,12 +151,19 @@ def _context_for(
             budget=limits.prompt_tokens,
             known=known.get(session.id, ()),
         )
-    if context.chunk_ids and not shared.store.backend.read_only:
-        known[session.id] = [*known.pop(session.id, []), *context.chunk_ids]
-        newest = dict(list(known.items())[-_MAX_SESSIONS:])
-        files = shared.store.backend.files(shared.store.namespace)
-        files.write(SHOWN, json.dumps(newest).encode(), durable=False)
     return context
+
+
+def _record_shown(shared: Memory, session: Session, context: AgentContext, *, restart: bool) -> None:
+    """Record the chunks that a session is given, last of all: what a failed hook found was not given to anybody."""
+    if not context.chunk_ids or shared.store.backend.read_only:
+        return
+    known = _shown_chunks(shared)
+    before = known.pop(session.id, [])
+    known[session.id] = [*([] if restart else before), *context.chunk_ids]
+    newest = dict(list(known.items())[-_MAX_SESSIONS:])
+    files = shared.store.backend.files(shared.store.namespace)
+    files.write(SHOWN, json.dumps(newest).encode(), durable=False)
 
 
 def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
@@ -175,15 +183,12 @@ def _capture(
 ) -> None:
     """Capture the transcript that the event names, else the messages in the event itself.
 
-    ``skip`` only records the end of the transcript, so that nothing said during a pause is captured after it.
+    ``skip`` only records what was read, so that nothing said during a pause is captured after it.
     """
     rules = load_rules(brain)
-    if skip:
-        limits = replace(rules.limits, per_message=0, whole_transcript=False)
-        rules = replace(rules, limits=limits)
     path = _transcript(event)
     if path is not None:
-        capture.capture_transcript(memory, path, session, rules)
+        capture.capture_transcript(memory, path, session, rules, skip=skip)
         return
     messages = []
     if isinstance(text := event.get("prompt"), str) and text.strip():

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Context = ServerRequestContext[dict[str, Any], Any]
 
 _WORKERS = 4
+_PROGRESS_SECONDS = 1.0  # maximum seconds to wait until a client has taken a report
 _PROGRESS_INTERVAL = 0.1  # minimum seconds between reports, since a long text has thousands of chunks
 
 _R = TypeVar("_R")
@@ -127,13 +128,16 @@ class McpServer:
     def _progress(
         self, context: Context, loop: asyncio.AbstractEventLoop
     ) -> Callable[[float, float | None, str], None]:
-        """Return a function that reports progress from a worker thread, at a bounded rate."""
+        """Return a function that reports progress from a worker thread, at a bounded rate.
+
+        A client that does not take a report gets no more of them: the call may hold the write lock of the store.
+        """
         last = float("-inf")
 
         def report(done: float, total: float | None, message: str) -> None:
             nonlocal last
             now = time.monotonic()
-            if now - last < _PROGRESS_INTERVAL and done != total:
+            if now - last < _PROGRESS_INTERVAL and (done != total or last == float("inf")):
                 return
             last = now
             sending = context.session.report_progress(done, total, message)
@@ -143,9 +147,10 @@ class McpServer:
                 sending.close()
                 return
             try:
-                sent.result(timeout=5)
+                sent.result(timeout=_PROGRESS_SECONDS)
             except Exception:  # noqa: BLE001 - failing to report progress must not abort the call
                 sent.cancel()
+                last = float("inf")
 
         return report
 

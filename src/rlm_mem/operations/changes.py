@@ -87,6 +87,7 @@ class ChangeFeed:
         )
         self._polled = asyncio.Event()
         self._lines_ready = asyncio.Event()
+        self._runs: dict[str, str] = {}  # namespaces of the newest runs, by file
         self._closed = False
 
     @property
@@ -181,13 +182,20 @@ class ChangeFeed:
     def _poll(
         self, seen: dict[str, object] | None, with_events: bool
     ) -> tuple[dict[str, object], tuple[dict[str, Any], ...]]:
+        from rlm_mem.recall.trajectory import recent
+
         memory = self._memory()
-        now = topic_states(memory)
+        now: dict[str, object] = {
+            "memories": memory.store.backend.version(memory.store.namespace),
+            "recalls": recent(memory.store, _WATCHED_RUNS, self._runs),
+            "tiers": memory.continuum.changes.journal_state(),
+            "persona": _persona(memory),
+        }
         news: tuple[dict[str, Any], ...] = ()
         if not with_events:
             self._seen_lines = None
         elif self._seen_lines is None:
-            self._since, self._seen_lines = "", set()
+            self._since = ""
             self._new_lines(memory)
         elif seen is None or now["memories"] != seen["memories"] or now["recalls"] != seen["recalls"]:
             news = self._new_lines(memory)
@@ -229,22 +237,6 @@ async def with_keep_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         close = getattr(parts, "aclose", None)
         if close is not None:
             await close()
-
-
-def topic_states(memory: Memory) -> dict[str, object]:
-    """Return a value for each topic that differs after a change; cheap enough to compute several times a second."""
-    return {
-        "memories": memory.store.backend.version(memory.store.namespace),
-        "recalls": _runs(memory),
-        "tiers": memory.continuum.changes.journal_signature(),
-        "persona": _persona(memory),
-    }
-
-
-def _runs(memory: Memory) -> object:
-    from rlm_mem.recall.trajectory import recent
-
-    return recent(memory.store, _WATCHED_RUNS)
 
 
 def _persona(memory: Memory) -> object:

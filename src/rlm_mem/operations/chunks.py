@@ -133,14 +133,15 @@ class RememberRequest(RememberArguments):
 class RememberResponse(Struct):
     """What was stored; ``duplicates`` were already stored, ``replaced`` were replaced by it, and ``proposed`` are cases
     of the review queue: what the text may replace or contradict. ``secrets`` counts by rule what looks like a key or
-    password; ``secrets_hidden`` of them are stored as ``[redacted:RULE]``, the others as they are. ``note`` is a
-    sentence about them.
+    password; ``secrets_hidden`` of them are stored as ``[redacted:RULE]``, the others as they are. ``quarantined`` are
+    ``duplicates`` that stay hidden until a person releases them. ``note`` is a sentence about secrets and quarantine.
     """
 
     chunk_ids: list[str]
     chunks_created: int
     total_tokens: int
     duplicates: list[str]
+    quarantined: list[str]
     replaced: list[str]
     proposed: list[str]
     secrets: dict[str, int]
@@ -334,7 +335,8 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         total_tokens=made.tokens,
         secrets=dict(made.secrets.rules),
         secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
-        note=str(made.secrets) if made.secrets else None,
+        note=". ".join(filter(None, (made.quarantine_note, str(made.secrets) if made.secrets else "")))
+        or None,
     )
 
 

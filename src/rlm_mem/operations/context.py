@@ -297,6 +297,14 @@ class OpenMemory:
                 )
             return self._memory
 
+    def end_recalls(self) -> None:
+        """End the open recalls of every client of the server."""
+        whole = self._whole or self
+        with whole._guard:
+            views = [whole, *whole._views.values()]
+        for view in views:
+            view.handles.close()
+
     def close(self) -> None:
         """End open recalls and close the memory."""
         with self._guard:

@@ -91,6 +91,9 @@ def _erase(context: Context, request: EraseRequest) -> Erased:
             dry_run=request.dry_run,
             progress=lambda done, total: context.progress(done, total, f"checked {done} of {total} chunks"),
         )
+    if not request.dry_run:  # what this server has in memory would still show, and record, what was erased
+        context.runs.forget()
+        context.opened.end_recalls()
     return fill(Erased, made, report=json.encode(made).decode())
 
 

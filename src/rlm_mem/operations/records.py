@@ -16,6 +16,7 @@ from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, fill
+from rlm_mem.operations.tokens import may_see
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, utc
 from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
@@ -263,6 +264,8 @@ def _events(context: Context, request: EventsQuery) -> EventPage:
     same = 0
     more = False
     for line in context.memory.store.events(since=since, op=request.op, chunk_id=request.chunk_id):
+        if not may_see(context.opened.access, line):
+            continue
         if request.cursor is not None and line.get("ts") == since and same < skipped:
             same += 1
             continue

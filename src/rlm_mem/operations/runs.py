@@ -250,6 +250,13 @@ class RunRegistry:
         with self._guard:
             return list(reversed(self._runs.values()))
 
+    def forget(self) -> None:
+        """Cancel and drop every run, since its events have text of memories."""
+        with self._guard:
+            dropped, self._runs = list(self._runs.values()), OrderedDict()
+        for run in dropped:
+            run.cancel()
+
     def close(self) -> None:
         """Cancel the runs and wait until they have ended."""
         for run in self.list():
@@ -301,6 +308,10 @@ class ClientRuns:
                 f"there is no run {run_id!r:.60}", hint="the latest 50 runs are kept until the server ends"
             )
         return found
+
+    def forget(self) -> None:
+        """Cancel and drop the runs of every namespace."""
+        self._registry.forget()
 
     def list(self) -> list[LiveRun]:
         """Return the kept runs, newest first."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from rlm_mem.access.grants import Permission, check_patterns, check_permissions
+from rlm_mem.access.grants import Access, Permission, check_patterns, check_permissions
 from rlm_mem.access.tokens import TokenFile, TokenRecord
 from rlm_mem.errors import AccessDenied, NotFoundError
 from rlm_mem.operations.operation import Context, Operation
@@ -69,6 +70,15 @@ def _file(context: Context) -> TokenFile:
             "this server has no named tokens", hint="start it with rlm-mem serve --tokens FILE"
         )
     return context.opened.tokens
+
+
+def may_see(access: Access, event: Mapping[str, Any]) -> bool:
+    """Whether a client may see a line of the audit log; those about tokens name namespaces that it may not know of."""
+    if not str(event.get("op", "")).startswith("token_"):
+        return True
+    return access.permits("admin") and access.includes(
+        event.get("namespaces", ()), event.get("permissions", ())
+    )
 
 
 def _out(file: TokenFile, one: TokenRecord) -> TokenOut:

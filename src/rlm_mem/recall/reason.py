@@ -178,7 +178,7 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
         detail=detail | {"path": [asdict(step) for step in path]} | loop_detail,
         **values,
     )
-    log_recall(store, trajectory, values["chunk_ids"])
+    log_recall(store, run.recorder, values["chunk_ids"])
     return ReasoningResult(
         conclusion=conclusion,
         iterations_used=run.spent.iterations,

@@ -24,7 +24,7 @@ from rlm_mem.recall.outcome import (
 )
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import Run, Runner
-from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
+from rlm_mem.recall.trajectory import Trajectory, TrajectoryRecorder, record_recall, unrecorded
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
 from rlm_mem.text.tokens import texts_within
@@ -243,7 +243,7 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
     # An outline is in time order.
     hits = sorted(run.opening.hits, key=lambda hit: -hit["score"]) if unsure else []
     closest_ids = [hit["id"] for hit in hits if hit["id"] not in returned_ids][:_MAX_CLOSEST]
-    log_recall(store, trajectory, [*returned_ids, *closest_ids])
+    log_recall(store, run.recorder, [*returned_ids, *closest_ids])
     cited_chunks = list(store.get_many(values["chunk_ids"], track=False).values())
     closest_chunks = list(store.get_many(closest_ids, track=False).values())
     sources = _sources(store, trajectory, [*cited_chunks, *closest_chunks])
@@ -306,9 +306,13 @@ def result_text(
     return "\n".join([*lines, words] if words else lines)
 
 
-def log_recall(store: ChunkStore, trajectory: Trajectory, chunk_ids: list[str]) -> None:
-    """Record the returned chunks in the audit log, which a read-only store does not have."""
-    if not store.backend.read_only:
+def log_recall(store: ChunkStore, recorder: TrajectoryRecorder, chunk_ids: list[str]) -> None:
+    """Record the returned chunks in the audit log, which a read-only store does not have.
+
+    The question of a run whose record was erased meanwhile is not written again.
+    """
+    if not (store.backend.read_only or recorder.removed):
+        trajectory = recorder.trajectory
         store.record_event(
             trajectory.operation, chunk_ids=chunk_ids, trajectory=trajectory.id, query=trajectory.query
         )

@@ -259,10 +259,15 @@ class Runner:
         )
 
     def retry_if_changed(self, ask: Callable[[], _ResultT]) -> _ResultT:
-        """The result of ``ask``, called again if it has no answer and the files were changed from outside."""
+        """The result of ``ask``, called again if it has no answer and the files were changed from outside.
+
+        A change may have been indexed while ``ask`` ran, after its search.
+        """
+        known = self.view.backend.caught_up
         result = ask()
         unanswered = result.outcome in ("closest only", "not held")
-        return ask() if unanswered and _sync_changes(self.view) else result
+        changed = unanswered and (self.view.backend.caught_up != known or _sync_changes(self.view))
+        return ask() if changed else result
 
 
 def _sync_changes(store: ChunkStore) -> bool:

@@ -38,6 +38,7 @@ from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply
 from rlm_mem.recall.outcome import OPERATION_WORDS, RUN_OPERATIONS, OutcomeWord, outcome_word
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
+from rlm_mem.store.core.brain_files import namespace_of_run
 from rlm_mem.store.core.records import page
 from rlm_mem.telemetry import ObservedOperation, count
 from rlm_mem.text.patterns import late
@@ -244,13 +245,25 @@ def trajectories(
             yield trajectory
 
 
-def recent(store: ChunkStore, limit: int) -> list[tuple[str, int]]:
-    """Ids and sizes in bytes of the newest trajectory files, for watchers; the files are not read.
+def recent(store: ChunkStore, limit: int, namespaces: dict[str, str]) -> list[tuple[str, int]]:
+    """Ids and sizes in bytes of the store's runs among the newest trajectory files, for watchers.
 
-    In a brain folder, files of other namespaces are included.
+    Args:
+        namespaces: the namespaces of files by name, kept between calls, so that each file is read once.
     """
-    found = store.backend.files(store.namespace).last(FOLDER, limit)
-    return [(PurePosixPath(name).stem, one.size) for name, one in found.items() if _FILE.fullmatch(name)]
+    stored = store.backend.files(store.namespace)
+    found = stored.last(FOLDER, limit)
+    for name in namespaces.keys() - found.keys():
+        del namespaces[name]
+    for name in found.keys() - namespaces.keys():
+        namespace = namespace_of_run(stored.read_from(name, 0).partition(b"\n")[0])
+        if namespace is not None:  # else its first line is not complete yet
+            namespaces[name] = namespace
+    return [
+        (PurePosixPath(name).stem, one.size)
+        for name, one in found.items()
+        if _FILE.fullmatch(name) and namespaces.get(name) == store.namespace
+    ]
 
 
 def is_trajectory_id(text: str) -> bool:
@@ -417,7 +430,8 @@ def _new_id(at: datetime) -> str:
 class TrajectoryRecorder:
     """Collects one run in memory and in its file; safe from many threads.
 
-    If the store is full or cannot be written, the recording ends with a warning and the recall goes on.
+    If the store is full or cannot be written, the recording ends with a warning and the recall goes on; likewise,
+    without a warning, if the file was removed.
 
     Args:
         store: provides the files, the namespace and the clock.
@@ -456,6 +470,8 @@ class TrajectoryRecorder:
         self._left_out = 0
         self.recording = enabled and not store.backend.read_only and self._create_file()
         """Whether records are still written to the file."""
+        self.removed = False
+        """Whether the file was removed meanwhile, as by an erasure."""
 
     def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:
         """Record the settings of the run and the contents of its opening."""
@@ -548,8 +564,9 @@ class TrajectoryRecorder:
                     return False
                 self._bytes += len(data)
             if self.recording:
-                try:
-                    self._stored.append(self._name, data)
+                try:  # a record that was erased or pruned meanwhile does not come back
+                    self.recording = self._stored.extend(self._name, data)
+                    self.removed = not self.recording
                 except OSError as error:
                     _log.warning("the rest of %s is not recorded: %s", self._name, error)
                     self.recording = False

@@ -15,12 +15,13 @@ class Stats:
     Attributes:
         chunk_count: active chunks. ``archived_count``: deleted ones that can be restored.
         total_tokens: o200k tokens of the active chunks.
-        storage_size_mb, index_size_mb: megabytes of chunks and of the index; the latter is None on PostgreSQL.
+        storage_size_mb, index_size_mb: megabytes of chunks and of the index; the latter is None on PostgreSQL, and for
+            clients that are confined to a namespace.
         by_type: active chunks by type.
         first_at, last_at: times of the oldest and the newest chunk, or None.
         tags, conversations, links: how many there are.
         namespace: the namespace counted.
-        unreadable_files: chunk files that do not validate.
+        unreadable_files: chunk files of the folder that do not validate.
     """
 
     chunk_count: int

@@ -128,7 +128,7 @@ def serve_all(
             made.append(McpServer(Service(state.opened), client_of))
             return made[0]
 
-        keys.take_over(before.get("logins", {}), before.get("choices", {}))
+        keys.take_over(_logins(before, token), before.get("choices", {}))
         app = create_app(
             state,
             keys=keys,
@@ -177,12 +177,23 @@ def serve_all(
 
 
 def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The owner's token and its source; a server open to other machines needs a file or variable for it."""
-    if before:
+    """The owner's token and its source; a server open to other machines needs a file or variable for it.
+
+    A server that takes over reads the file again, since the token may have been replaced because it leaked.
+    """
+    if before and path is None:
         return before["token"], before["source"]
     if network.local_only or path is not None or os.environ.get(TOKEN_VARIABLE):
         return token_from(path)
     return None, "named tokens (rlm-mem token list)"
+
+
+def _logins(before: Mapping[str, Any], token: str | None) -> dict[str, str | None]:
+    """The logins of the previous server, without those of its owner's token if that was replaced."""
+    logins: dict[str, str | None] = before.get("logins", {})
+    if before.get("token") == token:
+        return logins
+    return {cookie: named for cookie, named in logins.items() if named is not None}
 
 
 def token_from(path: Path | None) -> tuple[str, str]:

@@ -59,7 +59,7 @@ class IndexQueries(Protocol):
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]: ...
-    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None: ...
+    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]: ...
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]: ...
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]: ...
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]: ...
@@ -74,6 +74,7 @@ class Backend(Protocol):
 
     read_only: bool
     is_far: bool  # whether each query requires a round trip to a server
+    caught_up: int  # how often a read or a check in between indexed changes that other programs made to files
 
     @property
     def location(self) -> str:
@@ -167,7 +168,7 @@ class Backend(Protocol):
         ...
 
     def version(self, namespace: str) -> int:
-        """Return a number that grows with every change of a chunk; cheap enough to poll."""
+        """Return a number that grows with every change of a chunk of the namespace; cheap enough to poll."""
         ...
 
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:
@@ -279,7 +280,7 @@ class Backend(Protocol):
         ...
 
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """Return the result of ``ask``, which is called again if a derived index turns out to be damaged."""
+        """Return the result of ``ask``, called again if an index was damaged, or caught up with files meanwhile."""
         ...
 
     def close(self) -> None:

@@ -149,6 +149,10 @@ class BrainFiles(Protocol):
         """Append to a file, created if missing; data of concurrent writers is not interleaved."""
         ...
 
+    def extend(self, name: str, data: bytes) -> bool:
+        """Append to a file of ``trajectories``; False, with nothing written, if it does not exist any more."""
+        ...
+
     def remove(self, name: str) -> bool:
         """Remove a file; False if there was none."""
         ...

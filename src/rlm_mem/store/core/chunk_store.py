@@ -81,11 +81,28 @@ class ChunkStore(ChunkReader):
     # --- queries before a chunk is written ----------------------------------------------------------------
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None:
-        """Return the newest chunk with this content in this conversation (docs/spec/operations.md, Duplicates)."""
+        """Return the newest visible chunk with this content in this conversation.
+
+        See docs/spec/operations.md, Duplicates.
+        """
         same = self.backend.queries.with_hash(
             self.namespace, content_hash(check_content(content)), conversation_id
         )
-        return same if same is not None and self.exists(same) else None
+        visible = self.existing(same) if same else ()
+        return next((one for one in same if one in visible), None)
+
+    def quarantined_among(self, chunk_ids: Sequence[str]) -> str | None:
+        """Return the first of these chunks that somebody put into quarantine; None if there is none."""
+        hidden = [one for one in chunk_ids if one not in self.existing(chunk_ids)]
+        found = self.backend.chunks(self.namespace, hidden) if hidden else {}
+        return next(
+            (
+                one.id
+                for one in found.values()
+                if one.metadata.trust == "quarantined" and QUARANTINE in one.metadata.extra
+            ),
+            None,
+        )
 
     def find_normalised(self, content: str, limit: int = 10) -> list[str]:
         """Return chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""

@@ -584,8 +584,15 @@ class ChunkReader:
         )
 
     def get_stats(self) -> dict[str, Any]:
-        """Return chunk_count, total_tokens, storage_size_mb and other figures of this namespace."""
+        """Return chunk_count, total_tokens, storage_size_mb and other figures of this namespace.
+
+        A confined store has no size of the index, which grows with other namespaces. Unreadable files are counted: it
+        is not known whose they are, and one of them may be missing from an answer.
+        """
         queries = self.backend.queries
+        figures = self.backend.figures()
+        if self.confined:
+            figures.pop("index_size_mb", None)
         return self.backend.together(
             self.namespace,
             lambda: {
@@ -593,7 +600,7 @@ class ChunkReader:
                 "tags": queries.count_rows("tags", self.namespace),
                 "links": queries.count_rows("links", self.namespace),
                 "namespace": self.namespace,
-                **self.backend.figures(),
+                **figures,
             },
         )
 

@@ -49,6 +49,8 @@ Encode = Callable[[str, int, str, Callable[[str], int]], bytes]
 
 ACTIVE = 0
 ARCHIVED = 1
+MAX_SAME = 50
+"""Maximum chunks with the same content that ``with_hash`` returns, since hidden ones may be among them."""
 ANY_REVISION = 2**31 - 1
 
 

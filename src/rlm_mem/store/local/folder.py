@@ -507,12 +507,25 @@ class LocalBrainFiles:
         except OSError as error:
             files.translate(error, str(target))
 
+    def extend(self, name: str, data: bytes) -> bool:
+        """Append to a file that exists; False if it does not."""
+        target = self._writable(name)
+        try:
+            self._write_bytes(target, data, os.O_APPEND, create=False)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            files.translate(error, str(target))
+        return True
+
     @staticmethod
-    def _write_bytes(target: Path, data: bytes, how: int) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | how | getattr(os, "O_BINARY", 0)
+    def _write_bytes(target: Path, data: bytes, how: int, *, create: bool = True) -> None:
+        flags = os.O_WRONLY | (os.O_CREAT if create else 0) | how | getattr(os, "O_BINARY", 0)
         try:
             descriptor = os.open(target, flags, 0o644)
         except FileNotFoundError:
+            if not create:
+                raise
             files.make_folder(target.parent)
             descriptor = os.open(target, flags, 0o644)
         try:

@@ -37,7 +37,7 @@ from rlm_mem.store.local.folder import (
     refuse_shared_folder,
 )
 from rlm_mem.store.local.local_index import LocalIndex
-from rlm_mem.store.local.queries import find_row, find_rows, numbered_changes
+from rlm_mem.store.local.queries import LAST_CHANGE, find_row, find_rows
 from rlm_mem.store.local.vacuum import vacuum_folder
 from rlm_mem.telemetry import operation, waiting
 
@@ -393,9 +393,12 @@ class LocalBackend(LocalIndex):
         return local.write_views(self.connection, self.layout)
 
     @healed
-    def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
-        """Return the number of the last change of any chunk; a new index starts above those of the former one."""
-        return numbered_changes(self.connection)[1]
+    def version(self, namespace: str) -> int:
+        """Return the number of the last change of a chunk of the namespace, or of the last merge of its postings.
+
+        A new index starts above the numbers of the former one.
+        """
+        return int(self.connection.execute(LAST_CHANGE, (namespace,)).fetchone()[0])
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all

@@ -95,8 +95,6 @@ class _ThreadState(threading.local):
     """State of one thread."""
 
     transaction: Transaction | None = None
-    caught_up: int = 0
-    """Number of times that the index was synced with a file that was read."""
 
 
 class FolderBackend(Protocol):
@@ -135,6 +133,9 @@ class LocalIndex:
         )
         self._closed = False
         self._thread = _ThreadState()
+        self.caught_up = (
+            0  # how often files that were read, or a check in between, showed changes of other programs
+        )
         self._mark = UnsyncedMark(self.layout.index, config.store.lock_wait_seconds)
         self._healing = threading.RLock()
         self.queries = Queries(self._connections)
@@ -321,10 +322,10 @@ class LocalIndex:
 
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """Return the result of ``ask``, called again if the index was damaged or older than a file that was read."""
-        known = self._thread.caught_up
+        """Return the result of ``ask``, called again if the index was damaged or caught up with the files meanwhile."""
+        known = self.caught_up
         result = ask()
-        return result if self._thread.caught_up == known else ask()
+        return result if self.caught_up == known else ask()
 
     def forget_postings(self) -> None:
         """Reread the posting files at the next search, rebuilding them if they are damaged."""
@@ -381,7 +382,7 @@ class LocalIndex:
             return
         with contextlib.suppress(StorageError):
             self.sync(folders=sorted(folders, reverse=True))
-            self._thread.caught_up += 1
+            self.caught_up += 1
 
     def _index_again(self, edited: Sequence[str]) -> None:
         """Reindex files whose content differed from the index when read, unless the write lock is held for long."""
@@ -397,7 +398,7 @@ class LocalIndex:
                 self.sync(folders=[], paths=edited, wait_seconds=_READER_WAIT_SECONDS)
             except StorageError:
                 return
-        self._thread.caught_up += 1
+        self.caught_up += 1
 
     def look(self) -> None:
         """Index changes made by other programs, as far as a quick check finds them.
@@ -412,7 +413,8 @@ class LocalIndex:
         if connection.in_transaction:
             return
         try:
-            self.sync(paths=self._edited_files(), quick=True, wait_seconds=0)
+            if self.sync(paths=self._edited_files(), quick=True, wait_seconds=0):
+                self.caught_up += 1
             self._index_corrected(wait_seconds=0)
         except (StorageError, OSError) as error:  # the caller meets the same error if it persists
             _logger.info("changes from outside not looked for: %s", error)

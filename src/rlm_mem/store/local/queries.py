@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from rlm_mem.store.core.records import (
+    MAX_SAME,
     ChunkRow,
     ChunkState,
     ConversationInfo,
@@ -176,8 +177,14 @@ _SAME_CONTENT = (
     f"SELECT id FROM chunks WHERE substr(content_hash, 1, 16) = ? AND +content_hash = ? AND {_OF_NAMESPACE}"
     " AND +status = 0 AND +conversation IS"
 )
-_SAME_ALONE = f"{_SAME_CONTENT} NULL ORDER BY doc DESC LIMIT 1"
-_SAME_IN_CONVERSATION = f"{_SAME_CONTENT} {_CONVERSATION} ORDER BY doc DESC LIMIT 1"
+_SAME_ALONE = f"{_SAME_CONTENT} NULL ORDER BY doc DESC LIMIT {MAX_SAME}"
+_SAME_IN_CONVERSATION = f"{_SAME_CONTENT} {_CONVERSATION} ORDER BY doc DESC LIMIT {MAX_SAME}"
+LAST_CHANGE = (
+    "SELECT max(ifnull((SELECT max(c.seq) FROM changes c JOIN namespaces n USING (ns) WHERE n.name = ?1), 0),"
+    " ifnull((SELECT p.seq FROM postings_state p JOIN namespaces n USING (ns) WHERE n.name = ?1), 0),"
+    " ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'first_change'), 0))"
+)
+"""The number of the latest change of a namespace, or of the snapshot that its changes were merged into."""
 _VARIABLES = 900  # some builds of SQLite allow no more than 999 in one statement
 
 
@@ -432,14 +439,13 @@ class Queries:
         return [row[0] for row in reversed(earlier)], [row[0] for row in later]
 
     @healed
-    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
-        """Return the newest active chunk with exactly this content in this conversation (None: in no conversation)."""
+    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
+        """Return active chunks with exactly this content in this conversation (None: in none), newest first."""
         query, values = _SAME_ALONE, [digest[:16], digest, namespace]
         if conversation_id is not None:
             query = _SAME_IN_CONVERSATION
             values += [namespace, conversation_id]
-        found = self._connections.get().execute(query, values).fetchone()
-        return found[0] if found else None
+        return [one for (one,) in self._connections.get().execute(query, values)]
 
     @healed
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:

@@ -64,6 +64,9 @@ def sync_folders(
     report = SyncReport(scanned_folders=len(folders))
     if tidy:
         _clean_up_unfinished(connection, layout)
+    now = (
+        time.time_ns()
+    )  # before the files are listed: a change after that has a later time, or a time that is racy
     seen_at = {path: _mtime(layout, path) for path in folders}
     missing: list[ChunkRow] = []
     todo = []
@@ -93,7 +96,6 @@ def sync_folders(
         if current is not None and current.path == row.path:  # not moved to another path meanwhile
             rows.drop(current)
             report.removed.append(row.path)
-    now = time.time_ns()
     for path, mtime in seen_at.items():
         if mtime is None:
             connection.execute("DELETE FROM folders WHERE path = ?", (path,))

@@ -486,8 +486,9 @@ class Transaction:
             relative = self._layout.relative(folder)
             if not (relative == "archive" or relative.startswith("chunks/")):
                 continue
+            seen = time.time_ns()  # first: a change between the two lines must look racy
             now = os.stat(folder).st_mtime_ns
-            values = (now, time.time_ns(), relative)
+            values = (now, seen, relative)
             if before:
                 recorded = self.connection.execute(_SAME_FOLDER, (*values, before)).rowcount > 0
             else:

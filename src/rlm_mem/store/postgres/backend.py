@@ -77,6 +77,7 @@ class PostgresBackend:
     """
 
     is_far = True
+    caught_up = 0
 
     def __init__(self, dsn: str, config: Config, *, read_only: bool = False) -> None:
         self.config = config

@@ -58,6 +58,11 @@ _APPEND = f"WITH file AS ({_ADDED}) {_PART}"
 _NO_SYNC = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
 _APPEND_UNLOCKED = f"WITH file AS ({_ADDED}), {_NO_SYNC} {_PART}, quick"
 _CREATE_UNLOCKED = f"WITH file AS ({_NEW}), {_NO_SYNC} {_PART}, quick RETURNING part"
+_EXTENDED = """
+    UPDATE rlm_mem.files SET revision = revision + 1, size = size + %s, modified_at = DEFAULT
+    WHERE ns = %s AND name = %s RETURNING revision
+"""
+_EXTEND_UNLOCKED = f"WITH file AS ({_EXTENDED}), {_NO_SYNC} {_PART}, quick RETURNING part"
 _REMOVE = """
 WITH parts AS (DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s)
 DELETE FROM rlm_mem.files WHERE ns = %s AND name = %s RETURNING 1
@@ -257,6 +262,12 @@ class PostgresFiles:
             return
         with self._changing(name):
             self._change(_APPEND, *values)
+
+    def extend(self, name: str, data: bytes) -> bool:
+        """Append to a file that exists; False if it does not."""
+        self._writable(name)
+        values = (len(data), self._ns, name, self._ns, name, data)
+        return bool(self._database.change(self.namespace, _EXTEND_UNLOCKED, values, separately=True))
 
     def remove(self, name: str) -> bool:
         """Remove a file."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from rlm_mem.errors import ServerAway
 from rlm_mem.store.core.records import (
+    MAX_SAME,
     ChunkState,
     ConversationInfo,
     LinkedChunk,
@@ -271,8 +272,8 @@ class PostgresQueries:
         )
         return [row[1] for row in rows if row[0] == 0], [row[1] for row in rows if row[0] == 1]
 
-    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
-        """Return the newest active chunk with exactly this content in this conversation (None: in no conversation)."""
+    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
+        """Return active chunks with exactly this content in this conversation (None: in none), newest first."""
         ns = namespace_key(namespace)
         where, values = "IS NULL", (ns, digest)
         if conversation_id is not None:
@@ -280,10 +281,10 @@ class PostgresQueries:
         found = self._rows(
             namespace,
             "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.content_hash = %s AND c.status = 0"
-            f" AND c.conversation {where} ORDER BY c.doc DESC LIMIT 1",
+            f" AND c.conversation {where} ORDER BY c.doc DESC LIMIT {MAX_SAME}",
             values,
         )
-        return found[0][0] if found else None
+        return [one for (one,) in found]
 
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
         """Return active chunks whose normalised content has this hash, newest first."""
