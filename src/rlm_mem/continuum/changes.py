@@ -24,10 +24,9 @@ from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
 from rlm_mem.store.core.brain_files import JOURNAL
-from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit, WriteTransaction
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.files import Signature
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from rlm_mem.arguments import check_words
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import amount, shown
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes
@@ -42,7 +42,6 @@ from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.traces import Traces
     from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.models.base import LLM

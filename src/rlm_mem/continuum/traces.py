@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.arguments import check_flag, check_items, check_mapping, check_words
-from rlm_mem.chunk import check_confidence
+from rlm_mem.chunk import Chunk, check_confidence
 from rlm_mem.chunk.types import as_list, check_plain
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
@@ -24,7 +24,6 @@ from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.secrets import screen, screen_data
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _DERIVED_FIELDS = {

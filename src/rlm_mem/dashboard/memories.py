@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from starlette.background import BackgroundTask
-from starlette.responses import FileResponse
+from starlette.responses import FileResponse, Response
 
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
@@ -23,8 +23,6 @@ from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-
     from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory

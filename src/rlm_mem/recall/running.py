@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from rlm_mem.arguments import check_function, check_kind, check_mapping
 from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import shown
-from rlm_mem.config import Config
+from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout, StorageError
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
@@ -31,7 +31,6 @@ from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
 
 if TYPE_CHECKING:
-    from rlm_mem.config import RecallConfig
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 MAX_SUB_SESSIONS = 4

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from rlm_mem import search as searching
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.engine import HostCallFailed
@@ -28,7 +28,6 @@ from rlm_mem.text.instructions import standing_instructions
 from rlm_mem.text.segments import headings_at
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import LinkedChunk

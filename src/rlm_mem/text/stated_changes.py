@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rlm_mem.text.analysis import Known, fold
+from rlm_mem.text.analysis import Analyser, Known, fold
 from rlm_mem.text.clauses import (
     ADVERBS,
     AUXILIARIES,
@@ -45,9 +44,6 @@ from rlm_mem.text.clauses import (
     words,
 )
 from rlm_mem.text.statement import ME, UNKNOWN, Stated
-
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import Analyser
 
 _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rlm_mem.text.analysis import LONGEST, Known, fold
+from rlm_mem.text.analysis import LONGEST, Analyser, Known, fold
 from rlm_mem.text.blocks import CODE, ITEM, Said, blocks, said_in, units
 from rlm_mem.text.clauses import (
     ADDS,
@@ -74,9 +73,6 @@ from rlm_mem.text.wording import (
     without_aside,
     without_lead,
 )
-
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import Analyser
 
 _FRAGMENT = (
     8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"

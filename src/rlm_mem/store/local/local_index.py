@@ -19,7 +19,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import SyncReport, encode_content
+from rlm_mem.store.core.records import ChunkRow, Encode, SyncReport, encode_content
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.change_detection import RACY_NS, changed_folders, edited_in_place
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
@@ -30,7 +30,6 @@ from rlm_mem.text import ANALYSIS_VERSION
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.core.records import ChunkRow, Encode
     from rlm_mem.store.local.postings import PostingsIndex
     from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
     from rlm_mem.store.local.transaction import Transaction

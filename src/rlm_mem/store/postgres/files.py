@@ -11,16 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.store.core.brain_files import Runs, checked_name, note_former, recording
-from rlm_mem.store.core.changes import utc_now
+from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.changes import WriteTransaction
 
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""

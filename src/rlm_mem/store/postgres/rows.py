@@ -11,14 +11,13 @@ import psycopg
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.store.core.preencoding import AHEAD, texts_of
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, index_key
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, entry_of, index_key
 from rlm_mem.store.postgres.pool import rows_of
 from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
 from rlm_mem.store.postgres.values import array_cursor
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.records import Reads
     from rlm_mem.store.postgres.terms import Question, TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 

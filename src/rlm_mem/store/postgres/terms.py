@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from rlm_mem.store.core.preencoding import texts_of
+from rlm_mem.store.core.preencoding import LocalTerms, texts_of
 from rlm_mem.store.core.records import encode_segments
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
@@ -30,7 +30,6 @@ from rlm_mem.store.postgres.parts import (
 from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor, shown, stored
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.preencoding import LocalTerms
     from rlm_mem.store.postgres.schema import Head
     from rlm_mem.text.analysis import AnalysedSegment
 

@@ -17,13 +17,12 @@ from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
-from rlm_mem.store.postgres.pool import undo
+from rlm_mem.store.postgres.pool import Pool, undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
 from rlm_mem.store.postgres.schema import SET_ON_WORKERS, Head, namespace_key
 from rlm_mem.store.postgres.values import array_cursor
 
 if TYPE_CHECKING:
-    from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.store.postgres.terms import Question
 
 _LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
