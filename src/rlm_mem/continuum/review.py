@@ -27,14 +27,7 @@ from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
-from rlm_mem.errors import (
-    ConflictError,
-    InputError,
-    InvalidConfig,
-    InvalidMemory,
-    NotFoundError,
-    RlmMemError,
-)
+from rlm_mem.errors import ConflictError, InputError, InvalidConfig, InvalidMemory, NotFoundError, RlmMemError
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.store.core.records import page

@@ -20,12 +20,7 @@ from rlm_mem.chunk.types import as_list
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_path
 from rlm_mem.errors import InputError, NotFoundError, StorageError
-from rlm_mem.interchange.brain_files import (
-    EXPORT_MARKER,
-    exported_files,
-    file_to_line,
-    place_in_export,
-)
+from rlm_mem.interchange.brain_files import EXPORT_MARKER, exported_files, file_to_line, place_in_export
 from rlm_mem.interchange.history import FOLDER, exported_events, exported_versions
 from rlm_mem.interchange.markdown import chunk_to_markdown
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store

@@ -14,13 +14,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
-from rlm_mem.chunk import (
-    SUPERSEDES,
-    Chunk,
-    ChunkLinks,
-    format_time,
-    new_change_id,
-)
+from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, format_time, new_change_id
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.filling import BatchIndex
 from rlm_mem.ingest.linking import AutoLinker

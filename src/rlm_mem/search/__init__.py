@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.search.api import (
-        excerpts,
-        hits_within,
-        keyword_ids,
-        passages,
-        ranked_ids,
-        search,
-    )
+    from rlm_mem.search.api import excerpts, hits_within, keyword_ids, passages, ranked_ids, search
     from rlm_mem.search.prompting import MemoryContext, memory_context
     from rlm_mem.search.ranking import Hit
     from rlm_mem.store.core.lookup import Filters

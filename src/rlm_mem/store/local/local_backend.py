@@ -31,11 +31,7 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed, in_turn
-from rlm_mem.store.local.folder import (
-    LocalBrainFiles,
-    former_versions,
-    refuse_shared_folder,
-)
+from rlm_mem.store.local.folder import LocalBrainFiles, former_versions, refuse_shared_folder
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import find_row, find_rows, numbered_changes
 from rlm_mem.store.local.vacuum import vacuum_folder

@@ -47,13 +47,7 @@ from rlm_mem.store.core.selection import (
     walked,
     weighed,
 )
-from rlm_mem.store.local.snapshot import (
-    NO_CONVERSATION,
-    LocalTermPostings,
-    View,
-    select_docs,
-    term_list,
-)
+from rlm_mem.store.local.snapshot import NO_CONVERSATION, LocalTermPostings, View, select_docs, term_list
 
 if TYPE_CHECKING:
     import numpy.typing as npt

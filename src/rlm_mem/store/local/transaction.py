@@ -27,12 +27,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.preencoding import WAIT
-from rlm_mem.store.core.records import (
-    ACTIVE,
-    ARCHIVED,
-    ChunkRow,
-    index_key,
-)
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, index_key
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
