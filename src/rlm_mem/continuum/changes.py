@@ -271,9 +271,8 @@ class Changes:
         tail = self._stored.read_from(JOURNAL, -_TAIL)
         if f'"id":"{change.id}"'.encode() in tail:
             return
-        start = (
-            b"" if not tail or tail.endswith(b"\n") else b"\n"
-        )  # the last line was cut off by a power failure
+        # The last line was cut off by a power failure
+        start = b"" if not tail or tail.endswith(b"\n") else b"\n"
         self._stored.append(JOURNAL, start + msgspec.json.encode(line) + b"\n")
 
     def journal_signature(self) -> Signature | None:

@@ -225,9 +225,8 @@ class Records:
             if tag.startswith(start) and tag.endswith(end):
                 labels = tag[len(start) : -len(end)]
                 path = tuple(unquote(label) for label in labels.split("/"))
-                if labels.startswith(
-                    "~"
-                ):  # hashed, or a label that begins with ~: read the path from the records
+                if labels.startswith("~"):
+                    # Hashed, or a label that begins with ~: read the path from the records
                     ids = self._store.list_chunks(tags=[tag])
                     found.update(
                         record.path

@@ -304,9 +304,8 @@ class FolderSync:
         found = next(texts)
         document.text, document.refused, document.segments = found.text, found.refused, found.segments
         if found.text is None and found.refused is None:
-            document.entry = replace(
-                entry, mark=""
-            )  # it changed after it was listed: left for the next round
+            # It changed after it was listed: left for the next round
+            document.entry = replace(entry, mark="")
         return document
 
     def _commit(

@@ -384,11 +384,8 @@ def _context_text(context: Any) -> str:
         return context
     try:
         return json.dumps(context, ensure_ascii=False, default=_as_json)
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:  # a key that is a tuple, or a value within itself
+    except (TypeError, ValueError, RecursionError) as error:
+        # A key that is a tuple, or a value within itself
         raise InputError(
             f"the context of llm_query is not plain data: {error}",
             hint="pass text, or lists and dicts whose keys are text",

@@ -323,9 +323,8 @@ class SentenceReader:
             topic, more["former"], more["shown_former"] = self.speaker, self._value(about), self._shown(about)
             self.head, former = "", about
         sure = bool(former) or verb in PLACED or bool(topic - {ME}) or kind_of(target.tokens) == "number"
-        alike = self._value(former) & self._value(
-            target.tokens
-        )  # "from the second floor to the fourth floor"
+        # "from the second floor to the fourth floor"
+        alike = self._value(former) & self._value(target.tokens)
         if verb in TRAVELLED | {verb} - CHANGES and kind_of(target.tokens) in ("name", "word") and not alike:
             sure = False
         return [self._made(topic, "change", target, others, sure=sure, **more)]

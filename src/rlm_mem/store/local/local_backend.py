@@ -88,11 +88,8 @@ class LocalBackend(LocalIndex):
     def _settle_index(self) -> None:
         try:
             self._mark.settle(self.connection)
-        except (
-            OSError,
-            sqlite3.Error,
-            StorageError,
-        ) as error:  # the mark stays: at worst the index is rebuilt
+        except (OSError, sqlite3.Error, StorageError) as error:
+            # The mark stays: at worst the index is rebuilt
             _logger.info("index not synced: %s", error)
 
     # --- writing ---------------------------------------------------------------------------------------
@@ -161,9 +158,8 @@ class LocalBackend(LocalIndex):
     def _begin(self) -> None:
         connection, wait = self._connections.get(), self.config.store.lock_wait_seconds
         self._mark.begin(connection, wait)
-        while (
-            self.layout.is_interrupted()
-        ):  # the previous holder of the lock was killed in the middle of a write
+        while self.layout.is_interrupted():
+            # The previous holder of the lock was killed in the middle of a write
             connection.execute("ROLLBACK")
             self._mark.end(connection)
             self.sync()
@@ -286,10 +282,8 @@ class LocalBackend(LocalIndex):
             self._mark.begin(connection, patience)
             self._rows.get().touch(reads)
             in_turn(connection, "COMMIT", patience)
-        except (
-            sqlite3.Error,
-            StorageError,
-        ) as error:  # counts are not urgent: they stay buffered until the next attempt
+        except (sqlite3.Error, StorageError) as error:
+            # Counts are not urgent: they stay buffered until the next attempt
             _logger.debug("access counts not written yet: %s", error)
             self._reads.put_back(reads)
             if connection.in_transaction:

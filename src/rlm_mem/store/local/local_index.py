@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 _logger = logger("rlm_mem.store")
 
 _MAX_LOGGED = 3  # maximum number of unreadable files that are logged by name on opening
-_READER_WAIT_SECONDS = (
-    0.25  # seconds that a reader waits for the lock to index an edited file: a commit takes less
-)
+# Seconds that a reader waits for the lock to index an edited file: a commit takes less
+_READER_WAIT_SECONDS = 0.25
 _FILES_PER_CHECK = 250  # files that one quick check examines for edits in place
 
 
@@ -72,11 +71,8 @@ class NamespacePostings:
             try:
                 if merge_is_due(connection, self._folder, ns):
                     self.of(ns).maintain(connection)
-            except (
-                sqlite3.Error,
-                OSError,
-                DamagedSnapshot,
-            ) as error:  # derived data: the next process maintains it
+            except (sqlite3.Error, OSError, DamagedSnapshot) as error:
+                # Derived data: the next process maintains it
                 _logger.info("postings not maintained: %s", error)
 
     def close(self) -> None:
@@ -140,9 +136,8 @@ class LocalIndex:
         """Queries that need only the index."""
         self._recorded_times: dict[str, int] = {}
         self._edited_before: int | None = None  # where the next check for files edited in place continues
-        self._logged_unreadable: set[str] = (
-            set()
-        )  # files already logged, so that repeated reads do not log them again
+        # Files already logged, so that repeated reads do not log them again
+        self._logged_unreadable: set[str] = set()
         self._postings = NamespacePostings(
             self.layout.index / "postings", None if read_only else self._connections.another
         )
@@ -292,11 +287,8 @@ class LocalIndex:
                             "UPDATE folders SET seen_ns = ? WHERE path = ? AND mtime_ns = ?",
                             (time.time_ns(), path, mtime),
                         )
-        except (
-            OSError,
-            sqlite3.Error,
-            StorageError,
-        ) as error:  # the next open scans a folder: slower, not wrong
+        except (OSError, sqlite3.Error, StorageError) as error:
+            # The next open scans a folder: slower, not wrong
             _logger.info("folder times not settled: %s", error)
 
     @property

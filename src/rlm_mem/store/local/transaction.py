@@ -369,9 +369,8 @@ class Transaction:
         for step in reversed(self._undo):
             try:
                 step()
-            except (
-                OSError
-            ) as error:  # the next open indexes the files as they are; nothing acknowledged is affected
+            except OSError as error:
+                # The next open indexes the files as they are; nothing acknowledged is affected
                 _logger.error("undo of a failed write: %s", error)
         self._undo.clear()
         for temp in (
