@@ -108,7 +108,7 @@ class FolderBackend(Protocol):
 
 
 class LocalIndex:
-    """SQLite index, postings and connections of one store folder.
+    """The part of `Backend` that is index, postings and connections of one store folder, a `DerivedIndex`.
 
     Args:
         base: folder of the store; created if it is missing (unless read-only).
@@ -261,7 +261,6 @@ class LocalIndex:
 
     @property
     def location(self) -> str:
-        """The folder of the store."""
         return str(self.layout.base)
 
     @property
@@ -293,7 +292,6 @@ class LocalIndex:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the calling thread is inside ``transaction()``."""
         return self._thread.transaction is not None
 
     def refuse_in_batch(self, what: str) -> None:
@@ -318,12 +316,10 @@ class LocalIndex:
         return result if self._thread.caught_up == known else ask()
 
     def forget_postings(self) -> None:
-        """Reread the posting files at the next search, rebuilding them if they are damaged."""
         self._postings.close()
 
     @healed
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """Return the candidate source of one search, as of now."""
         return self.postings(namespace).source(self.connection)
 
     def postings(self, namespace: str) -> PostingsIndex:
