@@ -66,11 +66,7 @@ def _texts(texts: Sequence[str] | str, what: str) -> list[str]:
 
 
 class Traces:
-    """Writes logs, patterns and blocks, and counts their uses.
-
-    Args:
-        store, memories, changes, mirror: of one namespace.
-    """
+    """Writes logs, patterns and blocks, and counts their uses."""
 
     def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes, mirror: Mirror) -> None:
         self._store = store

@@ -104,7 +104,6 @@ class PageRequest:
         """Run an operation with the fields of a form, validated as in every other interface.
 
         Args:
-            name: name of the operation.
             path: parameters of its path. ``fields``: its other fields as text; empty ones are omitted.
 
         Returns:

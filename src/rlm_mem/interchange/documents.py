@@ -200,7 +200,6 @@ class DocumentReader:
     """Reads the files of a folder.
 
     Args:
-        folder: the files.
         root: its absolute path.
         options: how they are stored.
         config: settings of the store.

@@ -81,8 +81,6 @@ class FolderSync:
     """One sync of one folder.
 
     Args:
-        store: the target.
-        folder: the folder to read.
         options: how files are stored.
         dry_run: write nothing, only report the planned changes.
         progress: called with (files done, files in all) as changed files are stored.

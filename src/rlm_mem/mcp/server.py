@@ -43,7 +43,6 @@ class McpServer:
     connections. `initialize` needs neither a worker nor the memory.
 
     Args:
-        service: the service to expose.
         client_of: returns the client that sent a request, given its ASGI scope; None: every client is the owner of the
             memory, as on stdin and stdout.
     """

@@ -103,7 +103,6 @@ class Finder:
     """Finds the earlier chunks that a text replaces or contradicts. Use one per thread; :meth:`begin` starts a text.
 
     Args:
-        store: the store to write to.
         queue: called with the proposals that wait for a reviewer, within the transaction that stores the chunks;
             returns the ids of their cases.
     """

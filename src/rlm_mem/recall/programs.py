@@ -402,7 +402,6 @@ class ShownData:
         """The error for a program that must not run, or None.
 
         Args:
-            code: the program.
             functions: names that the session provides.
         """
         tree = parse_program(code)

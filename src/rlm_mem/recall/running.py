@@ -103,7 +103,6 @@ class Runner:
     """Runs questions against one store with one model: the base of RECALL and REASON.
 
     Args:
-        store: the memory.
         llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
             returns a str. None: the configured model, which is the offline one by default (no key needed).
         llm_client: another name of ``llm``.
@@ -296,7 +295,6 @@ class _Answering:
     """Answers the question of a run, and its sub-questions, each in a session of its own.
 
     Args:
-        runner, recorder, budget: of the run.
         llm, fallback: the model that answers, and its replacement if it cannot (None: the offline model).
         form: the type that the answer to the question itself must match.
         on_step: called after each turn.

@@ -65,7 +65,6 @@ def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
 
     Args:
         name: ``monty`` or ``cpython``.
-        limits: the limits of a session.
     """
     found = Guarantees(name, True, "", memory_mb=limits.memory_mb, seconds=limits.seconds)
     try:

@@ -209,7 +209,6 @@ class Known(dict[str, _Value]):
     Unlike ``lru_cache``, a hit costs only a dictionary lookup: texts have thousands of words, most of them repeated.
 
     Args:
-        make: the function.
         most: maximum number of words; beyond it, the cache is cleared.
     """
 

@@ -75,7 +75,6 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
 
     Args:
         dry_run: only report what would be done (the default).
-        progress: as in ``check``.
     """
     check_flag(dry_run, "dry_run")
     findings = check(store, progress=progress)

@@ -56,7 +56,6 @@ class LocalBackend(LocalIndex):
 
     Args:
         base: folder of the store; created if it is missing (unless read-only).
-        config: settings.
         read_only: never write, not even the index.
     """
 

@@ -46,7 +46,6 @@ class NamespacePostings:
     """Provides one ``PostingsIndex`` per namespace; thread-safe.
 
     Args:
-        folder: the folder of the snapshots.
         connect: opens a connection for merging in the background; None if nothing may be written.
     """
 
@@ -112,7 +111,6 @@ class LocalIndex:
 
     Args:
         base: folder of the store; created if it is missing (unless read-only).
-        config: settings.
         read_only: never write, not even the index.
     """
 

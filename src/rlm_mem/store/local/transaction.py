@@ -56,7 +56,6 @@ class Transaction:
     Args:
         layout: the paths of the store.
         rows: writer of index rows, on a connection inside BEGIN IMMEDIATE.
-        log: the audit log.
         durable: sync files and folders before the commit.
         keep_versions: how many former versions of a chunk are kept.
         wait_seconds: how long the commit waits for readers.

@@ -68,7 +68,6 @@ class PostgresBackend:
 
     Args:
         dsn: ``postgresql://…``; its database stores the chunks, or the directory of the databases that do.
-        config: settings.
         read_only: never write, not even the tables.
 
     Raises:
