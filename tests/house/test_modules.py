@@ -135,7 +135,7 @@ def swallowed(content: str, module: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, "catches everything and does not say why"
 
 
-def test_one_public_class_name_stands_for_one_thing() -> None:
+def test_public_class_names_are_unique() -> None:
     found: dict[str, list[str]] = {}
     for path in MODULES:
         for node in tree(path).body:

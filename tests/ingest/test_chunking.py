@@ -125,7 +125,7 @@ def test_a_text_below_the_minimum_is_one_chunk() -> None:
     assert chunk.chunk_type == chunk.type
 
 
-def test_small_paragraphs_are_merged_and_large_enough_ones_stand_alone() -> None:
+def test_small_paragraphs_are_merged_and_large_enough_ones_are_not() -> None:
     small = [paragraph(30, f"small{n}") for n in range(4)]
     large = [paragraph(150, f"large{n}") for n in range(3)]
     chunks = ChunkingEngine().chunk("\n\n".join([*small, *large]))

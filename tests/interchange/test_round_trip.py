@@ -259,7 +259,7 @@ def test_importing_twice_changes_nothing(open_store: Open, tmp_path: Path) -> No
 
 
 @pytest.mark.local_only("look at files")
-def test_a_dry_run_tells_what_would_happen_and_writes_nothing(open_store: Open, tmp_path: Path) -> None:
+def test_a_dry_run_reports_what_would_happen_and_writes_nothing(open_store: Open, tmp_path: Path) -> None:
     one, two = open_store("one"), open_store("two")
     fill(one, 20)
     export_store(one, tmp_path / "x.zip")

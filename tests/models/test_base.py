@@ -99,7 +99,7 @@ def test_an_object_that_returns_a_completion_keeps_its_figures() -> None:
     assert adapt(lambda _: whole).complete("x") is whole
 
 
-def test_a_model_of_the_protocol_is_taken_as_it_is() -> None:
+def test_a_model_that_implements_the_protocol_is_used_unchanged() -> None:
     model = ScriptedLLM(["a"])
     assert isinstance(model, LLM)
     assert adapt(model) is model

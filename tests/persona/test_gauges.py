@@ -86,7 +86,7 @@ def test_columns_take_as_many_as_fit_and_read_downwards() -> None:
     assert len(inside(template, 24)) == 3
 
 
-def test_a_line_that_is_too_long_goes_on_below_its_value() -> None:
+def test_a_line_that_is_too_long_continues_below_its_value() -> None:
     assert inside("label    one two three four five", 24) == [
         "label    one two",
         "         three four",

@@ -167,7 +167,7 @@ def test_too_much_text_and_too_deep_nesting_are_refused() -> None:
         (BatchRequest, {"steps": [{"do": "update"}]}, "steps.0.chunk_id: missing", ""),
     ],
 )
-def test_a_refused_body_says_where_and_what_may_stand_there(
+def test_a_refused_body_is_reported_with_the_place_and_the_allowed_values(
     kind: type[Request], body: dict[str, Any], said: str, remedy: str
 ) -> None:
     with pytest.raises(Refused) as refused:

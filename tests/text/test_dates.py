@@ -53,7 +53,7 @@ def test_relative_mentions_need_a_reference() -> None:
     assert [m.precision for m in find_dates("last week, 7 May 2023")] == ["day"]
 
 
-def test_relative_and_absolute_are_told_apart() -> None:
+def test_relative_and_absolute_dates_are_distinguished() -> None:
     relative = [m.relative for m in find_dates("last week or 7 May 2023 or in June", NOW)]
     assert relative == [True, False, True]
 

@@ -44,7 +44,7 @@ def test_a_lone_surrogate_counts_as_the_replacement_character() -> None:
 
 
 @given(st.text(alphabet=st.characters(categories=None), max_size=120), st.integers(-2, 40))
-def test_truncation_keeps_a_beginning_that_fits_and_wastes_no_room(text: str, limit: int) -> None:
+def test_truncation_keeps_the_longest_beginning_that_fits(text: str, limit: int) -> None:
     kept = truncate_tokens(text, limit)
     assert text.startswith(kept)
     assert count_tokens(kept) <= max(0, limit)
