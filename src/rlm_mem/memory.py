@@ -14,9 +14,7 @@ from pathlib import Path
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from rlm_mem import results
-from rlm_mem import search as searching
-from rlm_mem import store as storage
+from rlm_mem import results, search as searching, store as storage
 from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore

@@ -6,8 +6,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, InvalidConfig, ModelError, ModelUnavailable

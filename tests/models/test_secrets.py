@@ -7,8 +7,7 @@ import time
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.errors import ModelUnavailable
 from rlm_mem.models.keys import find_key, require_key

@@ -105,5 +105,7 @@ def test_a_comparison_without_a_figure_for_each_is_left_open() -> None:
         ("Did the heat pump show alarm 51?", "The heat pump showed alarm 51", False),
     ],
 )
-def test_an_answer_that_only_repeats_the_question_is_recognised(question: str, answer: str, nothing: bool) -> None:
+def test_an_answer_that_only_repeats_the_question_is_recognised(
+    question: str, answer: str, nothing: bool
+) -> None:
     assert only_repeats(analyse_question(question), answer) is nothing

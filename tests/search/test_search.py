@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from rlm_mem.errors import InputError, InvalidQuery
 from rlm_mem.search import Filters, Hit, keyword_ids, passages, ranked_ids, search

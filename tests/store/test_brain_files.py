@@ -6,8 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlm_mem.errors import InputError, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.store.backup import back_up

@@ -6,8 +6,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.text import analysis, clauses, cues

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rlm_mem.errors import InvalidConfig, RlmMemError
-from rlm_mem.errors import TimeoutError as TimedOut
+from rlm_mem.errors import InvalidConfig, RlmMemError, TimeoutError as TimedOut
 from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed
 from rlm_mem.sandbox.policy import syntax_tree
