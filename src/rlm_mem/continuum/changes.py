@@ -255,7 +255,6 @@ class Changes:
             self._store.restore_chunk(chunk_id)
 
     def _set_metadata(self, chunk_id: str, fields: dict[str, Any]) -> None:
-        """Set fields of a chunk's metadata (None removes one)."""
         if self._store.exists(chunk_id):
             self._store.update_chunk(chunk_id, metadata=fields)
 

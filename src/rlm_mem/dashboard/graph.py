@@ -199,7 +199,6 @@ def _groups(memory: Memory, found: Graph) -> list[Community]:
 
 
 def _most_linked(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
-    """The most linked memories of each community."""
     degree = Counter(one for source, target, _, _ in found.links for one in (source, target))
     ids = list(found.chunks)
     return [

@@ -152,7 +152,6 @@ def _matching_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
 
 
 def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int, archived: bool = False) -> list[str]:
-    """Ids of the newest memories that match the filters."""
     return memory.list_chunks(
         conversation_id=selected.conversation or None,
         start_date=selected.since or None,

@@ -90,7 +90,6 @@ def _prompt(request: PageRequest, persona: Persona, before: str) -> Response:
 
 
 def _highlight_new_lines(prompt: str, before: str) -> Markup:
-    """The prompt with new lines highlighted."""
     if not before:
         return escape(visible(prompt))
     former = set(before.splitlines())

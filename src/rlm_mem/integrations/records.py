@@ -263,7 +263,6 @@ class Records:
         )
 
     def _own_tag(self, path: tuple[str, ...]) -> str:
-        """The tag of the records with exactly this path."""
         return self._tag(path) + "/."
 
     def _tags(self, path: tuple[str, ...], *, temporary: bool) -> list[str]:

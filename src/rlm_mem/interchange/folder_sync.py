@@ -595,7 +595,6 @@ class FolderSync:
     def _update_position(
         self, chunk: Chunk, text: DocumentText, number: int, former: FileEntry | None
     ) -> None:
-        """Update the position of a chunk whose text is unchanged."""
         about = chunk.metadata
         others = {name: value for name, value in about.provenance.items() if name not in _POSITION_FIELDS}
         origin = {**others, **text.origin(number)}

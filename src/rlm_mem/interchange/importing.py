@@ -216,7 +216,6 @@ class _Import:
         self.report.finished = True
 
     def _sync_documents(self, sync: FolderSync, documents: Sequence[Entry]) -> None:
-        """Sync the memory with the notes of a folder."""
         folder, listed = sync.folder, {entry.name: entry for entry in documents}
 
         def present() -> Iterator[Entry]:

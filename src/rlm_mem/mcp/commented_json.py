@@ -201,7 +201,6 @@ def _parse_container(plain: str, start: int) -> _Container:
 
 
 def _parse_value(plain: str, position: int) -> tuple[Any, int]:
-    """Return the value at this position, and its end."""
     try:
         return _DECODER.raw_decode(plain, position)
     except RecursionError:

@@ -166,7 +166,6 @@ class REPLSession(SandboxSession):
             ).run()
 
     def _answer_nested(self, question: str) -> dict[str, Any]:
-        """Answer a sub-question in a nested session."""
         depth = self.depth + 1
         # Ends the run, like every budget: a model that only gets an error asks again and again.
         self.budget.enter(depth)

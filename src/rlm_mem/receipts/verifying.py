@@ -579,7 +579,6 @@ class _Replayed:
 
 
 def _trajectory(receipt: Receipt) -> Trajectory:
-    """Convert a receipt to a trajectory, for the replay."""
     return Trajectory(
         id=receipt.origin.run,
         operation=receipt.origin.operation,

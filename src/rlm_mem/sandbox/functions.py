@@ -287,7 +287,6 @@ class StoreFunctions:
             return None
 
     def _timeline_item(self, chunk: Chunk) -> dict[str, Any]:
-        """Return a chunk as an item of the timeline."""
         self._on_read(chunk.id)
         metadata = chunk.metadata
         who = dict.fromkeys(turn.speaker for turn in said_in(chunk.content) if turn.speaker)

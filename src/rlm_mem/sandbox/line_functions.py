@@ -364,7 +364,6 @@ def _reply_line(content: str, turn: Said) -> str:
 
 
 def _positions(text: str, part: str, start: int, end: int) -> Iterator[int]:
-    """Yield the positions of a part in a text."""
     place = text.find(part, start, end)
     while place >= 0:
         yield place
@@ -545,7 +544,6 @@ class LineFunctions:
     def _links(
         self, linked: dict[str, list[LinkedChunk]], read: dict[str, Chunk]
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return the strongest links of each chunk."""
         linked = {one: links[:_MAX_LINKS] for one, links in linked.items()}
         others = self._read_once((link.chunk_id for links in linked.values() for link in links), read)
         return {

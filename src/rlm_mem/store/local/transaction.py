@@ -142,7 +142,6 @@ class Transaction:
         self._chunks[chunk.id] = chunk
 
     def _has_same_segments(self, row: ChunkRow, chunk: Chunk) -> bool:
-        """Return whether the segments in the index for the row are also those of ``chunk``."""
         if row.content_hash != chunk.metadata.content_hash:
             return False
         former = self._chunks.get(chunk.id)

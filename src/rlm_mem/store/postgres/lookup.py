@@ -530,7 +530,6 @@ class PostgresSource:
             self._figures[number] = figures[0], figures[1], figures[2]
 
     def _load_figures(self, terms: Ints) -> None:
-        """Load the figures of terms given by number."""
         missing = [number for number in terms.tolist() if number >= 0 and number not in self._figures]
         if missing:
             for _, number, *figures in self._rows(f"{_FIGURES} term = ANY(%s::int4[])", (self._ns, missing)):

@@ -467,12 +467,10 @@ class PostgresRowWriter:
         self._queue.append((statement, values, changes))
 
     def _collect_tags_and_links(self, doc: int, entry: IndexEntry) -> None:
-        """Collect the tags and links of an active chunk."""
         self._tags += [(doc, entry.at, tag) for tag in entry.tags]
         self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
 
     def _drop_tags_and_links(self, doc: int) -> None:
-        """Drop the tags and links of a chunk, written or not."""
         self._tags = [tag for tag in self._tags if tag[0] != doc]
         self._links = [link for link in self._links if link[0] != doc]
         self._enqueue(

@@ -242,7 +242,6 @@ class TermIndex:
         ]
 
     def _affected_parts(self, changes: IndexDifference) -> Statement:
-        """Return the statement that reads the affected parts of both tables."""
         doc, term, conversation = self._edge
         every = np.concatenate([changes.posting, changes.removed])
         every = every[every >> 32 < term]
