@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -36,6 +37,18 @@ def test_every_public_name_is_described() -> None:
     assert not wrong, listed(wrong)
 
 
+def test_every_described_argument_is_one() -> None:
+    wrong = [
+        f"{named(path)}:{node.lineno}: {node.name} describes {name}, which it does not take"
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, Definition) and (taken := arguments(node)) is not None
+        for name in described_arguments(ast.get_docstring(node) or "")
+        if name not in taken
+    ]
+    assert not wrong, listed(wrong)
+
+
 def test_no_error_is_swallowed() -> None:
     """No bare except; catching everything needs its reason beside it."""
     wrong = [
@@ -54,6 +67,12 @@ def test_the_rules_notice_a_violation() -> None:
     described = described_by_protocols(named_protocol)
     assert "Rows.term_ids" in described
     assert "Rows.of_its_own" not in described
+    described = ast.parse(
+        'def ask(question):\n    """Ask.\n\n    Args:\n        text: what to ask.\n    """'
+    ).body[0]
+    assert isinstance(described, ast.FunctionDef)
+    assert described_arguments(ast.get_docstring(described) or "") == ["text"]
+    assert arguments(described) == {"question"}
     assert [line for line, _ in swallowed(code, module)] == [5, 7]
     explained = code.replace("Exception:", "Exception:  # whatever it is, the next file is read")
     assert [line for line, _ in swallowed(explained, ast.parse(explained))] == [7]
@@ -77,6 +96,25 @@ def public_definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple
             )
             if not overload and not setter and not stub(node):
                 yield prefix + node.name, node
+
+
+def arguments(node: Definition) -> set[str] | None:
+    """Names of the arguments of a function, or of a class by its `__init__`; None if they are not fixed."""
+    if isinstance(node, ast.ClassDef):
+        made = (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
+        return next(map(arguments, made), None)
+    given = node.args
+    if given.kwarg is not None:
+        return None
+    return {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg) if one}
+
+
+def described_arguments(docstring: str) -> list[str]:
+    """The names below "Args:" in a docstring."""
+    _, _, below = docstring.partition("Args:\n")
+    lines = itertools.takewhile(lambda line: not line or line.startswith("    "), below.splitlines())
+    rows = (re.match(r"    ([a-z_]\w*(?:, [a-z_]\w*)*): ", line) for line in lines)
+    return [name for row in rows if row for name in row[1].split(", ")]
 
 
 def described_by_protocols(module: ast.Module) -> set[str]:

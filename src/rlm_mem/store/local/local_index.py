@@ -179,7 +179,7 @@ class LocalIndex:
         A correction in place changes no folder time, so a scan of changed folders would miss it.
 
         Args:
-            named: paths that have just been logged.
+            logged: paths that have just been logged.
         """
         logged = [*logged, *self._index_corrected()]
         left = [(path, reason) for path, reason in self.unreadable() if path not in logged]
