@@ -67,12 +67,12 @@ def test_the_rules_notice_a_violation() -> None:
     described = described_by_protocols(named_protocol)
     assert "Rows.term_ids" in described
     assert "Rows.of_its_own" not in described
-    described = ast.parse(
-        'def ask(question):\n    """Ask.\n\n    Args:\n        text: what to ask.\n    """'
-    ).body[0]
-    assert isinstance(described, ast.FunctionDef)
-    assert described_arguments(ast.get_docstring(described) or "") == ["text"]
-    assert arguments(described) == {"question"}
+    ask = ast.parse('def ask(question):\n    """Ask.\n\n    Args:\n        text: what to ask.\n    """').body[
+        0
+    ]
+    assert isinstance(ask, ast.FunctionDef)
+    assert described_arguments(ast.get_docstring(ask) or "") == ["text"]
+    assert arguments(ask) == {"question"}
     assert [line for line, _ in swallowed(code, module)] == [5, 7]
     explained = code.replace("Exception:", "Exception:  # whatever it is, the next file is read")
     assert [line for line, _ in swallowed(explained, ast.parse(explained))] == [7]
