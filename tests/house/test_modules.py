@@ -67,9 +67,8 @@ def test_the_rules_notice_a_violation() -> None:
     described = described_by_protocols(named_protocol)
     assert "Rows.term_ids" in described
     assert "Rows.of_its_own" not in described
-    ask = ast.parse('def ask(question):\n    """Ask.\n\n    Args:\n        text: what to ask.\n    """').body[
-        0
-    ]
+    documented = 'def ask(question):\n    """Ask.\n\n    Args:\n        text: what to ask.\n    """'
+    ask = ast.parse(documented).body[0]
     assert isinstance(ask, ast.FunctionDef)
     assert described_arguments(ast.get_docstring(ask) or "") == ["text"]
     assert arguments(ask) == {"question"}
