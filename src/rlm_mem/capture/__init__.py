@@ -22,9 +22,5 @@ if TYPE_CHECKING:
     )
 
 __getattr__, __all__ = loader(
-    __name__,
-    {
-        "projects": "project_of",
-        "sessions": "capture_messages capture_transcript screened",
-    },
+    __name__, {"projects": "project_of", "sessions": "capture_messages capture_transcript screened"}
 )

@@ -241,10 +241,7 @@ def _compile_rules(path: Path, data: bytes) -> Rules:
         path,
         parsed.limits,
         tuple(
-            (
-                rule,
-                tuple(_compile(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns),
-            )
+            (rule, tuple(_compile(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns))
             for rule in parsed.rule
         ),
         tuple(_compile(pattern, f"{path}: asks_to_keep") for pattern in parsed.asks_to_keep.patterns),

@@ -102,10 +102,7 @@ def restore(
         screen().print(text(f"the previous memory is in {restored.kept}"))
     if restored.unreadable:
         screen().print(
-            text(
-                f"{amount(restored.unreadable, 'file')} did not validate: see rlm-mem store check",
-                "yellow",
-            )
+            text(f"{amount(restored.unreadable, 'file')} did not validate: see rlm-mem store check", "yellow")
         )
 
 

@@ -14,9 +14,4 @@ from rlm_mem.lazy import loader
 if TYPE_CHECKING:
     from rlm_mem.continuum.system import Continuum as Continuum
 
-__getattr__, __all__ = loader(
-    __name__,
-    {
-        "system": "Continuum",
-    },
-)
+__getattr__, __all__ = loader(__name__, {"system": "Continuum"})

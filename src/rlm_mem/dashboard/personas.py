@@ -27,10 +27,7 @@ def persona_page(request: PageRequest) -> Response:
     if request.partial:
         return _prompt(request, persona, "")
     return request.page(
-        "persona.html",
-        **_values(persona, ""),
-        hud=_hud(request, persona),
-        live="persona recalls memories",
+        "persona.html", **_values(persona, ""), hud=_hud(request, persona), live="persona recalls memories"
     )
 
 

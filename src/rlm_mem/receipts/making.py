@@ -105,13 +105,7 @@ def make_receipt(
     chunks, documents = _chunks(store, trajectory)
     config = recorder.config
     receipt = Receipt(
-        origin=ReceiptOrigin(
-            FORMAT,
-            _version(),
-            trajectory.id,
-            trajectory.operation,
-            trajectory.namespace,
-        ),
+        origin=ReceiptOrigin(FORMAT, _version(), trajectory.id, trajectory.operation, trajectory.namespace),
         question=parts.question,
         settings=RunSettings(
             model=trajectory.model,

@@ -20,10 +20,5 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 """Called at intervals during long work, with (done, total)."""
 
-__getattr__, __all__ = loader(
-    __name__,
-    {
-        "kinds": "Checkpoint Event Hud RecordedChange Stats UndoneChange",
-    },
-)
+__getattr__, __all__ = loader(__name__, {"kinds": "Checkpoint Event Hud RecordedChange Stats UndoneChange"})
 __all__ += ["Progress"]

@@ -16,10 +16,4 @@ if TYPE_CHECKING:
     from rlm_mem.sandbox.session import SandboxSession as SandboxSession
     from rlm_mem.sandbox.values import Final as Final, HostCall as HostCall, StepOutput as StepOutput
 
-__getattr__, __all__ = loader(
-    __name__,
-    {
-        "session": "SandboxSession",
-        "values": "Final HostCall StepOutput",
-    },
-)
+__getattr__, __all__ = loader(__name__, {"session": "SandboxSession", "values": "Final HostCall StepOutput"})

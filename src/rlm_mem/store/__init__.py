@@ -15,9 +15,4 @@ from rlm_mem.lazy import loader
 if TYPE_CHECKING:
     from rlm_mem.store.core.integrity import check as check, repair as repair
 
-__getattr__, __all__ = loader(
-    __name__,
-    {
-        "core.integrity": "check repair",
-    },
-)
+__getattr__, __all__ = loader(__name__, {"core.integrity": "check repair"})

@@ -289,11 +289,7 @@ class TermIndex:
                 (
                     "INSERT INTO rlm_mem.terms(ns, text, term, df, segment_df, conversation_df) SELECT %s::bigint, *"
                     " FROM unnest(%s::text[], %s::int4[], %s::int4[], %s::int4[], %s::int4[])",
-                    (
-                        self._ns,
-                        texts,
-                        *map(Integers, (new, *(f[is_new] for f in figures))),
-                    ),
+                    (self._ns, texts, *map(Integers, (new, *(f[is_new] for f in figures)))),
                 )
             )
         if not is_new.all():
