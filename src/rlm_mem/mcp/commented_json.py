@@ -122,8 +122,6 @@ class _Member:
 
     Attributes:
         start: position of the key; in a list, of the value.
-        value: position of the value.
-        end: end of the value.
     """
 
     key: str

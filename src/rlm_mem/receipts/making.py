@@ -151,11 +151,7 @@ def _version() -> str:
 
 
 class RecordedParts:
-    """The parts of a receipt that can be derived from a trajectory, without calls and reproduction.
-
-    Attributes:
-        question, steps, replies, answer, cost: the parts.
-    """
+    """The parts of a receipt that can be derived from a trajectory, without calls and reproduction."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         outcome = trajectory.outcome

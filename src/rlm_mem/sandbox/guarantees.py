@@ -40,7 +40,6 @@ class Guarantees:
         descriptors, variables: numbers of open files and environment variables of the worker; None: unknown.
         memory_mb: heap of a program, in MB.
         seconds: default time limit of one program.
-        probes: the attempts.
     """
 
     engine: str

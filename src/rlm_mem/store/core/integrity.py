@@ -56,7 +56,6 @@ class Repair(FrozenRecord, frozen=True):
     """A repair of one finding, done or planned.
 
     Attributes:
-        finding: the defect.
         action: a description of the repair.
         done: whether it was done; False in a dry run, and if only a person can decide.
         manual: whether only a person can decide.
