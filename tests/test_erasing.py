@@ -422,7 +422,7 @@ def test_an_admin_erases_over_http_in_every_namespace(tmp_path: Path) -> None:
         assert "one namespace" in client.post("erase", json={"person": NAME}).json()["detail"]
 
 
-def test_killed_in_the_middle_it_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.open(tmp_path / "brain") as memory:
         filled(memory)
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):

@@ -346,7 +346,7 @@ def test_a_word_of_the_question_is_found_in_the_label_of_a_note_and_in_the_text_
     assert search(store, "What is a slate made of?")[0].snippet.startswith("Slates:")
 
 
-def test_a_label_that_other_notes_mention_is_no_speaker(store: ChunkStore) -> None:
+def test_a_label_is_no_speaker_where_other_notes_tell_of_it(store: ChunkStore) -> None:
     store.create_chunk("Osprey: weekly sync on Tuesdays.")
     store.create_chunk("The cache of Osprey runs on Redis.")
     osprey = store.create_chunk("The index of Osprey runs on DuckDB.").id

@@ -69,6 +69,9 @@ def state_name(session_id: str) -> str:
 def capture_transcript(memory: Memory, path: Path, session: Session, rules: Rules) -> Captured:
     """Apply the rules to what was added to a transcript since it was last read.
 
+    Args:
+        memory: the memory of the project.
+
     Raises:
         StorageError: the transcript cannot be read, or the memory cannot be written.
     """

@@ -24,9 +24,10 @@ from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
 from rlm_mem.store.core.brain_files import JOURNAL
-from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit, WriteTransaction
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 
 if TYPE_CHECKING:
+    from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.files import Signature
 
@@ -255,6 +256,7 @@ class Changes:
             self._store.restore_chunk(chunk_id)
 
     def _set_metadata(self, chunk_id: str, fields: dict[str, Any]) -> None:
+        """Set fields of a chunk's metadata (None removes one)."""
         if self._store.exists(chunk_id):
             self._store.update_chunk(chunk_id, metadata=fields)
 
@@ -270,8 +272,9 @@ class Changes:
         tail = self._stored.read_from(JOURNAL, -_TAIL)
         if f'"id":"{change.id}"'.encode() in tail:
             return
-        # The last line was cut off by a power failure
-        start = b"" if not tail or tail.endswith(b"\n") else b"\n"
+        start = (
+            b"" if not tail or tail.endswith(b"\n") else b"\n"
+        )  # the last line was cut off by a power failure
         self._stored.append(JOURNAL, start + msgspec.json.encode(line) + b"\n")
 
     def journal_signature(self) -> Signature | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from starlette.background import BackgroundTask
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse
 
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
@@ -23,6 +23,8 @@ from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
+
     from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory
@@ -152,6 +154,7 @@ def _matching_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
 
 
 def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int, archived: bool = False) -> list[str]:
+    """Ids of the newest memories that match the filters."""
     return memory.list_chunks(
         conversation_id=selected.conversation or None,
         start_date=selected.since or None,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.background import BackgroundTask
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from rlm_mem.http.encoding import encode
@@ -35,6 +35,8 @@ from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.shapes import answer_of
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from rlm_mem.memory import Memory
     from rlm_mem.operations.context import OpenMemory
     from rlm_mem.operations.runs import ClientRuns, LiveRun, RunKind

@@ -14,10 +14,10 @@ from functools import cache, lru_cache
 from itertools import dropwhile
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, content_hash
+from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash
 from rlm_mem.chunk.types import rank
-from rlm_mem.store.core.lookup import CandidateSource, Held, HoldingQuestion
-from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.store.core.lookup import Held
+from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import CHANGES, ENDS, FAMILIES, FIRST, REPLACES
 from rlm_mem.text.differences import Conflict, differences
 from rlm_mem.text.factuality import is_elsewhere, is_taken_back
@@ -25,8 +25,11 @@ from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
     from rlm_mem.ingest.linking import KeptIndex, LinkIndex
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.lookup import CandidateSource, HoldingQuestion
+    from rlm_mem.text.analysis import Analyser
 
 _LOOKUPS = 3
 """Most sentences of one chunk that are looked up."""
@@ -103,6 +106,7 @@ class Finder:
     """Finds the earlier chunks that a text replaces or contradicts. Use one per thread; :meth:`begin` starts a text.
 
     Args:
+        store: the store to write to.
         queue: called with the proposals that wait for a reviewer, within the transaction that stores the chunks;
             returns the ids of their cases.
     """

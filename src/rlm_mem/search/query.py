@@ -543,6 +543,7 @@ def _terms_of(name: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _authors_by_term(authors: frozenset[str], language: str) -> dict[str, list[str]]:
+    """Return authors by each term of their name."""
     by_term: dict[str, list[str]] = {}
     for author in sorted(authors):
         for term in _terms_of(author, language):

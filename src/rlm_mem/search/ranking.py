@@ -569,6 +569,7 @@ def _latest_first(
 
 
 def _with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
+    """Return the hits with the one at ``place`` moved to the front."""
     first, chosen = hits[0].score + _STEP, hits[place]
     parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
     return [structs.replace(chosen, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]

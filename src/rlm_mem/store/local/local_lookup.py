@@ -261,6 +261,7 @@ class LocalSource:
         return dict(zip(docs[order].tolist(), matched, strict=True))
 
     def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
+        """See `CandidateSource.holding_each`."""
         return [self.holding(groups, weights, limit) for groups, weights in questions]
 
     def later_with(

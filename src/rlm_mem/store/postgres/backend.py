@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +32,7 @@ from rlm_mem.telemetry import operation, waiting
 from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from rlm_mem.store.core.backup_archive import BackupInfo

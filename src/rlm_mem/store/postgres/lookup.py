@@ -393,9 +393,11 @@ class PostgresSource:
     def holding(
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
+        """See `CandidateSource.holding`."""
         return self.holding_each([(groups, weights)], limit)[0]
 
     def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
+        """See `CandidateSource.holding_each`."""
         sets = [list(dict.fromkeys(frozenset(group) for group in groups if group)) for groups, _ in questions]
         words = {term for groups, (_, weights) in zip(sets, questions, strict=True) if groups
                  for term in (*weights, *(term for group in groups for term in group))}  # fmt: skip

@@ -434,8 +434,9 @@ def _outcome(
             pool.change(
                 [*((statement, ()) for statement in _LIMIT_LOCK_WAIT), *((_LOCK, (ns,)) for ns in written)]
             )
-        except StoreLocked:
-            # A worker waits for the second phase of the commit, which follows the coordinator's outcome
+        except (
+            StoreLocked
+        ):  # a worker waits for the second phase of the commit, which follows the coordinator's outcome
             return state == "committed" or bool(pool.rows(*proof))
     # A server that took over may reuse transaction ids: the event in the audit log is the proof.
     return bool(pool.rows(*proof))
