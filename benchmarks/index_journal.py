@@ -26,8 +26,7 @@ HERE = Path(__file__).resolve()
 
 def set_journal(variant: str) -> None:
     """Open every index with these settings instead of the package's own."""
-    from rlm_mem.store.local import connections as module
-    from rlm_mem.store.local import schema
+    from rlm_mem.store.local import connections as module, schema
 
     module._boot_id = str  # empty: no transaction chooses a setting of its own
 

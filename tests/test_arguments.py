@@ -264,7 +264,7 @@ def test_a_question_that_is_no_text_is_not_called_empty(memory: Memory) -> None:
         memory.recall(" ")
 
 
-def test_a_memory_is_made_of_a_store_and_opened_by_a_path(tmp_path: Path) -> None:
+def test_a_memory_wraps_a_store_or_opens_a_path(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="store must be ChunkStore, not"):
         Memory(str(tmp_path))  # type: ignore[arg-type]
 
@@ -289,7 +289,7 @@ def test_nothing_reads_a_memory_that_was_closed(place: Path | str) -> None:
             list(read())  # type: ignore[call-overload, operator]
 
 
-def test_the_settings_of_a_brain_may_begin_with_a_mark_and_are_told_apart_from_other_files(
+def test_the_settings_of_a_brain_may_begin_with_a_byte_order_mark_and_are_recognised(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "config.toml"

@@ -78,7 +78,7 @@ def test_it_remembers_asks_and_lists(place: Path | str) -> None:
     asyncio.run(use())
 
 
-def test_the_loop_goes_on_while_calls_run(tmp_path: Path) -> None:
+def test_the_event_loop_runs_during_calls(tmp_path: Path) -> None:
     """A model that waits for the loop would wait for ever if the loop waited for the model."""
     asked, answer = threading.Event(), threading.Event()
 

@@ -103,7 +103,7 @@ def test_a_person_of_one_name_is_gone_from_the_words_of_the_index_too(place: Pat
         assert check(memory.store) == []
 
 
-def test_a_source_is_gone_with_what_lies_below_it(place: Path | str) -> None:
+def test_forgetting_a_source_includes_everything_below_it(place: Path | str) -> None:
     with Memory.open(place) as memory:
         for path in ("/notes/private/a.md", "/notes/private/deep/b.md", "/notes/privateer.md"):
             memory.remember(

@@ -194,7 +194,7 @@ def between(older: str, newer: str) -> tuple[str, bool] | None:
     return None if best is None else (best[0].kind, best[0].said)
 
 
-def test_the_rules_tell_what_a_text_says_itself_from_what_may_be() -> None:
+def test_the_rules_distinguish_what_a_text_states_from_what_may_be() -> None:
     wrong = [pair for pair in SAID if between(*pair) != ("replace", True)]
     wrong += [(older, newer) for older, newer, kind in ASKED if between(older, newer) != (kind, False)]
     wrong += [pair for pair in NEITHER if (between(*pair) or ("", False))[1]]

@@ -541,7 +541,7 @@ def test_consolidation_sweeps_as_the_setting_says(tmp_path: Path, clock: Clock) 
             assert memory.list_chunks(archived=True) == ([short] if wanted == "archive" else [])
 
 
-def test_the_pages_for_people_tell_of_origin_and_release_from_quarantine(tmp_path: Path) -> None:
+def test_the_pages_show_the_origin_and_release_from_quarantine(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain") as memory:
         page = told(memory, EVIL, origin="web")
         with opened(tmp_path / "brain") as site:

@@ -49,16 +49,16 @@ class _RareCollections:
 rare_collections = _RareCollections()
 
 
-def loader(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """A lazy ``__getattr__`` for a package; type checkers read the imports under ``TYPE_CHECKING``.
+def loader(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], object], list[str]]:
+    """A lazy ``__getattr__`` for a package, and its ``__all__``; type checkers read imports under ``TYPE_CHECKING``.
 
     A name must not equal that of a module of the package, since importing the module would overwrite it.
 
     Args:
         package: ``__name__`` of the package.
-        modules: names to load from each module, by its name relative to the package.
+        modules: names to load from each module, separated by spaces, by its name relative to the package.
     """
-    module_of = {name: module for module, names in modules.items() for name in names}
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> object:
         if name not in module_of:
@@ -68,7 +68,7 @@ def loader(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[st
         setattr(sys.modules[package], name, value)
         return value
 
-    return load
+    return load, list(module_of)
 
 
 def logger(name: str) -> Logger:

@@ -14,13 +14,11 @@ from pathlib import Path
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from rlm_mem import results
-from rlm_mem import search as searching
-from rlm_mem import store as storage
+from rlm_mem import results, search as searching, store as storage
 from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.records import page
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version, page
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.integrity import Repair
     from rlm_mem.store.core.lookup import Filters
-    from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version
 
 
 class Memory:

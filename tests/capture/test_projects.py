@@ -165,7 +165,7 @@ def test_a_hook_in_a_folder_of_no_project_never_fails_whatever_namespace_it_name
             assert (ran.code, ran.out) == (0, ""), ran.err
 
 
-def test_a_renamed_project_is_told_of_its_former_memories_and_takes_them_over(
+def test_a_renamed_project_is_shown_its_former_memories_and_can_take_them_over(
     run: Run, brain: Path | str
 ) -> None:
     root, former = Path.cwd(), "project/github.com/acme/ledger"

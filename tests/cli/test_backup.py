@@ -51,7 +51,7 @@ def test_a_backup_is_not_named_as_what_it_is_not(run: Run, notes: Notes, tmp_pat
 
 
 @pytest.mark.local_only("look at files")
-def test_restore_refuses_to_replace_a_memory_unless_told(
+def test_restore_replaces_a_memory_only_on_request(
     run: Run, notes: Notes, brain: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "b.tar.gz"

@@ -230,7 +230,7 @@ def test_there_is_nothing_to_undo_for_a_new_chunk(run: Run, notes: Notes) -> Non
     assert run("undo", notes["tea"]).code == 1
 
 
-def test_supersede_tells_swapped_ids_and_takes_force(run: Run, notes: Notes) -> None:
+def test_supersede_reports_swapped_ids_and_accepts_force(run: Run, notes: Notes) -> None:
     older, newer = sorted(
         (notes["tea"], notes["cake"]),
         key=lambda one: json.loads(run("show", one, "--json").out)["metadata"]["occurred_at"],

@@ -32,7 +32,7 @@ def test_init_makes_a_memory_in_the_working_folder(run: Run, monkeypatch: pytest
     assert run("stats", "--json").json["chunk_count"] == 0
 
 
-def test_an_error_of_the_system_is_told_in_one_line(run: Run) -> None:
+def test_a_system_error_is_reported_in_one_line(run: Run) -> None:
     ran = run("--brain", "n" * 300, "list")
     assert (ran.code, ran.err) == (1, f"rlm-mem: {'n' * 300}/config.toml: File name too long\n")
 
@@ -135,9 +135,7 @@ def test_a_damaged_file_is_found_and_never_deleted(run: Run, notes: Notes, brain
 
 
 @pytest.mark.local_only("look at files")
-def test_repair_only_says_what_it_would_do_until_told_to(
-    run: Run, notes: Notes, brain: Path, memory: Memory
-) -> None:
+def test_repair_is_a_dry_run_by_default(run: Run, notes: Notes, brain: Path, memory: Memory) -> None:
     memory.link(notes["tea"], notes["cake"], "supports")
     memory.close()
     chunk_file(brain, notes["cake"]).unlink()

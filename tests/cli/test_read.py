@@ -221,7 +221,7 @@ def test_a_day_that_does_not_exist_is_named_with_its_option(run: Run, notes: Not
     assert (ran.code, "--since '2026-13-01' is not a date" in ran.err) == (2, True)
 
 
-def test_a_file_in_place_of_a_brain_is_told_from_none(run: Run, tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_brain_is_reported_as_such(run: Run, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     for command in ("list", "remember"):
         ran = run(command, *["x"][: command == "remember"], "--brain", str(tmp_path / "notes.txt"))

@@ -174,7 +174,7 @@ def test_a_progress_bar_shows_on_a_terminal_and_is_gone_afterwards(run: Run, tmp
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_brain_and_namespace_stand_before_or_after_the_command(
+def test_brain_and_namespace_may_be_given_before_or_after_the_command(
     run: Run, tmp_path: Path, before: bool
 ) -> None:
     where = ["--brain", str(tmp_path / "elsewhere"), "--namespace", "agent/a"]

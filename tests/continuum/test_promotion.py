@@ -261,7 +261,7 @@ def test_sources_rank_below_the_memory_made_from_them(continuum: Continuum) -> N
     assert source.metadata.superseded_by == hits[0].chunk_id
 
 
-def test_a_model_words_the_generalisation_and_its_sources_stand_beside_it(continuum: Continuum) -> None:
+def test_a_model_writes_the_generalisation_and_its_sources_are_stored_with_it(continuum: Continuum) -> None:
     log = record(continuum)
     llm = ScriptedLLM(["Fetch the page first, then sum it up.\n---\nmemory_frequency: ultra-low"])
     continuum.consolidate(llm=llm)

@@ -64,7 +64,7 @@ def test_stable_knowledge_is_of_the_task_type_and_validated_across_projects(cont
     assert len(continuum.queries.stable()) == 2
 
 
-def test_the_weighted_query_shows_the_parts_its_scores_are_made_of(continuum: Continuum) -> None:
+def test_the_weighted_query_shows_the_parts_of_its_scores(continuum: Continuum) -> None:
     trace = trace_of(continuum, GOAL)
     record(continuum, GOAL, indicators=[])
     hits = continuum.queries.query(REWORDED).hits

@@ -65,7 +65,7 @@ def test_a_pattern_that_backtracks_is_caught_and_one_that_does_not_is_let_throug
     assert [line.split(" '")[0] for line in slow(planted)] == list(PLANTED)
 
 
-def test_patterns_are_found_wherever_they_stand() -> None:
+def test_patterns_are_found_anywhere() -> None:
     found = {one.pattern: one for one in package_patterns()}
     from rlm_mem.sandbox import hints, policy
     from rlm_mem.text import dates

@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.chunk import normalise_unicode, normalised_hash
 from rlm_mem.persona.boxes import fixed_width

@@ -37,7 +37,7 @@ LATE = {
     "openai": Late("llm", "models.provider_sdk"),
     "opentelemetry": Late("telemetry", "telemetry.providers"),
     "pydantic_ai": Late("llm", "models.apis"),
-    "re2": Late(6, "capture.rules recall.result_schema sandbox.patterns"),
+    "re2": Late(6, "text.patterns"),
     "rlm_mem.access.confined": Late(47, "operations.context operations.erasing"),
     "rlm_mem.access.oauth": Late(60, "serving.run"),
     "rlm_mem.cli.app": Late(61, "cli"),

@@ -6,8 +6,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlm_mem.errors import InputError
 from rlm_mem.ingest import chunking
@@ -125,7 +124,7 @@ def test_a_text_below_the_minimum_is_one_chunk() -> None:
     assert chunk.chunk_type == chunk.type
 
 
-def test_small_paragraphs_are_merged_and_large_enough_ones_stand_alone() -> None:
+def test_small_paragraphs_are_merged_and_large_enough_ones_are_not() -> None:
     small = [paragraph(30, f"small{n}") for n in range(4)]
     large = [paragraph(150, f"large{n}") for n in range(3)]
     chunks = ChunkingEngine().chunk("\n\n".join([*small, *large]))

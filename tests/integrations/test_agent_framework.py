@@ -14,7 +14,7 @@ pytestmark = needs("agent_framework")
 sdk = Lazy("rlm_mem.integrations.agent_framework", "agent_framework")
 
 
-def test_an_agent_is_told_and_what_is_said_is_remembered(tmp_path: Path) -> None:
+def test_an_agent_gets_memories_and_its_messages_are_remembered(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def played() -> Any:

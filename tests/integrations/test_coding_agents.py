@@ -196,7 +196,7 @@ WITH_SERVER = [*WITH_HOOKS, ("copilot-cli", copilot_cli), ("opencode", opencode)
 
 
 @pytest.mark.parametrize(("client", "session"), WITH_HOOKS)
-def test_the_hooks_of_a_client_tell_and_capture(
+def test_the_hooks_of_a_client_give_context_and_capture(
     client: str, session: Callable[[PlayedApis], Session], apis: PlayedApis, brain: Path, repository: Path
 ) -> None:
     command, environ = session(apis)

@@ -79,7 +79,7 @@ def test_adders_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     run(tmp_path / "brain", work)
 
 
-def test_a_runner_goes_on_with_a_session(tmp_path: Path) -> None:
+def test_a_runner_continues_with_a_session(tmp_path: Path) -> None:
     from agents.items import ModelResponse
     from agents.models.interface import Model
     from agents.usage import Usage

@@ -153,7 +153,7 @@ def test_a_dry_run_writes_no_file(source: Path, tmp_path: Path, memories: ExitSt
     assert everything(copy) == {}
 
 
-def test_a_whole_brain_folder_is_taken_as_it_is(
+def test_a_whole_brain_folder_is_imported_unchanged(
     source: Path, tmp_path: Path, memories: ExitStack, copy: Memory
 ) -> None:
     report = import_source(copy.store, source)

@@ -82,7 +82,7 @@ def ids(store: ChunkStore) -> dict[str, str]:
     return {path: one.id for one in store.iter_chunks() for path in [one.metadata.provenance["path"]]}
 
 
-def test_each_kind_of_change_is_told_and_made(store: ChunkStore, folder: Path) -> None:
+def test_each_kind_of_change_is_reported_and_applied(store: ChunkStore, folder: Path) -> None:
     first = sync_folder(store, folder)
     assert (first.added, first.unchanged, first.chunks_created) == (["gate.md", "sub/boat.txt"], 0, 2)
     before = ids(store)
@@ -189,7 +189,7 @@ def test_front_matter_and_headings_are_in_the_chunks(store: ChunkStore, folder: 
         ("12345678.md", "Called Ines.", "2001-09-09"),
     ],
 )
-def test_a_note_is_of_the_day_that_its_front_matter_or_name_tells(
+def test_a_note_is_dated_by_its_front_matter_or_name(
     store: ChunkStore, tmp_path: Path, name: str, text: str, day: str
 ) -> None:
     write(tmp_path / "vault", {name: text})
@@ -204,7 +204,7 @@ def test_a_note_is_of_the_day_that_its_front_matter_or_name_tells(
     assert str(chunk.metadata.occurred_at)[:10] == dated.get(day, day)
 
 
-def test_what_the_front_matter_tells_is_found(store: ChunkStore, tmp_path: Path) -> None:
+def test_fields_of_the_front_matter_are_found(store: ChunkStore, tmp_path: Path) -> None:
     person = "---\ntitle: The keeper of the lock\naliases: [Ana, Anna]\nphone: '+49 30 5550101'\nborn: 1964-05-14\n"
     person += (
         "draft: true\nlayout: wide\ntemplate: person\nweight: 3\nupdated: 2026-01-01\n---\nLives in Kiel.\n"
@@ -323,7 +323,7 @@ def test_an_edited_file_under_a_new_name_is_the_same_file(store: ChunkStore, fol
     )  # fmt: skip
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(store: ChunkStore, folder: Path) -> None:
+def test_a_dry_run_reports_the_same_and_writes_nothing(store: ChunkStore, folder: Path) -> None:
     planned = sync_folder(store, folder, dry_run=True)
     assert (planned.added, planned.chunks_created, store.list_chunks()) == (
         ["gate.md", "sub/boat.txt"],
@@ -411,7 +411,9 @@ def test_a_watched_folder_is_kept_in_step(store: ChunkStore, folder: Path) -> No
 
 
 @pytest.mark.local_only("look at files")
-def test_a_watch_goes_on_with_what_cannot_be_read_and_tells_it_once(store: ChunkStore, folder: Path) -> None:
+def test_a_watch_continues_past_unreadable_files_and_reports_each_once(
+    store: ChunkStore, folder: Path
+) -> None:
     patched = pytest.MonkeyPatch()
     gate, away, closed = folder / "gate.md", folder.parent / "away", folder / "sub"
     real = {name: getattr(os, name) for name in ("stat", "lstat", "scandir")}

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import brain.scripts
 from rlm_mem.chunk import CHUNK_TYPES, Chunk, ChunkLinks, ChunkMetadata, content_hash
@@ -259,7 +258,7 @@ def test_importing_twice_changes_nothing(open_store: Open, tmp_path: Path) -> No
 
 
 @pytest.mark.local_only("look at files")
-def test_a_dry_run_tells_what_would_happen_and_writes_nothing(open_store: Open, tmp_path: Path) -> None:
+def test_a_dry_run_reports_what_would_happen_and_writes_nothing(open_store: Open, tmp_path: Path) -> None:
     one, two = open_store("one"), open_store("two")
     fill(one, 20)
     export_store(one, tmp_path / "x.zip")

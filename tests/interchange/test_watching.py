@@ -84,7 +84,7 @@ def test_only_a_folder_can_be_watched(store: ChunkStore, tmp_path: Path) -> None
         watch(store, tmp_path / "a.md")
 
 
-def test_an_interrupted_import_goes_on_where_it_stopped(
+def test_an_interrupted_import_continues_where_it_stopped(
     open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rlm_mem.interchange.importing.remember_many", partial(remember_many, batch=5))

@@ -6,8 +6,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, InvalidConfig, ModelError, ModelUnavailable
@@ -99,7 +98,7 @@ def test_an_object_that_returns_a_completion_keeps_its_figures() -> None:
     assert adapt(lambda _: whole).complete("x") is whole
 
 
-def test_a_model_of_the_protocol_is_taken_as_it_is() -> None:
+def test_a_model_that_implements_the_protocol_is_used_unchanged() -> None:
     model = ScriptedLLM(["a"])
     assert isinstance(model, LLM)
     assert adapt(model) is model

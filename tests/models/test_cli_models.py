@@ -15,8 +15,7 @@ from tests.waiting import until
 
 from rlm_mem.config import Config
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout, ModelUnavailable
-from rlm_mem.models import LLM, Message, Usage, get_llm
-from rlm_mem.models import commands as commands_module
+from rlm_mem.models import LLM, Message, Usage, commands as commands_module, get_llm
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="stand-in agents are shell and Python scripts for POSIX"

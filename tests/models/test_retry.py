@@ -90,7 +90,7 @@ def test_it_does_not_wait_beyond_the_deadline() -> None:
     assert clock.now <= 2.5
 
 
-def test_each_attempt_is_told_how_much_time_is_left() -> None:
+def test_each_attempt_gets_the_time_that_is_left() -> None:
     clock = Clock()
     seen: list[float | None] = []
 

@@ -19,7 +19,7 @@ def test_replies_come_in_order_and_prompts_are_kept() -> None:
     assert model.remaining == 0
 
 
-def test_an_exception_in_the_queue_is_raised_and_the_next_call_goes_on() -> None:
+def test_an_exception_in_the_queue_is_raised_and_the_next_call_works() -> None:
     model = ScriptedLLM([ModelOverloaded("busy"), "fine"])
     with pytest.raises(ModelOverloaded, match="busy"):
         model.complete("a")

@@ -7,8 +7,7 @@ import time
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.errors import ModelUnavailable
 from rlm_mem.models.keys import find_key, require_key
@@ -29,7 +28,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_keys_of_known_shapes_are_hidden_wherever_they_stand(key: str) -> None:
+def test_keys_of_known_shapes_are_hidden_anywhere(key: str) -> None:
     for text in (key, f"key={key}", f'{{"key": "{key}"}}', f"(see {key}).", f"line\n{key}\nline"):
         hidden = redact(text, environ={})
         assert key not in hidden

@@ -105,7 +105,7 @@ def test_words_of_a_path_are_found_in_it() -> None:
     assert found[0].chunk_id == "chunk-2"
 
 
-def test_a_quoted_sentence_goes_on_as_far_as_its_note_has_the_words_of_the_question(ask: Ask) -> None:
+def test_a_quoted_sentence_continues_as_far_as_its_note_has_words_of_the_question(ask: Ask) -> None:
     result = ask(
         "What did Ulla do about the boiler's alarm 17?",
         "Boiler showed alarm 17. Ulla: pressure too low, topped up to 1.4 bar.",

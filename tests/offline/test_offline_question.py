@@ -72,7 +72,7 @@ def test_relative_dates_are_counted_from_the_day_they_were_said(text: str, words
     assert [moment.words for moment in moments(text, MAY_8)] == [words]
 
 
-def test_without_the_day_only_absolute_dates_are_told() -> None:
+def test_without_the_day_only_absolute_dates_are_recognised() -> None:
     assert [m.words for m in moments("Yesterday, and on 3 March 2021.", None)] == ["3 March 2021"]
 
 
@@ -105,5 +105,7 @@ def test_a_comparison_without_a_figure_for_each_is_left_open() -> None:
         ("Did the heat pump show alarm 51?", "The heat pump showed alarm 51", False),
     ],
 )
-def test_an_answer_that_repeats_the_question_tells_nothing(question: str, answer: str, nothing: bool) -> None:
+def test_an_answer_that_only_repeats_the_question_is_recognised(
+    question: str, answer: str, nothing: bool
+) -> None:
     assert only_repeats(analyse_question(question), answer) is nothing

@@ -84,7 +84,7 @@ def test_a_fact_about_somebody_else_is_not_an_answer(tell: Tell) -> None:
     assert tell("Where does Marco live?", "Marco's sister Giulia lives in Turin.") is None
 
 
-def test_the_reason_may_stand_in_the_sentence_after(tell: Tell) -> None:
+def test_the_reason_may_be_in_the_next_sentence(tell: Tell) -> None:
     answer = tell("Why did we leave AWS?", "We left AWS in May. It was too expensive for our traffic.")
     assert answer is not None
     assert "too expensive" in answer

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rich.cells import cell_len
 
 from rlm_mem.errors import InvalidConfig, NotFoundError
@@ -86,7 +85,7 @@ def test_columns_take_as_many_as_fit_and_read_downwards() -> None:
     assert len(inside(template, 24)) == 3
 
 
-def test_a_line_that_is_too_long_goes_on_below_its_value() -> None:
+def test_a_line_that_is_too_long_continues_below_its_value() -> None:
     assert inside("label    one two three four five", 24) == [
         "label    one two",
         "         three four",

@@ -68,7 +68,7 @@ def test_an_empty_memory_has_figures_too(memory: Memory) -> None:
         assert 3 <= words(figures["memory"][tense]) <= 9
 
 
-def test_the_memory_protocol_tells_real_recalls_and_writes(memory: Memory, clock: Clock) -> None:
+def test_the_memory_protocol_describes_real_recalls_and_writes(memory: Memory, clock: Clock) -> None:
     ids = memory.remember("Ana drinks green tea in the morning and coffee never.").chunk_ids
     memory.store.create_chunk("Ana visits the dentist.", occurred_at="2026-03-05T09:00:00Z")
     memory.recall("What does Ana drink?")
@@ -159,7 +159,7 @@ def test_unpriced_is_never_zero(
         assert memory.hud_figures()["cost"]["calls"] == 0, "only today counts"
 
 
-def test_sliders_stand_beside_their_defaults(memory: Memory) -> None:
+def test_sliders_are_shown_with_their_defaults(memory: Memory) -> None:
     persona = memory.persona()
     persona.say("Research mode and max humor")
     figures = memory.hud_figures(persona)

@@ -68,7 +68,7 @@ def test_the_documented_presets_hold(mode: str, preset: dict[str, int]) -> None:
     assert preset.items() <= load_personality(mode)["sliders"].items()
 
 
-def test_a_mode_lies_over_base() -> None:
+def test_a_mode_overrides_base() -> None:
     base, concise = load_personality("BASE"), load_personality("CONCISE")
     assert concise["configuration"] == {"verbosity": 15, "directness": 85}
     assert concise["sliders"] == {**base["sliders"], "verbosity": 15, "directness": 85}

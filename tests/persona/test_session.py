@@ -38,7 +38,7 @@ def test_a_chat_command_is_understood(text: str, done: Command) -> None:
     assert parse_commands(text, Library()) == [done]
 
 
-def test_several_commands_may_stand_in_one_message() -> None:
+def test_one_message_may_have_several_commands() -> None:
     assert parse_commands("Research mode, set humor to 5% and max directness", Library()) == [
         Command("mode", mode="RESEARCH_ANALYST"),
         Command("set", "humor", 5),

@@ -93,7 +93,7 @@ def test_a_prompt_beyond_the_context_window_is_refused(connect: Connect, provide
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_timeout_ends_the_call_and_the_server_goes_on(connect: Connect, stream: bool) -> None:
+def test_a_timeout_ends_the_call_and_not_the_server(connect: Connect, stream: bool) -> None:
     model = connect()
     began = time.monotonic()
     with pytest.raises(ModelTimeout, match=r"within 0\.2 seconds"):

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from recall_memories import block, fill
 
 from rlm_mem import Memory
@@ -96,7 +95,7 @@ def test_plain_data_passes_and_dates_and_broken_text_become_text(small: ChunkSto
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_recall_goes_on_after_an_answer_that_was_refused(store: ChunkStore, engine: str) -> None:
+def test_a_recall_continues_after_a_refused_answer(store: ChunkStore, engine: str) -> None:
     fill(store)
     llm = ScriptedLLM([block("FINAL({'green tea'})"), block("FINAL('green \\udc80 tea')")])
     result = RecallOperation(store, llm, engine=engine).recall("What does Ana drink?")

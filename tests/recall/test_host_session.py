@@ -113,7 +113,7 @@ def test_final_in_a_program_finishes_too(store: ChunkStore) -> None:
         session.execute("1")
 
 
-def test_errors_come_back_with_line_and_hint_and_the_session_goes_on(store: ChunkStore) -> None:
+def test_errors_have_line_and_hint_and_the_session_continues(store: ChunkStore) -> None:
     fill(store)
     with recall_session(store, "What?") as session:
         failed = session.execute("x = 1\nprint(missing)")

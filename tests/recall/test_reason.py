@@ -64,7 +64,7 @@ def test_offline_the_conclusion_is_quoted_from_chunks_several_links_away(
     assert result.cost == 0
 
 
-def test_offline_what_contradicts_is_told_apart_and_lowers_the_confidence(
+def test_offline_contradicting_memories_are_listed_apart_and_lower_the_confidence(
     store: ChunkStore, ids: dict[str, str]
 ) -> None:
     doubted = ReasonOperation(store).reason(QUESTION)

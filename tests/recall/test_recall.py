@@ -80,7 +80,7 @@ def test_faulty_code_is_corrected_in_the_second_turn(store: ChunkStore) -> None:
     assert result.chunk_ids == [ids["tea"]]
 
 
-def test_a_forbidden_import_is_named_with_its_line_and_the_run_goes_on(store: ChunkStore) -> None:
+def test_a_forbidden_import_is_named_with_its_line_and_the_run_continues(store: ChunkStore) -> None:
     fill(store)
     llm = ScriptedLLM([block("x = 1\nimport os"), block("FINAL('fine')")])
     result = RecallOperation(store, llm).recall("Anything?")
@@ -124,7 +124,7 @@ def test_an_answer_without_citations_is_traced_to_the_chunks_that_were_read(stor
     assert 0.5 < result.confidence <= 0.95
 
 
-def test_an_answer_that_stands_in_no_chunk_gets_no_confidence(store: ChunkStore) -> None:
+def test_an_answer_that_is_in_no_chunk_gets_no_confidence(store: ChunkStore) -> None:
     fill(store)
     result = recall(store, block("FINAL('Purple submarines')"))
     assert result.content == "Purple submarines"

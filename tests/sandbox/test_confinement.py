@@ -145,7 +145,7 @@ def test_the_watchdog_fires_at_the_deadline_and_not_after_cancelling() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_is_told_instead_of_waiting_for_ever(store: ChunkStore) -> None:
+def test_a_forked_child_gets_an_error_instead_of_waiting_for_ever(store: ChunkStore) -> None:
     """The pool's threads stay in the parent; the parent's session goes on undisturbed."""
     session = REPLSession(store)
     session.execute("x = 41")

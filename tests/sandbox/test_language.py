@@ -185,7 +185,7 @@ def test_dates_give_the_period_that_words_mean(session: REPLSession) -> None:
     assert session.execute("dates('today', until='the guitar')") is None
 
 
-def test_wrong_arguments_are_told_what_to_write(session: REPLSession) -> None:
+def test_wrong_arguments_are_answered_with_what_to_write(session: REPLSession) -> None:
     wrong = {
         "turns(who='Ana')": r"unexpected keyword argument 'who'; write turns\(author=None",
         "turns(start='some day')": "start is a date such as '2026-05-01'",
@@ -806,7 +806,7 @@ def test_what_monty_lacks_is_no_internal_error(store: ChunkStore) -> None:
     assert failed.value.hint is not None and "str(value)" in failed.value.hint
 
 
-def test_what_is_asked_for_in_capitals_is_a_word_of_its_own(store: ChunkStore) -> None:
+def test_an_acronym_in_the_question_matches_whole_words_only(store: ChunkStore) -> None:
     said = ["I start at ten", "I use the STAR method", "one star at night", "two STARs"]
     for number, text in enumerate(said):
         store.create_chunk(f"Ana: {text}", conversation_id=str(number))

@@ -10,7 +10,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 
 
 @pytest.mark.local_only("about the sandbox alone")
-def test_names_that_cannot_be_restored_are_told_once_and_the_next_program_runs(store: ChunkStore) -> None:
+def test_names_that_cannot_be_restored_are_reported_once_and_the_next_program_runs(store: ChunkStore) -> None:
     with REPLSession(store, engine="monty") as session:
         session.execute("kept = 1")
         engine = session._engine

@@ -6,8 +6,7 @@ from collections import namedtuple
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain, preview
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.search.query import (
     MAX_ALTERNATIVES,
@@ -164,7 +163,7 @@ def test_no_text_makes_analysis_fail_and_the_columns_stay_in_step(text: str) -> 
     assert all(0 < weight <= 1 for weight in query.weights)
 
 
-def test_an_event_that_stands_for_a_date_is_an_anchor() -> None:
+def test_an_event_used_as_a_date_is_an_anchor() -> None:
     query = analyse_query("What did Ann paint before the move to Oslo?", ENGLISH, known_authors=["Ann"])
     assert query.anchor is not None
     assert query.anchor.before

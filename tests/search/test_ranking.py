@@ -221,7 +221,7 @@ def test_a_question_that_names_a_known_person_finds_what_they_say_though_no_othe
     assert sorted(hit.chunk_id for hit in hits) == sorted(said)
 
 
-def test_headings_title_and_path_are_found_with_what_stands_below_them(store: ChunkStore) -> None:
+def test_headings_title_and_path_are_found_with_the_text_below_them(store: ChunkStore) -> None:
     text = "# functools\n\n## lru_cache\n\nThe default maxsize is 128.\n\n# heapq\n\nThe default maxsize is none.\n"
     store.create_chunk(text, "note")
     hit = search(store, "default maxsize of functools.lru_cache", by="segment")[0]

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from rlm_mem.errors import InputError, InvalidQuery
 from rlm_mem.search import Filters, Hit, keyword_ids, passages, ranked_ids, search
@@ -73,7 +72,7 @@ def garden(store: ChunkStore) -> dict[str, str]:
     return {name: chunk.id for name, chunk in made.items()}
 
 
-def test_a_hit_tells_where_the_match_stands_who_said_it_and_when(
+def test_a_hit_has_the_position_of_the_match_its_speaker_and_its_time(
     store: ChunkStore, garden: dict[str, str]
 ) -> None:
     (hit, *_) = search(store, "When does the rose bloom?")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.search.api import MAX_SNIPPET, explain, snippet
 from rlm_mem.search.query import analyse_query

@@ -297,7 +297,7 @@ def test_agents_see_the_tools_and_memories_of_their_token(tmp_path: Path) -> Non
     assert Service(state.opened).tools_of(Caller()) == []
 
 
-def test_a_token_is_kept_as_a_hash_and_told_once(team: Team, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_is_stored_as_a_hash_and_shown_once(team: Team, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     headers = team.token("ana", "team/ana", lasts="30d")
     token = headers["Authorization"].partition(" ")[2]

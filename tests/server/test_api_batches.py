@@ -28,7 +28,7 @@ def create(client: TestClient, content: str) -> str:
     return made
 
 
-def test_every_kind_of_step_is_made_and_told(client: TestClient) -> None:
+def test_every_kind_of_step_is_carried_out_and_reported(client: TestClient) -> None:
     old, gone, lost = (create(client, text) for text in ("The old one.", "The one to go.", "The lost one."))
     client.delete(f"chunks/{lost}")
     undone = create(client, "What it said first.")

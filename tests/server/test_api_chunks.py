@@ -127,7 +127,7 @@ def test_reads_are_counted_beside_the_chunk_and_do_not_change_its_etag(client: T
     assert (head.status_code, head.content, head.headers["ETag"]) == (200, b"", '"1"')
 
 
-def test_a_deleted_chunk_lies_in_the_archive_and_comes_back(client: TestClient) -> None:
+def test_a_deleted_chunk_is_archived_and_can_be_restored(client: TestClient) -> None:
     made = create(client, tags=["x"])
     path = f"chunks/{made['id']}"
     answer = client.delete(path)
@@ -250,7 +250,7 @@ def test_a_cursor_that_is_none_of_this_list_is_refused(client: TestClient, curso
     refused(client.get("chunks", params={"cursor": cursor}), 404)
 
 
-def test_neighbours_stand_around_a_chunk_in_its_conversation(client: TestClient) -> None:
+def test_neighbours_are_the_chunks_around_it_in_its_conversation(client: TestClient) -> None:
     ids = [create(client, f"Line {number}.", conversation_id="c")["id"] for number in range(4)]
     found = client.get(f"chunks/{ids[1]}/neighbours", params={"after": 5}).json()
     assert found == {"before": [ids[0]], "after": ids[2:]}

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from rlm_mem.errors import InputError
 from rlm_mem.mcp.service import Service, input_schema, tools_for
@@ -167,7 +166,7 @@ def test_too_much_text_and_too_deep_nesting_are_refused() -> None:
         (BatchRequest, {"steps": [{"do": "update"}]}, "steps.0.chunk_id: missing", ""),
     ],
 )
-def test_a_refused_body_says_where_and_what_may_stand_there(
+def test_a_refused_body_is_reported_with_the_place_and_the_allowed_values(
     kind: type[Request], body: dict[str, Any], said: str, remedy: str
 ) -> None:
     with pytest.raises(Refused) as refused:

@@ -54,12 +54,12 @@ def changes_after(memory: Memory, *acts: Callable[[], object], events: bool = Fa
     return asyncio.run(follow())
 
 
-def test_what_another_process_writes_is_told(memory: Memory, other: Memory) -> None:
+def test_writes_of_another_process_are_announced(memory: Memory, other: Memory) -> None:
     (change,) = changes_after(memory, lambda: other.remember("Ana likes coffee."))
     assert "memories" in change.topics
 
 
-def test_what_this_process_writes_is_told_too(memory: Memory) -> None:
+def test_writes_of_this_process_are_announced_too(memory: Memory) -> None:
     (change,) = changes_after(memory, lambda: memory.remember("Ana likes coffee."))
     assert "memories" in change.topics
 
@@ -84,12 +84,12 @@ def test_changes_are_numbered_and_the_version_moves(memory: Memory, other: Memor
     assert second.version != first.version
 
 
-def test_who_asks_for_them_is_told_the_new_lines_of_the_audit_log(memory: Memory, other: Memory) -> None:
+def test_listeners_get_the_new_lines_of_the_audit_log(memory: Memory, other: Memory) -> None:
     (change,) = changes_after(memory, lambda: other.remember("Ana likes coffee."), events=True)
     assert [(event["op"], event["actor"]) for event in change.events] == [("create", "other")]
 
 
-def test_a_line_of_a_clock_that_is_behind_is_told(memory: Memory, place: Path | str) -> None:
+def test_a_line_dated_by_a_clock_that_is_behind_is_reported(memory: Memory, place: Path | str) -> None:
     with Memory.open(place, clock=lambda: datetime.now(UTC) - timedelta(hours=1)) as behind:
         first, second = changes_after(
             memory,
@@ -202,7 +202,7 @@ def test_a_store_that_is_briefly_unavailable_is_polled_again(memory: Memory, oth
     assert "memories" in asyncio.run(play()).topics
 
 
-def test_an_open_page_is_told_over_its_stream(place: Path | str) -> None:
+def test_an_open_page_is_notified_over_its_stream(place: Path | str) -> None:
     """The stream itself, in the application: topics of a change, as an event."""
     from rlm_mem.dashboard.pages import changed
 

@@ -84,7 +84,7 @@ def test_what_an_agent_learnt_in_a_project_is_found_from_the_empty_shared_namesp
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_page_stands_on_its_own_under_a_strict_policy(site: Site, ids: list[str], path: str) -> None:
+def test_every_page_works_under_a_strict_content_policy(site: Site, ids: list[str], path: str) -> None:
     """No script and no style but our own files, no handler in an attribute, nothing from another host."""
     answer = site.client.get(path)
     assert answer.status_code == 200
@@ -460,7 +460,7 @@ def test_a_question_in_the_search_box_is_answered_in_one_of_three_outcomes(
         ("whatever is new today", False), ("is it", False),
     ],
 )  # fmt: skip
-def test_questions_are_told_from_words(text: str, asks: bool) -> None:
+def test_questions_are_distinguished_from_words(text: str, asks: bool) -> None:
     assert is_question(text) is asks
 
 

@@ -330,7 +330,7 @@ def test_a_transition_is_undone_with_a_reason(place: Path | str) -> None:
         )
 
 
-def test_populations_are_counted_back_from_what_stands_in_the_files() -> None:
+def test_populations_are_computed_from_the_files() -> None:
     from datetime import date
 
     from rlm_mem.dashboard.charts import Flow, flow_chart

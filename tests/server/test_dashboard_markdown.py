@@ -75,7 +75,7 @@ def test_the_list_of_recalls_renders_the_emphasis_of_an_answer(site: Site) -> No
         "a <b>b</b>",
     ],
 )
-def test_a_text_without_markdown_stands_as_it_was_written(site: Site, text: str) -> None:
+def test_a_text_without_markdown_is_shown_as_it_was_written(site: Site, text: str) -> None:
     shown = article(site.get(remembered(site, text)))
     assert "view=source" not in shown
     assert text_of(shown).endswith(" ".join(text.split()))

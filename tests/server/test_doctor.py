@@ -112,7 +112,7 @@ def test_hooks_that_failed_in_the_last_days_are_reported(run: Run, memory: Memor
 
 @pytest.mark.usefixtures("no_engines")
 @pytest.mark.local_only("look at files")
-def test_hooks_that_are_whole_old_or_without_their_command_are_told_apart(
+def test_complete_old_and_broken_hooks_are_distinguished(
     run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def found() -> dict[str, tuple[str, str, str]]:
@@ -247,7 +247,7 @@ def test_the_server_starts_as_each_client_starts_it(
 
 @pytest.mark.usefixtures("no_engines")
 @pytest.mark.local_only("look at files")
-def test_clients_with_another_entry_are_told_apart(run: Run, brain: Path, memory: Memory) -> None:
+def test_clients_with_another_entry_are_distinguished(run: Run, brain: Path, memory: Memory) -> None:
     """One that is here without the memory, one whose command is gone, one that cannot be read, one of a stranger."""
     (Path.home() / ".codeium" / "windsurf").mkdir(parents=True)
     for name, entry in (

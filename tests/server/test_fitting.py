@@ -147,7 +147,7 @@ def test_every_address_that_returns_text_keeps_to_it_and_pages_go_on_where_they_
         assert api.get(f"/chunks/{ids[0]}?max_tokens=300").json()["truncated"] is True
 
 
-def test_python_keeps_to_it(tmp_path: Path) -> None:
+def test_python_respects_the_limit(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain") as memory:
         for number in range(6):
             memory.remember(f"Note {number}. {LONG}")

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlm_mem.mcp import clients
 from rlm_mem.mcp.clients import CLIENTS, client_named, json_with, toml_with

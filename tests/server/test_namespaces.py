@@ -70,7 +70,7 @@ def calls(service: Service, secret: dict[str, str]) -> Iterator[tuple[str, dict[
         yield "recall", {"question": f"namespace:{text} What opens the vault?"}
 
 
-def test_no_tool_tells_anything_of_another_namespace(mine: Service, secret: dict[str, str]) -> None:
+def test_no_tool_reveals_anything_of_another_namespace(mine: Service, secret: dict[str, str]) -> None:
     used = set()
     for name, arguments in calls(mine, secret):
         used.add(name)
@@ -91,7 +91,7 @@ def test_no_tool_changes_anything_of_another_namespace(
         assert (chunk.content, chunk.revision, memory.stats().chunk_count) == (SECRET, 1, 1)
 
 
-def test_no_resource_tells_anything_of_another_namespace(mine: Service, secret: dict[str, str]) -> None:
+def test_no_resource_reveals_anything_of_another_namespace(mine: Service, secret: dict[str, str]) -> None:
     for uri in (
         *(one.uri for one in FIXED),
         f"memory://chunks/{secret['chunk']}",

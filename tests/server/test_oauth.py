@@ -194,7 +194,7 @@ def asked(app: Starlette, token: str | None, path: str = "/api/v1/about") -> htt
     return asyncio.run(go())
 
 
-def test_a_client_without_a_token_is_told_where_to_get_one(app: Starlette) -> None:
+def test_a_client_without_a_token_learns_where_to_get_one(app: Starlette) -> None:
     answer = asked(app, None, "/mcp")
     assert answer.status_code == 401
     address = f"{BASE}/.well-known/oauth-protected-resource/mcp"

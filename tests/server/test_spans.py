@@ -16,7 +16,7 @@ def call(seconds: float) -> SubCall:
     return SubCall(1, "k", "p", 1, "r", seconds=seconds)
 
 
-def test_steps_of_sub_questions_stand_within_the_step_that_asked_them() -> None:
+def test_steps_of_sub_questions_are_within_the_step_that_asked_them() -> None:
     recorded = [
         (step(0, 1, 1), []),
         (step(2, 0.1, 0.1), []),

@@ -132,7 +132,7 @@ def test_cookies_and_origins_are_those_of_the_public_address() -> None:
     assert not Site(7412).secure
 
 
-def test_a_server_whose_successor_does_not_start_goes_on(
+def test_a_server_whose_successor_does_not_start_keeps_running(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["rlm-mem", "serve", "--port", "none"])

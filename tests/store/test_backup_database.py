@@ -90,7 +90,7 @@ def test_memories_in_a_database_are_replaced_only_when_asked_and_kept(dsn: str, 
         assert memory.get(later) is not None
 
 
-def test_the_same_id_in_two_namespaces_is_told(dsn: str, tmp_path: Path) -> None:
+def test_the_same_id_in_two_namespaces_is_reported(dsn: str, tmp_path: Path) -> None:
     for namespace in ("one", "two"):
         with ChunkStore(dsn, namespace=namespace) as store:
             store.create_chunk("a note", chunk_id="chunk-2026-01-01-00000001")

@@ -6,8 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlm_mem.errors import InputError, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.store.backup import back_up
@@ -61,7 +60,7 @@ def test_a_file_is_made_once(files: BrainFiles) -> None:
         assert files.read(name) == b"first"
 
 
-def test_what_is_appended_stands_at_the_end(files: BrainFiles) -> None:
+def test_appended_bytes_are_at_the_end(files: BrainFiles) -> None:
     for name in ("log/continuum.jsonl", "trajectories/2026-02/x.jsonl"):
         lines = [f"line {number}\n".encode() for number in range(200)]
         for line in lines:
@@ -261,7 +260,7 @@ def test_check_finds_files_whose_rows_were_lost(dsn: str) -> None:
         ]
 
 
-def test_unfinished_files_stand_in_no_folder_that_people_work_in(tmp_path: Path) -> None:
+def test_unfinished_files_are_in_no_folder_that_people_work_in(tmp_path: Path) -> None:
     with ChunkStore(tmp_path / "brain" / "memory") as store:
         files = store.backend.files("default")
         files.write("system/memory_log.md", b"there")
@@ -284,7 +283,7 @@ names = st.lists(
     st.sampled_from(["workspace", "system", "memory/long_term", "archive", "persona", "sliders"]),
     names,
 )
-def test_the_place_of_a_file_tells_its_namespace_and_name(
+def test_the_place_of_a_file_gives_its_namespace_and_name(
     namespace: str, folder: str, more: list[str]
 ) -> None:
     if any(part in (".", "..") for part in more):

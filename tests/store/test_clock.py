@@ -62,7 +62,7 @@ def test_what_is_told_by_a_clock_that_lags_replaces_what_was_told_before_and_com
         assert memory.recall("Where does Dana live?").suggestion == "Ulm"
 
 
-def test_a_clock_that_is_a_day_off_is_told_once_and_by_the_doctor(
+def test_a_clock_that_is_a_day_off_is_reported_once_and_by_the_doctor(
     base: Path | str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "_engines", lambda _config: iter(()))

@@ -48,7 +48,7 @@ def raised(dsn: str, code: str, message: str) -> psycopg.Error:
         return caught.value
 
 
-def test_what_a_coordinator_says_of_its_workers_is_told_apart_from_a_lost_connection(dsn: str) -> None:
+def test_an_error_of_a_worker_is_distinguished_from_a_lost_connection(dsn: str) -> None:
     away = [
         ("08006", REFUSED),
         ("XX000", "failure on connection marked as essential: w2:5432"),
@@ -78,7 +78,7 @@ def test_what_a_coordinator_says_of_its_workers_is_told_apart_from_a_lost_connec
         assert is_lost(ended.value) and not is_worker_lost(ended.value)
 
 
-def test_a_worker_that_is_away_is_asked_again_for_a_moment_and_then_told(
+def test_an_absent_worker_is_asked_again_for_a_moment_and_then_reported(
     store: ChunkStore, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = raised(dsn, "08006", REFUSED)

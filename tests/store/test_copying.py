@@ -92,7 +92,7 @@ def test_a_copy_begun_again_carries_only_what_is_missing(pair: tuple[ChunkStore,
     assert compare(source, target) == []
 
 
-def test_another_state_in_the_target_is_a_conflict_until_told_to_overwrite(
+def test_another_state_in_the_target_is_a_conflict_unless_overwriting_is_requested(
     pair: tuple[ChunkStore, ChunkStore],
 ) -> None:
     source, target = pair

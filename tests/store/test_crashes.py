@@ -246,7 +246,7 @@ def test_a_failure_at_every_file_operation_undoes_the_write(
     pytest.fail("the write never went through")
 
 
-def test_a_write_stands_where_the_views_no_longer_fit_on_the_disk(
+def test_a_write_succeeds_even_if_the_views_no_longer_fit_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object) -> None:

@@ -18,8 +18,7 @@ from rlm_mem.errors import CorruptStore
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.local import connections
-from rlm_mem.store.local import postings as postings_module
+from rlm_mem.store.local import connections, postings as postings_module
 
 pytestmark = pytest.mark.local_only("damage the files of the index")
 

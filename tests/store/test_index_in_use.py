@@ -120,7 +120,7 @@ def test_the_first_index_in_memory_is_read_by_other_threads_once_it_is_complete(
     ],
     ids=["checkpoint", "rebuild", "vacuum", "close"],
 )
-def test_what_would_end_a_batch_is_refused_within_it_and_the_batch_goes_on(
+def test_calls_that_would_end_a_batch_are_refused_within_it_and_the_batch_continues(
     base: Path, call: Callable[[ChunkStore], object]
 ) -> None:
     with ChunkStore(base) as store:

@@ -212,7 +212,7 @@ def test_a_circle_is_found_and_neither_a_chain_nor_two_ways_to_one_chunk_are_cir
     assert not list(circular_links("follows", [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]))
 
 
-def test_a_renamed_file_gets_its_name_back_with_its_links_and_a_copy_is_told_from_it(base: Path) -> None:
+def test_a_renamed_file_gets_its_name_back_with_its_links_unlike_a_copy(base: Path) -> None:
     with ChunkStore(base) as store:
         first = store.create_chunk("The ferry leaves at six.").id
         second = store.create_chunk("It leaves from pier four.").id

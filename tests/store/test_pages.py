@@ -6,8 +6,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore

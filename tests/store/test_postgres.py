@@ -165,7 +165,7 @@ def test_lists_arrive_as_they_are_whatever_their_texts_hold(dsn: str) -> None:
             sent("text", ["a", "b\0c"])
 
 
-def test_the_key_of_a_namespace_is_made_of_its_name_alone() -> None:
+def test_the_key_of_a_namespace_depends_on_its_name_alone() -> None:
     assert namespace_key("default") == -101136948824460382
     assert namespace_key("a") != namespace_key("b")
     assert -(2**63) <= namespace_key("agent/project/user") < 2**63

@@ -25,8 +25,13 @@ from rlm_mem.search import search  # noqa: E402
 from rlm_mem.store.core import selection  # noqa: E402
 from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
 from rlm_mem.store.core.lookup import CandidateSource, Filters  # noqa: E402
-from rlm_mem.store.postgres import lookup, parts, term_lists, terms  # noqa: E402
-from rlm_mem.store.postgres import recount as recount_module  # noqa: E402
+from rlm_mem.store.postgres import (  # noqa: E402
+    lookup,
+    parts,
+    recount as recount_module,
+    term_lists,
+    terms,
+)
 from rlm_mem.store.postgres.lookup import PostgresSource, SearchCache  # noqa: E402
 from rlm_mem.store.postgres.parts import PART  # noqa: E402
 from rlm_mem.store.postgres.recount import Recount, recount  # noqa: E402

@@ -14,8 +14,7 @@ import pytest
 
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local import postings as postings_module
-from rlm_mem.store.local import schema
+from rlm_mem.store.local import postings as postings_module, schema
 from rlm_mem.store.local.postings import PostingsIndex
 from tests.waiting import until
 

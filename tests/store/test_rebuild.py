@@ -126,7 +126,7 @@ def test_a_rebuild_in_place_gives_what_an_index_from_nothing_holds(brain: Path) 
     )  # but numbers
 
 
-def test_another_writer_goes_on_with_the_rows_that_a_rebuild_made(tmp_path: Path) -> None:
+def test_another_writer_can_change_the_rows_that_a_rebuild_wrote(tmp_path: Path) -> None:
     with ChunkStore(tmp_path) as store, ChunkStore(tmp_path) as other:
         gone = other.create_chunk("soon erased", conversation_id="two")
         other.delete_chunk(gone.id, permanent=True)
@@ -219,7 +219,7 @@ def note_and_repeat(folder: str, items: list[str]) -> list[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a pipe holds what the system gives it")
 @pytest.mark.parametrize("by_fork", [True, False])
-def test_a_process_goes_on_with_its_next_lot_before_its_answer_is_taken(
+def test_a_process_begins_its_next_lot_before_its_answer_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_fork: bool
 ) -> None:
     monkeypatch.setattr(workers, "can_fork", lambda: by_fork)
@@ -319,7 +319,7 @@ def process_and_files(_: str, items: list[str]) -> list[list[str]]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
-def test_a_fork_has_nothing_of_this_process_open_and_is_not_made_of_one_with_threads(
+def test_a_fork_inherits_no_open_files_and_is_not_made_while_threads_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = 1

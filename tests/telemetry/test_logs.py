@@ -116,7 +116,7 @@ def damaged(tmp_path: Path) -> Path:
     return brain
 
 
-def test_the_command_writes_json_lines_where_it_is_told_to(damaged: Path) -> None:
+def test_the_command_writes_json_lines_to_the_given_file(damaged: Path) -> None:
     ran = command(damaged, "--log-format", "json")
     assert ran.returncode == 0
     assert json.loads(ran.stdout)

@@ -75,7 +75,7 @@ def test_a_request_that_breaks_the_server_is_an_error(watched: Watched, client: 
     assert span.attributes["error.type"] == "RuntimeError"
 
 
-def test_the_trace_of_the_caller_goes_on(watched: Watched, client: TestClient) -> None:
+def test_the_trace_of_the_caller_is_continued(watched: Watched, client: TestClient) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     client.get("/chunks/1", headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
     (span,) = watched.spans

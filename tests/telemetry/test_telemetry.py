@@ -143,7 +143,7 @@ def test_parallel_sub_calls_belong_to_their_recall(watched: Watched, tmp_path: P
     assert len(watched.named("chat scripted")) == 4
 
 
-def test_remember_tells_what_it_stored_and_how_long_it_waited_for_the_lock(
+def test_remember_records_what_it_stored_and_how_long_it_waited_for_the_lock(
     watched: Watched, memory: Memory, backend: str
 ) -> None:
     memory.remember(SECRET)
@@ -255,7 +255,7 @@ def test_every_name_that_is_used_is_in_the_list_of_names(watched: Watched, tmp_p
             assert set(point.attributes) <= set(ATTRIBUTES)
 
 
-def test_every_name_stands_in_the_operations_page() -> None:
+def test_the_operations_page_lists_every_name() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
     for name in (*OPERATIONS, *METRICS, *ATTRIBUTES):
         assert f"`{name}`" in page, f"docs/operations.md does not name {name}"

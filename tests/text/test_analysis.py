@@ -6,8 +6,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.text import analysis, clauses, cues
@@ -87,7 +86,7 @@ def test_flags_fit_thirty_two_bits_for_any_text(text: str) -> None:
     assert 0 <= segment_flags(text) < 2**32
 
 
-def test_flags_tell_what_a_segment_holds() -> None:
+def test_flags_describe_the_content_of_a_segment() -> None:
     flags = segment_flags(
         'Yesterday I went to Lisbon with my sister because she loves "Dune", for three weeks.'
     )

@@ -22,7 +22,7 @@ def test_words_and_phrases_for_an_end_are_found(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", NOT_OVER)
-def test_an_end_is_told_by_whole_words_only(text: str) -> None:
+def test_an_end_is_recognised_by_whole_words_only(text: str) -> None:
     assert not ENDED.found_in(text)
 
 
@@ -38,7 +38,7 @@ def test_a_letter_that_ignoring_case_takes_for_an_ascii_letter_counts_as_it() ->
     assert ENDED.found_in("SWİTCHED") and ENDED.found_in("loſt and cloſed") and HINTS.found_in("mıxed up")
 
 
-def test_the_present_and_conditions_are_told_by_their_words() -> None:
+def test_the_present_and_conditions_are_recognised_by_their_words() -> None:
     assert (
         PRESENT.found_in("She’s here")
         and PRESENT.found_in("Er IST da")

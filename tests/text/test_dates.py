@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.text.dates import find_dates
 
@@ -53,7 +52,7 @@ def test_relative_mentions_need_a_reference() -> None:
     assert [m.precision for m in find_dates("last week, 7 May 2023")] == ["day"]
 
 
-def test_relative_and_absolute_are_told_apart() -> None:
+def test_relative_and_absolute_dates_are_distinguished() -> None:
     relative = [m.relative for m in find_dates("last week or 7 May 2023 or in June", NOW)]
     assert relative == [True, False, True]
 

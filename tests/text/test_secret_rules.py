@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem import Memory
 from rlm_mem.config import Config, SecretAction, SecretsConfig
@@ -126,7 +125,7 @@ def test_a_named_secret_is_found_in_quotes_escapes_and_marks_of_any_kind(text: s
 
 
 @pytest.mark.parametrize(("rule", "secret"), EXAMPLES.items(), ids=list(EXAMPLES))
-def test_each_format_is_found_wherever_it_stands(rule: str, secret: str) -> None:
+def test_each_format_is_found_anywhere_in_a_text(rule: str, secret: str) -> None:
     for text in (secret, f"It is {secret}, keep it.", f'"{secret}"', f"line\n{secret}\nline"):
         assert rule in names(text), text
         hidden = hide(text, find_secrets(text))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rlm_mem.text.blocks import (
     _ASCII_END,
@@ -167,7 +166,7 @@ def test_paragraphs_after_a_turn_keep_the_speaker_until_a_heading() -> None:
     ]
 
 
-def test_sentences_headings_items_and_code_are_told_apart() -> None:
+def test_sentences_headings_items_and_code_are_distinguished() -> None:
     content = (
         "# Plan\n\nWe start with the parser, which is the part that everything else in the new pipeline depends on. "
         "Then we measure it on the real corpus and compare the figures with last year's.\n\n"
@@ -191,7 +190,7 @@ def test_a_short_paragraph_is_one_segment_and_tiny_sentences_join_a_neighbour() 
     assert texts(long + long + "Yes.") == [long.strip(), long + "Yes."]
 
 
-def test_lines_that_stand_for_themselves_are_not_run_together() -> None:
+def test_lines_that_are_complete_are_not_joined() -> None:
     log = "\n".join(
         f"2026-01-{day:02d} Backup finished without any error on host alpha" for day in range(1, 9)
     )

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rlm_mem.text import tokens
 from rlm_mem.text.tokens import count_many, count_tokens, truncate_tokens
@@ -44,7 +43,7 @@ def test_a_lone_surrogate_counts_as_the_replacement_character() -> None:
 
 
 @given(st.text(alphabet=st.characters(categories=None), max_size=120), st.integers(-2, 40))
-def test_truncation_keeps_a_beginning_that_fits_and_wastes_no_room(text: str, limit: int) -> None:
+def test_truncation_keeps_the_longest_beginning_that_fits(text: str, limit: int) -> None:
     kept = truncate_tokens(text, limit)
     assert text.startswith(kept)
     assert count_tokens(kept) <= max(0, limit)

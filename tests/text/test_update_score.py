@@ -304,7 +304,7 @@ def test_a_note_with_many_signs_that_may_be_about_something_else_is_never_sure(
     assert retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=-9.0) <= SURE
 
 
-def test_another_note_on_the_same_subject_tells_nothing_again(memory: Memory) -> None:
+def test_another_note_on_the_same_subject_is_no_update(memory: Memory) -> None:
     memory.remember("Worker0 keeps bees in garden0.", occurred_at="2025-02-01")
     memory.remember("Worker0 sells honey.", occurred_at="2025-09-01")
     question = "Where does Worker0 keep bees?"
@@ -596,7 +596,7 @@ def test_a_later_note_that_shares_one_name_may_answer_if_it_gives_a_figure_of_th
         ("Who is my dentist?", "Dr. Salm is my dentist.", "Otto's dentist is Dr. Unn now, Salm being too far."),
     ],
 )  # fmt: skip
-def test_a_story_an_old_plan_and_a_denial_tell_nothing_again(question: str, earlier: str, later: str) -> None:
+def test_a_story_an_old_plan_and_a_denial_are_no_updates(question: str, earlier: str, later: str) -> None:
     assert not retold(question, earlier, later, "Rain all day.")
 
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from rlm_mem.chunk import (
-    AUTO_LINK_TYPES,
-    CHUNK_TYPES,
-    MANUAL_LINK_TYPES,
-    Chunk,
-    ChunkLinks,
-    ChunkMetadata,
-)
+from rlm_mem.chunk import AUTO_LINK_TYPES, CHUNK_TYPES, MANUAL_LINK_TYPES, Chunk, ChunkLinks, ChunkMetadata
 from rlm_mem.errors import MaxIterationsError, SandboxViolation, TimeoutError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
 from rlm_mem.ingest.linking import AutoLinker, add_manual_link

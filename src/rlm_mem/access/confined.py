@@ -46,7 +46,6 @@ class JoinedMemory(_View):
 
     Args:
         whole: the open memory with the project's namespace, which is not closed with this one.
-        shared: the shared namespace.
     """
 
     def __init__(self, whole: Memory, shared: str) -> None:

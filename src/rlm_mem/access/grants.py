@@ -170,7 +170,6 @@ def check_patterns(patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def _covers(pattern: str, namespace: str) -> bool:
-    """Whether a pattern covers a namespace, or another pattern."""
     if pattern in ("*", namespace):
         return True
     return pattern.endswith("/*") and namespace.startswith(pattern[:-1])

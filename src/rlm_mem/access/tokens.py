@@ -20,22 +20,9 @@ from typing import IO
 
 import msgspec
 
-from rlm_mem.access.grants import (
-    PERMISSIONS,
-    Access,
-    Permission,
-    check_patterns,
-    check_permissions,
-)
+from rlm_mem.access.grants import PERMISSIONS, Access, Permission, check_patterns, check_permissions
 from rlm_mem.chunk import expiry, format_time
-from rlm_mem.errors import (
-    ConflictError,
-    InputError,
-    InvalidChunk,
-    InvalidConfig,
-    NotFoundError,
-    StorageError,
-)
+from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidConfig, NotFoundError, StorageError
 from rlm_mem.store.core.files import Signature, signature, write_atomic
 
 #: Prefix of every token, so that secret scanners find leaked ones.

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.capture.projects import project_of
-    from rlm_mem.capture.sessions import capture_messages, capture_transcript, screened
+    from rlm_mem.capture.projects import project_of as project_of
+    from rlm_mem.capture.sessions import (
+        capture_messages as capture_messages,
+        capture_transcript as capture_transcript,
+        screened as screened,
+    )
 
-__all__ = ["capture_messages", "capture_transcript", "project_of", "screened"]
-
-__getattr__ = loader(
-    __name__,
-    {
-        "projects": ("project_of",),
-        "sessions": ("capture_messages", "capture_transcript", "screened"),
-    },
+__getattr__, __all__ = loader(
+    __name__, {"projects": "project_of", "sessions": "capture_messages capture_transcript screened"}
 )

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from rlm_mem.chunk import SUPERSEDES
+from rlm_mem.chunk import SUPERSEDES, Chunk
 from rlm_mem.errors import InputError, NamespaceError, NotFoundError
 from rlm_mem.store.core.changes import name_namespaces
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 

@@ -18,7 +18,7 @@ from rlm_mem.record import FrozenRecord
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import blocks, units
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, linear
 
 #: Name of the file in a brain folder that replaces the shipped rules.
 RULES_FILE = "capture.toml"
@@ -241,10 +241,7 @@ def _compile_rules(path: Path, data: bytes) -> Rules:
         path,
         parsed.limits,
         tuple(
-            (
-                rule,
-                tuple(_compile(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns),
-            )
+            (rule, tuple(_compile(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns))
             for rule in parsed.rule
         ),
         tuple(_compile(pattern, f"{path}: asks_to_keep") for pattern in parsed.asks_to_keep.patterns),
@@ -255,14 +252,8 @@ def _compile_rules(path: Path, data: bytes) -> Rules:
 def _compile(pattern: str, where: str) -> Search:
     if len(pattern) > _MAX_PATTERN:
         raise InvalidConfig(f"{where}: a pattern may have at most {_MAX_PATTERN} characters")
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.case_sensitive = False
-    options.max_mem = _PATTERN_BYTES
     try:
-        compiled: Search = re2.compile(pattern, options).search
-    except (re2.error, UnicodeEncodeError) as error:
+        compiled: Search = linear(pattern, _PATTERN_BYTES, ignore_case=True).search
+    except ValueError as error:
         raise InvalidConfig(f"{where}: {pattern[:80]!r} is not a valid RE2 pattern: {error}") from None
     return compiled

@@ -237,7 +237,6 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
 def _server_arguments(
     call: Where, client: clients.Client, brain: str | None, tools: str, read_only: bool, *, committed: bool
 ) -> list[str]:
-    """Return the command-line arguments of the server."""
     arguments = ["mcp", *(("--brain", brain) if brain is not None else ())]
     if call.namespace:
         arguments += ["--namespace", option_value(call.namespace)]

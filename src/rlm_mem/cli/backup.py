@@ -10,8 +10,7 @@ from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.options import argument, flag
 from rlm_mem.cli.terminal import RIGHT, amount, pairs, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
-from rlm_mem.store.backup import back_up, restore_backup
-from rlm_mem.store.backup import vacuum as vacuum_store
+from rlm_mem.store.backup import back_up, restore_backup, vacuum as vacuum_store
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
 
 _MAX_LISTED = 10
@@ -103,10 +102,7 @@ def restore(
         screen().print(text(f"the previous memory is in {restored.kept}"))
     if restored.unreadable:
         screen().print(
-            text(
-                f"{amount(restored.unreadable, 'file')} did not validate: see rlm-mem store check",
-                "yellow",
-            )
+            text(f"{amount(restored.unreadable, 'file')} did not validate: see rlm-mem store check", "yellow")
         )
 
 

@@ -126,7 +126,7 @@ _COMMANDS = (
     ("tier undo", "traces:tier_undo", "Undo a transition: restore its files byte for byte."),
     ("tier health", "traces:tier_health", "Show sizes of tiers, consolidation, reuse and promotions."),
     ("tier check", "traces:tier_check", "List memory files that break a rule."),
-    ("tier skills", "skills:tier_skills", "Write stable memories as skills for agents."),
+    ("tier skills", "continuum:tier_skills", "Write stable memories as skills for agents."),
     ("trace record", "traces:trace_record", "Write the log of an interaction or a session."),
     ("trace use", "traces:trace_use", "Record that a memory was used, and whether it succeeded."),
     ("review list", "review:review_list", "List cases, oldest first."),

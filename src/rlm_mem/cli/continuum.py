@@ -1,8 +1,9 @@
-"""`rlm-mem query`, `consolidate` and `prune`: search and changes of tier by the use of memories."""
+"""Tiered memories: `query`, `consolidate`, `prune`, and `tier skills`, which writes stable ones for coding agents."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rlm_mem.cli import options
@@ -10,6 +11,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, one_line, print_json, progress, screen, text
 from rlm_mem.continuum.answers import MemoryHit
+from rlm_mem.continuum.skills import SKILL_TIERS, write_skills
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 
@@ -187,3 +189,26 @@ def _weights(given: list[str] | None) -> dict[str, float] | None:
 def _problems(problems: list[Any]) -> None:
     for problem in problems:
         note(f"not changed: {problem.message}")
+
+
+def tier_skills(
+    call: Call,
+    folder: Annotated[
+        Path, argument("FOLDER", "The folder where agents look for skills, such as .claude/skills.")
+    ],
+    mid: Annotated[
+        bool, flag("--mid", "Also from the mid tier: successful work that is not stable yet.")
+    ] = False,
+) -> None:
+    """Write stable memories as skills (NAME/SKILL.md), update them, and remove those of demoted memories."""
+    with call.open() as memory:
+        found = write_skills(
+            memory.store, memory.continuum.files, folder, tiers=(*SKILL_TIERS, "mid") if mid else SKILL_TIERS
+        )
+    if call.json:
+        print_json(found)
+        return
+    for one in found:
+        screen().print(text(f"{one.state:10}", "dim") + text(one.name, "cyan") + text(f"  {one.key}", "dim"))
+    if not found:
+        screen().print(text("no memory is stable enough to be a skill", "dim"))

@@ -41,10 +41,7 @@ def link(
     target_id: Target,
     kind: Annotated[
         str,
-        argument(
-            "TYPE",
-            "supports, contradicts, or another type of link; an unknown one prints the list.",
-        ),
+        argument("TYPE", "supports, contradicts, or another type of link; an unknown one prints the list."),
     ],
     strength: Annotated[float, option("--strength", "0..1", "Strength of the link.")] = 0.5,
     reason: Annotated[str | None, option("--reason", "TEXT", "Why they are linked.")] = None,

@@ -18,9 +18,8 @@ from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
 from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify_erasure
 
-_MAX_REPORT = (
-    1_000_000_000  # bytes; the report of a large namespace has some fingerprints of each of its chunks
-)
+# Bytes; the report of a large namespace has some fingerprints of each of its chunks
+_MAX_REPORT = 1_000_000_000
 
 
 def erase_(

@@ -455,5 +455,4 @@ def _figure(value: Any) -> str:
 
 
 def _iso_time(seconds: float) -> str:
-    """Return epoch seconds as an ISO time in UTC."""
     return from_epoch(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")

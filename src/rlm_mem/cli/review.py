@@ -67,7 +67,6 @@ def review_show(call: Call, case_id: CaseId) -> None:
 
 
 def _full_case_id(memory: rlm_mem.Memory, given: str) -> str:
-    """Return the full id of a case from its beginning."""
     known = (case.id for case in memory.continuum.review.cases(None))
     return known_id(given, known, "review case", "rlm-mem review list --status all shows the ids.")
 

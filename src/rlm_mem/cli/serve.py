@@ -159,11 +159,7 @@ def serve(
     drain: Annotated[
         float,
         option(
-            "--drain",
-            "SECONDS",
-            "Maximum seconds to finish requests when the server stops.",
-            min=0,
-            max=3600,
+            "--drain", "SECONDS", "Maximum seconds to finish requests when the server stops.", min=0, max=3600
         ),
     ] = 30.0,
     open_browser: Annotated[bool, flag("--open", "Open the dashboard in a browser.")] = False,

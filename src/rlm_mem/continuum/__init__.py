@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.continuum.system import Continuum
+    from rlm_mem.continuum.system import Continuum as Continuum
 
-__all__ = ["Continuum"]
-
-__getattr__ = loader(__name__, {"system": ("Continuum",)})
+__getattr__, __all__ = loader(__name__, {"system": "Continuum"})

@@ -397,7 +397,6 @@ def _group_of(entry: TieredMemory) -> _Group:
 
 
 def _group_logs(entries: Sequence[TieredMemory]) -> dict[_Group, list[TieredMemory]]:
-    """Group logs by goal and tools."""
     groups: dict[_Group, list[TieredMemory]] = {}
     for entry in entries:
         groups.setdefault(_group_of(entry), []).append(entry)

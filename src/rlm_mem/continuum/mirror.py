@@ -87,12 +87,7 @@ class Mirror:
         chunk = self._store.update_chunk(
             entry.chunk_id,
             content,
-            {
-                **fields["extra"],
-                "superseded_by": None,
-                "valid_to": None,
-                "provenance": fields["provenance"],
-            },
+            {**fields["extra"], "superseded_by": None, "valid_to": None, "provenance": fields["provenance"]},
             tags=fields["tags"],
             confidence=fields["confidence"],
             chunk_type=fields["type"],

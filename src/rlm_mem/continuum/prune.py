@@ -96,12 +96,7 @@ class Pruner:
 
     def _archive(self, entry: TieredMemory, reason: str) -> Change:
         return self._changes.draft(
-            "archive",
-            entry.key,
-            reason,
-            self._changes.archived(entry),
-            tier_from=entry.meta.tier,
-            keep=True,
+            "archive", entry.key, reason, self._changes.archived(entry), tier_from=entry.meta.tier, keep=True
         )
 
     def _downgrade(self, entry: TieredMemory, reason: str) -> Change:

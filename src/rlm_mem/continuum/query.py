@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
 from rlm_mem.arguments import check_flag, check_mapping, check_words
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import shown
 from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.continuum.mirror import SOURCE
@@ -25,7 +25,6 @@ from rlm_mem.store.core.records import TIER_TAG, page, reliability, tier_of
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.files import MemoryFiles, TieredMemory
     from rlm_mem.store.core.chunk_store import ChunkStore
 

@@ -20,21 +20,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from rlm_mem.arguments import check_words
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import amount, shown
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
-from rlm_mem.errors import (
-    ConflictError,
-    InputError,
-    InvalidConfig,
-    InvalidMemory,
-    NotFoundError,
-    RlmMemError,
-)
+from rlm_mem.errors import ConflictError, InputError, InvalidConfig, InvalidMemory, NotFoundError, RlmMemError
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.store.core.records import page
@@ -42,7 +35,6 @@ from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.traces import Traces
     from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.models.base import LLM

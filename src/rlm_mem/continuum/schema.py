@@ -147,13 +147,7 @@ FIELD_ORDER = tuple(
 )  # fmt: skip
 """The order in which new front matter is written."""
 
-REQUIRED = (
-    "memory_frequency",
-    "volatility",
-    "update_trigger",
-    "retention_policy",
-    "confidence_score",
-)
+REQUIRED = ("memory_frequency", "volatility", "update_trigger", "retention_policy", "confidence_score")
 _TIMES = ("last_accessed", "last_used", "created_at")
 
 

@@ -58,8 +58,6 @@ class Skill:
     """A skill made from a memory, not yet written to a folder.
 
     Attributes:
-        name: name of its folder.
-        key: the memory.
         text: content of its ``SKILL.md``, always version 1: versions are counted per folder.
         evidence: chunks that it was made from.
     """

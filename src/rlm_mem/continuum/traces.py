@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.arguments import check_flag, check_items, check_mapping, check_words
-from rlm_mem.chunk import check_confidence
+from rlm_mem.chunk import Chunk, check_confidence
 from rlm_mem.chunk.types import as_list, check_plain
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
@@ -24,7 +24,6 @@ from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.secrets import screen, screen_data
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _DERIVED_FIELDS = {
@@ -67,11 +66,7 @@ def _texts(texts: Sequence[str] | str, what: str) -> list[str]:
 
 
 class Traces:
-    """Writes logs, patterns and blocks, and counts their uses.
-
-    Args:
-        store, memories, changes, mirror: of one namespace.
-    """
+    """Writes logs, patterns and blocks, and counts their uses."""
 
     def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes, mirror: Mirror) -> None:
         self._store = store

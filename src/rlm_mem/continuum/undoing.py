@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.continuum import places
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.results import RecordedChange, UndoneChange
-from rlm_mem.store.core.undoing import (
-    LoggedChange,
-    changes_in_force,
-    logged_changes,
-    record_of,
-    undo_change,
-)
+from rlm_mem.store.core.undoing import LoggedChange, changes_in_force, logged_changes, record_of, undo_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -26,11 +26,7 @@ _TEXTS = ("plan", "context", "history", "constraints")
 
 
 class Workspace:
-    """Reads and writes the five files of ``workspace/state``.
-
-    Args:
-        store, memories, changes: of one namespace.
-    """
+    """Reads and writes the five files of ``workspace/state``."""
 
     def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes) -> None:
         self._store = store

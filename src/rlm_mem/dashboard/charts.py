@@ -81,7 +81,6 @@ class Flow:
     Attributes:
         at: number of the period, from 0.
         source, target: tiers; None: the memory was new, or left the tiers.
-        number: number of memories.
     """
 
     at: int

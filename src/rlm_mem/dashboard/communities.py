@@ -65,7 +65,6 @@ def communities(
 
     Args:
         links: pairs of ids with the strength of their link, 0 to 1; strengths of a pair are added up.
-        language: language of the texts.
     """
     number = {member.id: at for at, member in enumerate(members)}
     weights: list[dict[int, float]] = [{} for _ in members]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from rlm_mem.chunk.types import CHUNK_TYPES
 from rlm_mem.dashboard.communities import Community, Member, communities
@@ -17,8 +17,6 @@ from rlm_mem.dashboard.words import address, day, first_line, visible, without_m
 from rlm_mem.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-
     from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
@@ -201,7 +199,6 @@ def _groups(memory: Memory, found: Graph) -> list[Community]:
 
 
 def _most_linked(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
-    """The most linked memories of each community."""
     degree = Counter(one for source, target, _, _ in found.links for one in (source, target))
     ids = list(found.chunks)
     return [

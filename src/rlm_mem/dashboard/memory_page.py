@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from rlm_mem import recall
 from rlm_mem.capture.moving import move_chunks
-from rlm_mem.chunk import MANUAL_LINK_TYPES, SIMILAR_TO
+from rlm_mem.chunk import MANUAL_LINK_TYPES, SIMILAR_TO, Chunk
 from rlm_mem.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import tags_of
@@ -23,7 +23,6 @@ from rlm_mem.store.core.records import standing
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 

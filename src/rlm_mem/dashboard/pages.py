@@ -28,14 +28,13 @@ from rlm_mem.dashboard import (
 from rlm_mem.dashboard.rendering import HEADERS, static_file
 from rlm_mem.dashboard.requests import NamespaceCache, PageRequest, namespaces_route, page_route
 from rlm_mem.errors import NotFoundError, RlmMemError
-from rlm_mem.operations.changes import with_keep_alive
+from rlm_mem.operations.changes import ChangeFeed, with_keep_alive
 from rlm_mem.operations.problems import problem_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from rlm_mem.access.grants import Permission
-    from rlm_mem.operations.changes import ChangeFeed
     from rlm_mem.operations.state import ServerState
 
 Pages = dict[str, Callable[[PageRequest], Response]]

@@ -27,10 +27,7 @@ def persona_page(request: PageRequest) -> Response:
     if request.partial:
         return _prompt(request, persona, "")
     return request.page(
-        "persona.html",
-        **_values(persona, ""),
-        hud=_hud(request, persona),
-        live="persona recalls memories",
+        "persona.html", **_values(persona, ""), hud=_hud(request, persona), live="persona recalls memories"
     )
 
 
@@ -90,7 +87,6 @@ def _prompt(request: PageRequest, persona: Persona, before: str) -> Response:
 
 
 def _highlight_new_lines(prompt: str, before: str) -> Markup:
-    """The prompt with new lines highlighted."""
     if not before:
         return escape(visible(prompt))
     former = set(before.splitlines())

@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rlm_mem.access.clients import client_of
-from rlm_mem.access.grants import Caller
+from rlm_mem.access.grants import Caller, Permission
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
 from rlm_mem.errors import InputError, NamespaceError, RlmMemError
 from rlm_mem.operations.decoding import from_agent, part
@@ -28,7 +28,6 @@ from rlm_mem.operations.registry import operation_named
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from rlm_mem.access.grants import Caller, Permission
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import ClientRuns
     from rlm_mem.operations.state import ServerState
@@ -106,7 +105,6 @@ class PageRequest:
         """Run an operation with the fields of a form, validated as in every other interface.
 
         Args:
-            name: name of the operation.
             path: parameters of its path. ``fields``: its other fields as text; empty ones are omitted.
 
         Returns:

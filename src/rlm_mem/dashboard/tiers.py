@@ -137,7 +137,6 @@ def populations(
 
 
 def _period_days(first: date, today: date) -> int:
-    """Length of one period in days."""
     return max(1, -(-((today - first).days + 1) // _POINTS))
 
 

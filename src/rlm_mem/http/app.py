@@ -30,11 +30,7 @@ _HEADERS = {
 
 
 def api_app(state: ServerState, limits: ClientLimits) -> ASGIApp:
-    """The HTTP interface of a server, to be mounted at ``/api/v1`` behind the guard.
-
-    Args:
-        limits: the limits of each client.
-    """
+    """The HTTP interface of a server, to be mounted at ``/api/v1`` behind the guard."""
     by_path: dict[str, list[Operation]] = {}
     for operation in ROUTES:
         by_path.setdefault(operation.path, []).append(operation)

@@ -103,10 +103,7 @@ class Resource:
         if cursor:
             more["Link"] = next_link(request.url.path, request.query_params.multi_items(), cursor)
         return Response(
-            content,
-            reply.status or operation.status,
-            headers=more,
-            media_type=_JSON if content else None,
+            content, reply.status or operation.status, headers=more, media_type=_JSON if content else None
         )
 
     async def _body(self, operation: Operation, request: Request) -> Any:

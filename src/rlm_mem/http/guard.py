@@ -424,10 +424,7 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
     async def logout(request: Request) -> Response:
         return keys.log_out(request, _redirect("/login"))
 
-    return [
-        Route("/login", login, methods=["GET", "POST"]),
-        Route("/logout", logout, methods=["POST"]),
-    ]
+    return [Route("/login", login, methods=["GET", "POST"]), Route("/logout", logout, methods=["POST"])]
 
 
 async def _form(request: Request) -> str | None:

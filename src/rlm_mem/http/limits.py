@@ -111,11 +111,7 @@ class ClientLimits:
 
 
 class TimedBody:
-    """Wraps ``receive`` to report the client as disconnected if its body takes too long.
-
-    Args:
-        receive: the ``receive`` of the request.
-    """
+    """Wraps ``receive`` to report the client as disconnected if its body takes too long."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -152,12 +148,7 @@ class TimedBody:
 
 
 class Limited:
-    """ASGI middleware that applies the limits of each client.
-
-    Args:
-        inner: the application.
-        limits: the limits of each client.
-    """
+    """ASGI middleware that applies the limits of each client."""
 
     def __init__(self, inner: ASGIApp, limits: ClientLimits) -> None:
         self._inner = inner

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from rlm_mem import __version__
-from rlm_mem.chunk import ALL_LINK_TYPES, CHUNK_TYPES
+from rlm_mem.chunk import ALL_LINK_TYPES, CHUNK_TYPES, TypeRegistry
 from rlm_mem.continuum.schema import TASK_TYPES
 from rlm_mem.operations.operation import Operation, parts_of
 from rlm_mem.operations.problems import MEDIA_TYPE, Problem
 from rlm_mem.operations.registry import ROUTES
 from rlm_mem.operations.types import PARTS
-
-if TYPE_CHECKING:
-    from rlm_mem.chunk import TypeRegistry
 
 _REF = "#/components/schemas/{name}"
 _JSON = "application/json"

@@ -501,7 +501,6 @@ def analyse(
 
     Args:
         text: not empty, and within ``sizes.max_content_bytes``.
-        sizes: sizes of the chunks.
         secrets, action: how to handle secrets; ``action`` None: as configured.
 
     Raises:

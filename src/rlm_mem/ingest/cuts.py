@@ -82,9 +82,8 @@ class _Sized(Struct, gc=False):
     gap: int
 
 
-_SHORT_BREAKS = frozenset(
-    ("\n", "\r", "\r\n", "\n\n", "\r\r", "\n\r")
-)  # BPE merges them into the token before
+# BPE merges them into the token before
+_SHORT_BREAKS = frozenset(("\n", "\r", "\r\n", "\n\n", "\r\r", "\n\r"))
 _MANY_SECTIONS = 1_000
 
 
@@ -342,9 +341,8 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
     table, most, repeat = sizes.costs(), sizes.most, cuts.repeat_tokens
     by_sum = sizes.costs_by_sum()
     largest = most + _NEARLY
-    upto = list(
-        accumulate(map(add, cuts.tokens, cuts.gap), initial=0)
-    )  # tokens before each unit, gaps included
+    # Tokens before each unit, gaps included
+    upto = list(accumulate(map(add, cuts.tokens, cuts.gap), initial=0))
     start = list(map(sub, map(add, upto, cuts.gap), repeat))  # tokens before a chunk that starts with a unit
     before = [0.0] * (count + 1)  # lowest cost of everything before a unit, including the cut there
     came_from = [0] * (count + 1)

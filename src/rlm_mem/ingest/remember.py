@@ -366,7 +366,6 @@ def store_text(
     """Store a text within the caller's transaction; ``after_commit`` must follow.
 
     Args:
-        linker: the linker of the store.
         drafts: drafts of its chunks, if they were already made.
 
     Raises:

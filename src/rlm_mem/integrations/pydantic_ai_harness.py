@@ -196,10 +196,8 @@ def _receipts(memory: Memory) -> dict[str, Any]:
     data = memory.store.backend.files(memory.store.namespace).read(_RECEIPTS)
     try:
         read = json.loads(data) if data else {}
-    except (
-        ValueError,
-        RecursionError,
-    ):  # edited by hand: a repeated operation is then refused by its version
+    except (ValueError, RecursionError):
+        # Edited by hand: a repeated operation is then refused by its version
         read = {}
     return read if isinstance(read, dict) else {}
 

@@ -225,9 +225,8 @@ class Records:
             if tag.startswith(start) and tag.endswith(end):
                 labels = tag[len(start) : -len(end)]
                 path = tuple(unquote(label) for label in labels.split("/"))
-                if labels.startswith(
-                    "~"
-                ):  # hashed, or a label that begins with ~: read the path from the records
+                if labels.startswith("~"):
+                    # Hashed, or a label that begins with ~: read the path from the records
                     ids = self._store.list_chunks(tags=[tag])
                     found.update(
                         record.path
@@ -264,7 +263,6 @@ class Records:
         )
 
     def _own_tag(self, path: tuple[str, ...]) -> str:
-        """The tag of the records with exactly this path."""
         return self._tag(path) + "/."
 
     def _tags(self, path: tuple[str, ...], *, temporary: bool) -> list[str]:

@@ -15,80 +15,48 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.interchange.export import ExportReport, export_store, export_to_markdown
-    from rlm_mem.interchange.folders import sync_folder, watch_folder
-    from rlm_mem.interchange.format import Claim, FileHead, Format
-    from rlm_mem.interchange.importing import import_from_markdown, import_source
-    from rlm_mem.interchange.places import Unreadable
+    from rlm_mem.interchange.export import (
+        ExportReport as ExportReport,
+        export_store as export_store,
+        export_to_markdown as export_to_markdown,
+    )
+    from rlm_mem.interchange.folders import sync_folder as sync_folder, watch_folder as watch_folder
+    from rlm_mem.interchange.format import Claim as Claim, FileHead as FileHead, Format as Format
+    from rlm_mem.interchange.importing import (
+        import_from_markdown as import_from_markdown,
+        import_source as import_source,
+    )
+    from rlm_mem.interchange.places import Unreadable as Unreadable
     from rlm_mem.interchange.reading import (
-        SourceFile,
-        clean,
-        json_entries,
-        json_lines,
-        moment,
-        plain_tags,
-        read_text,
-        text_lines,
+        SourceFile as SourceFile,
+        clean as clean,
+        json_entries as json_entries,
+        json_lines as json_lines,
+        moment as moment,
+        plain_tags as plain_tags,
+        read_text as read_text,
+        text_lines as text_lines,
     )
     from rlm_mem.interchange.records import (
-        ChatMessage,
-        Dialogue,
-        ImportedChunk,
-        ImportProblem,
-        Note,
-        mapped_id,
+        ChatMessage as ChatMessage,
+        Dialogue as Dialogue,
+        ImportedChunk as ImportedChunk,
+        ImportProblem as ImportProblem,
+        Note as Note,
+        mapped_id as mapped_id,
     )
-    from rlm_mem.interchange.report import FolderReport, ImportReport
+    from rlm_mem.interchange.report import FolderReport as FolderReport, ImportReport as ImportReport
 
-__all__ = [
-    "Claim",
-    "Dialogue",
-    "ExportReport",
-    "FileHead",
-    "FolderReport",
-    "Format",
-    "ImportReport",
-    "ImportedChunk",
-    "ChatMessage",
-    "Note",
-    "ImportProblem",
-    "SourceFile",
-    "Unreadable",
-    "clean",
-    "export_store",
-    "export_to_markdown",
-    "import_from_markdown",
-    "import_source",
-    "json_entries",
-    "json_lines",
-    "mapped_id",
-    "moment",
-    "plain_tags",
-    "read_text",
-    "sync_folder",
-    "text_lines",
-    "watch_folder",
-]
-
-__getattr__ = loader(
+__getattr__, __all__ = loader(
     __name__,
     {
-        "format": ("Claim", "FileHead", "Format"),
-        "records": ("Dialogue", "ImportedChunk", "ChatMessage", "Note", "ImportProblem", "mapped_id"),
-        "export": ("ExportReport", "export_store", "export_to_markdown"),
-        "report": ("FolderReport", "ImportReport"),
-        "folders": ("sync_folder", "watch_folder"),
-        "reading": (
-            "SourceFile",
-            "clean",
-            "json_entries",
-            "json_lines",
-            "moment",
-            "plain_tags",
-            "read_text",
-            "text_lines",
-        ),
-        "places": ("Unreadable",),
-        "importing": ("import_from_markdown", "import_source"),
+        "format": "Claim FileHead Format",
+        "records": "Dialogue ImportedChunk ChatMessage Note ImportProblem mapped_id",
+        "export": "ExportReport export_store export_to_markdown",
+        "report": "FolderReport ImportReport",
+        "folders": "sync_folder watch_folder",
+        "reading": "SourceFile clean json_entries json_lines moment plain_tags read_text text_lines",
+        "places": "Unreadable",
+        "importing": "import_from_markdown import_source",
     },
 )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, format_time
 from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id
 from rlm_mem.interchange.report import ImportOptions, ImportReport
-from rlm_mem.store.core.chunk_store import QUARANTINE
+from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
 from rlm_mem.store.core.writer import copied, screened_chunk
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.chunk_store import ChunkStore
 
 _ARCHIVED = 1
 _REPLACEMENTS_PER_COMMIT = 500

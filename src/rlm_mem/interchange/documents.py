@@ -173,9 +173,8 @@ def analysed_documents(
 
 def analyse_documents(task_json: str, items: Sequence[str]) -> list[AnalysedDocument]:
     """Do the work of ``analysed_documents`` for some files, in this or another process."""
-    task = msgspec.convert(
-        json.loads(task_json), type=_Task
-    )  # msgspec's decoder refuses names that are not valid Unicode
+    # msgspec's decoder refuses names that are not valid Unicode
+    task = msgspec.convert(json.loads(task_json), type=_Task)
     config = Config(ingest=task.ingest, secrets=task.secrets)
     reader = DocumentReader(FolderPlace(Path(task.path)), task.root, task.options, config)
     found = []
@@ -201,7 +200,6 @@ class DocumentReader:
     """Reads the files of a folder.
 
     Args:
-        folder: the files.
         root: its absolute path.
         options: how they are stored.
         config: settings of the store.

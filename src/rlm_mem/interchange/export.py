@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
@@ -20,21 +20,13 @@ from rlm_mem.chunk.types import as_list
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_path
 from rlm_mem.errors import InputError, NotFoundError, StorageError
-from rlm_mem.interchange.brain_files import (
-    EXPORT_MARKER,
-    exported_files,
-    file_to_line,
-    place_in_export,
-)
+from rlm_mem.interchange.brain_files import EXPORT_MARKER, exported_files, file_to_line, place_in_export
 from rlm_mem.interchange.history import FOLDER, exported_events, exported_versions
 from rlm_mem.interchange.markdown import chunk_to_markdown
-from rlm_mem.store.core.chunk_store import open_store
+from rlm_mem.store.core.chunk_store import ChunkStore, open_store
 from rlm_mem.store.core.contents import NamespaceReader, owners
 from rlm_mem.store.core.records import ListFilter
 from rlm_mem.telemetry import observed
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.chunk_store import ChunkStore
 
 EXPORT_FORMATS = ("markdown", "jsonl", "zip")
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".zip": "zip"}

@@ -14,13 +14,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
-from rlm_mem.chunk import (
-    SUPERSEDES,
-    Chunk,
-    ChunkLinks,
-    format_time,
-    new_change_id,
-)
+from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, format_time, new_change_id
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.filling import BatchIndex
 from rlm_mem.ingest.linking import AutoLinker
@@ -87,8 +81,6 @@ class FolderSync:
     """One sync of one folder.
 
     Args:
-        store: the target.
-        folder: the folder to read.
         options: how files are stored.
         dry_run: write nothing, only report the planned changes.
         progress: called with (files done, files in all) as changed files are stored.
@@ -310,9 +302,8 @@ class FolderSync:
         found = next(texts)
         document.text, document.refused, document.segments = found.text, found.refused, found.segments
         if found.text is None and found.refused is None:
-            document.entry = replace(
-                entry, mark=""
-            )  # it changed after it was listed: left for the next round
+            # It changed after it was listed: left for the next round
+            document.entry = replace(entry, mark="")
         return document
 
     def _commit(
@@ -604,7 +595,6 @@ class FolderSync:
     def _update_position(
         self, chunk: Chunk, text: DocumentText, number: int, former: FileEntry | None
     ) -> None:
-        """Update the position of a chunk whose text is unchanged."""
         about = chunk.metadata
         others = {name: value for name, value in about.provenance.items() if name not in _POSITION_FIELDS}
         origin = {**others, **text.origin(number)}

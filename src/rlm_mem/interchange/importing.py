@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk
@@ -46,12 +46,9 @@ from rlm_mem.interchange.records import (
 )
 from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
 from rlm_mem.results import Progress
-from rlm_mem.store.core.chunk_store import open_store
+from rlm_mem.store.core.chunk_store import ChunkStore, open_store
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, screen
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.chunk_store import ChunkStore
 
 _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
 """Formats whose files are synced if the source is a folder."""
@@ -219,7 +216,6 @@ class _Import:
         self.report.finished = True
 
     def _sync_documents(self, sync: FolderSync, documents: Sequence[Entry]) -> None:
-        """Sync the memory with the notes of a folder."""
         folder, listed = sync.folder, {entry.name: entry for entry in documents}
 
         def present() -> Iterator[Entry]:

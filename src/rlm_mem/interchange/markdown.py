@@ -12,14 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_mem.chunk import (
-    DEFAULT_NAMESPACE,
-    Chunk,
-    ChunkLinks,
-    check_chunk_id,
-    content_hash,
-    is_chunk_id,
-)
+from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, ChunkLinks, check_chunk_id, content_hash, is_chunk_id
 from rlm_mem.chunk.types import DEFAULT_TRUST, ORIGIN_OF_SOURCE
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.frontmatter import frontmatter_line, read_frontmatter, split_frontmatter

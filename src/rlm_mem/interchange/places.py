@@ -122,7 +122,6 @@ class FolderPlace:
     """The files of a folder, as the source of an import.
 
     Args:
-        path: the folder.
         passed_over: names of folders that are not entered, in addition to folders of tools and hidden folders.
         apart: resolved paths of folders that are not entered.
         whole: False: also enter the hidden folders of agents, and if there are memories of agents, read only these,

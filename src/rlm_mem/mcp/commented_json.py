@@ -122,8 +122,6 @@ class _Member:
 
     Attributes:
         start: position of the key; in a list, of the value.
-        value: position of the value.
-        end: end of the value.
     """
 
     key: str
@@ -201,7 +199,6 @@ def _parse_container(plain: str, start: int) -> _Container:
 
 
 def _parse_value(plain: str, position: int) -> tuple[Any, int]:
-    """Return the value at this position, and its end."""
     try:
         return _DECODER.raw_decode(plain, position)
     except RecursionError:

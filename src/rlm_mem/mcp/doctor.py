@@ -243,7 +243,6 @@ def _hooks_in(client: HookClient, file: Path, found: Mapping[str, str], *, share
 
 
 def _program(line: str) -> str:
-    """Return the program that a command line starts."""
     try:
         return shlex.split(line)[0]
     except (ValueError, IndexError):  # open quotes: not written by install

@@ -17,7 +17,7 @@ from rlm_mem import __version__
 from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
-from rlm_mem.mcp.service import OfferedTool, input_schema, object_schema
+from rlm_mem.mcp.service import OfferedTool, Service, input_schema, object_schema
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.sandbox.engine import Stop
 from rlm_mem.telemetry import with_current_context
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
     from starlette.types import Scope
-
-    from rlm_mem.mcp.service import Service
 
     Context = ServerRequestContext[dict[str, Any], Any]
 
@@ -46,7 +44,6 @@ class McpServer:
     connections. `initialize` needs neither a worker nor the memory.
 
     Args:
-        service: the service to expose.
         client_of: returns the client that sent a request, given its ASGI scope; None: every client is the owner of the
             memory, as on stdin and stdout.
     """

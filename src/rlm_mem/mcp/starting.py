@@ -53,7 +53,6 @@ class ServerEntry:
         file: the settings file with the entry.
         command: program and arguments, with the client's variables replaced.
         environ: variables that the entry adds to the environment.
-        folder: the working folder.
     """
 
     file: Path

@@ -14,46 +14,22 @@ from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
     from rlm_mem.models.base import (
-        LLM,
-        Completion,
-        Message,
-        Options,
-        Prompt,
-        Usage,
-        as_messages,
-        estimate_usage,
-        render_prompt,
+        LLM as LLM,
+        Completion as Completion,
+        Message as Message,
+        Options as Options,
+        Prompt as Prompt,
+        Usage as Usage,
+        as_messages as as_messages,
+        estimate_usage as estimate_usage,
+        render_prompt as render_prompt,
     )
-    from rlm_mem.models.opening import adapt, get_llm
+    from rlm_mem.models.opening import adapt as adapt, get_llm as get_llm
 
-__all__ = [
-    "LLM",
-    "Completion",
-    "Message",
-    "Options",
-    "Prompt",
-    "Usage",
-    "adapt",
-    "as_messages",
-    "estimate_usage",
-    "get_llm",
-    "render_prompt",
-]
-
-__getattr__ = loader(
+__getattr__, __all__ = loader(
     __name__,
     {
-        "base": (
-            "LLM",
-            "Completion",
-            "Message",
-            "Options",
-            "Prompt",
-            "Usage",
-            "as_messages",
-            "estimate_usage",
-            "render_prompt",
-        ),
-        "opening": ("adapt", "get_llm"),
+        "base": "LLM Completion Message Options Prompt Usage as_messages estimate_usage render_prompt",
+        "opening": "adapt get_llm",
     },
 )

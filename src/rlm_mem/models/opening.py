@@ -13,8 +13,7 @@ from typing import Any, Unpack
 
 from rlm_mem.config import Config, LLMConfig
 from rlm_mem.errors import InputError, InvalidConfig, ModelError, ModelUnavailable, RlmMemError
-from rlm_mem.extensions import PROVIDERS as GROUP
-from rlm_mem.extensions import described, extension
+from rlm_mem.extensions import PROVIDERS as GROUP, described, extension
 from rlm_mem.models.apis import APIS
 from rlm_mem.models.base import LLM, Completion, Options, Prompt, estimate_usage, is_llm, render_prompt
 from rlm_mem.models.scripted import ScriptedLLM

@@ -34,8 +34,7 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
     if usage.estimated or not model:
         return None
     try:
-        from genai_prices import Usage as PricedUsage
-        from genai_prices import calc_price
+        from genai_prices import Usage as PricedUsage, calc_price
     except ImportError:  # without the extra there is no price data
         return None
     tokens = PricedUsage(

@@ -29,13 +29,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from rlm_mem.errors import (
-    ModelError,
-    ModelOverloaded,
-    ModelRefused,
-    ModelTimeout,
-    ModelUnavailable,
-)
+from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout, ModelUnavailable
 from rlm_mem.models.apis import APIS, Target
 from rlm_mem.models.base import Message, Usage, sendable
 from rlm_mem.models.keys import KEY_VARIABLES

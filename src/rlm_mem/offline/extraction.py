@@ -141,7 +141,6 @@ def _phrase(text: str) -> str:
 
 
 def _question_places(question: Question, sentence: Sentence) -> list[int]:
-    """Places of words of the question in the sentence."""
     return [
         word.start
         for word in sentence.words

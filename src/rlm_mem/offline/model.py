@@ -159,9 +159,8 @@ def other_words(question: Question) -> list[str]:
 
 _LABEL = late(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 
-_MAX_CHARACTERS = (
-    2000  # characters read of one passage; segments are shorter, but a program may pass any text
-)
+# Characters read of one passage; segments are shorter, but a program may pass any text
+_MAX_CHARACTERS = 2000
 _NO_ANSWER = "The text does not say."
 
 

@@ -82,9 +82,8 @@ class ChangeFeed:
         self._thread: ThreadPoolExecutor | None = None
         self._seq = 0
         self._since = ""  # time from which on lines of the audit log may be new
-        self._seen_lines: set[int] | None = (
-            None  # hashes of the lines read since then; None: no listener wants lines
-        )
+        # Hashes of the lines read since then; None: no listener wants lines
+        self._seen_lines: set[int] | None = None
         self._polled = asyncio.Event()
         self._lines_ready = asyncio.Event()
         self._runs: dict[str, str] = {}  # namespaces of the newest runs, by file

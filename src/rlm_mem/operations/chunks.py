@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
-from rlm_mem.chunk import expiry, parse_time
+from rlm_mem.chunk import Chunk, expiry, parse_time
 from rlm_mem.chunk.types import rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
@@ -53,7 +53,6 @@ from rlm_mem.operations.types import (
 )
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import Summary
     from rlm_mem.text.secrets import Screened

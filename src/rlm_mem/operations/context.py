@@ -156,7 +156,6 @@ class OpenMemory:
     memory of a server only through ``admit``, which returns the part of it that a client may reach.
 
     Args:
-        settings: the settings of the server.
         handles: the handles of open recalls; by default a new set.
         access: the client's access; by default the owner's.
         whole: the memory of the server, if this is a client's view of it; None: it is the server's memory itself.

@@ -230,12 +230,7 @@ def _tags(context: Context, request: CountQuery) -> TagPage:
     counts.sort(key=lambda one: (-one.count, one.tag))
     return TagPage(
         *page_of(
-            "tags",
-            counts,
-            lambda one: (-one.count, one.tag),
-            tuple[int, str],
-            request.cursor,
-            request.limit,
+            "tags", counts, lambda one: (-one.count, one.tag), tuple[int, str], request.cursor, request.limit
         )
     )
 

@@ -144,10 +144,7 @@ class ImportArguments(Bounded, kw_only=True):
 
     content: Annotated[Content, Meta(description="The content of the file, as text.")]
     name: FileName = "notes.md"
-    format: Annotated[
-        _Format | None,
-        Meta(description="Its format. Default: detected."),
-    ] = None
+    format: Annotated[_Format | None, Meta(description="Its format. Default: detected.")] = None
     dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
 
 

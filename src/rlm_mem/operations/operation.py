@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_mem.access.grants import Permission
 from rlm_mem.errors import NamespaceError
-from rlm_mem.operations.context import CallCancelled, OpenMemory, Settings
+from rlm_mem.operations.context import CallCancelled, Handles, OpenMemory, Settings
 
 if TYPE_CHECKING:
     import msgspec
 
     from rlm_mem.memory import Memory
-    from rlm_mem.operations.context import Handles
     from rlm_mem.operations.runs import ClientRuns
     from rlm_mem.operations.types import Request
 

@@ -105,11 +105,7 @@ class PersonaArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
     message: (
-        Annotated[
-            LongText,
-            Meta(description="A chat command that changes it, for example a mode."),
-        ]
-        | None
+        Annotated[LongText, Meta(description="A chat command that changes it, for example a mode.")] | None
     ) = None
 
 

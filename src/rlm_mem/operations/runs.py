@@ -288,7 +288,6 @@ class ClientRuns:
 
         Args:
             operation: ``recall`` or ``reason``.
-            question: the question, in words.
             limits: the budgets of the run; None: as configured.
             schema: the form of a recall's answer, as a JSON Schema.
             as_of: answer from what was valid at this time; None: now.

@@ -34,7 +34,6 @@ class ServerState:
     each thread.
 
     Args:
-        settings: the settings of the server.
         opened: the shared memory; by default opened from the settings.
     """
 

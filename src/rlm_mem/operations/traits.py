@@ -13,11 +13,10 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from rlm_mem.chunk import content_hash
+from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import NotFoundError, RlmMemError
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.operations.operation import Context
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')

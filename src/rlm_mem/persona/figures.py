@@ -13,12 +13,11 @@ from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import amount
 from rlm_mem.persona.boxes import fixed_width
 from rlm_mem.persona.session import Persona
-from rlm_mem.store.core.records import COMPONENT, TIER_TAG
+from rlm_mem.store.core.records import COMPONENT, TIER_TAG, StoreStatus
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.records import StoreStatus
 
 SCHEMA = "livehud/1"
 """Value of the key ``schema``; its number is incremented when a key changes meaning or is removed."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.config import locate
@@ -22,10 +22,7 @@ from rlm_mem.persona.personalities import Personality, parse_personality
 from rlm_mem.persona.sliders import Slider, parse_slider
 from rlm_mem.store.core.brain_files import BrainFiles
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
-from rlm_mem.store.local.folder import LocalBrainFiles
-
-if TYPE_CHECKING:
-    from rlm_mem.store.local.folder import FileTransaction
+from rlm_mem.store.local.folder import FileTransaction, LocalBrainFiles
 
 BASE = "BASE"
 KINDS = ("personalities", "sliders", "gauges")

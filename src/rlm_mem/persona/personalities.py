@@ -23,7 +23,6 @@ class Personality:
         lines: slider → line of the file, for messages.
         activated_when: when to use it.
         text: its text in the system prompt.
-        where: the file.
     """
 
     name: str

@@ -21,7 +21,6 @@ class PromptContext:
 
     Attributes:
         user: the person who uses the agent.
-        project: their project.
         date: today's date, formatted for display.
         tools: names of the available tools.
         memories: remembered texts relevant to the conversation; data, delimited in the prompt.

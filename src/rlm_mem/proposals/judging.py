@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from rlm_mem.models.base import Message
-
-if TYPE_CHECKING:
-    from rlm_mem.models.base import LLM
+from rlm_mem.models.base import LLM, Message
 
 _LONGEST = 400
 """Most characters of each sentence that the model sees."""

@@ -12,74 +12,45 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.recall.costing import CostLine, costs
-    from rlm_mem.recall.host_session import Execution, RecallSession, recall_session
-    from rlm_mem.recall.outcome import OUTCOMES, OutcomeWord
-    from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
-    from rlm_mem.recall.recall import RecallOperation, RecallResult
-    from rlm_mem.recall.repl_session import REPLSession
-    from rlm_mem.recall.replaying import Replay, ReplayStep, replay
-    from rlm_mem.recall.running import check_query, limits_from
+    from rlm_mem.recall.costing import CostLine as CostLine, costs as costs
+    from rlm_mem.recall.host_session import (
+        Execution as Execution,
+        RecallSession as RecallSession,
+        recall_session as recall_session,
+    )
+    from rlm_mem.recall.outcome import OUTCOMES as OUTCOMES, OutcomeWord as OutcomeWord
+    from rlm_mem.recall.reason import (
+        ReasoningResult as ReasoningResult,
+        ReasoningStep as ReasoningStep,
+        ReasonOperation as ReasonOperation,
+    )
+    from rlm_mem.recall.recall import RecallOperation as RecallOperation, RecallResult as RecallResult
+    from rlm_mem.recall.repl_session import REPLSession as REPLSession
+    from rlm_mem.recall.replaying import Replay as Replay, ReplayStep as ReplayStep, replay as replay
+    from rlm_mem.recall.running import check_query as check_query, limits_from as limits_from
     from rlm_mem.recall.trajectory import (
-        Outcome,
-        SubCall,
-        Trajectory,
-        TrajectoryInfo,
-        list_trajectories,
-        load_trajectory,
-        prune_trajectories,
-        trajectories,
+        Outcome as Outcome,
+        SubCall as SubCall,
+        Trajectory as Trajectory,
+        TrajectoryInfo as TrajectoryInfo,
+        list_trajectories as list_trajectories,
+        load_trajectory as load_trajectory,
+        prune_trajectories as prune_trajectories,
+        trajectories as trajectories,
     )
 
-__all__ = [
-    "RecallOperation",
-    "RecallResult",
-    "ReasonOperation",
-    "ReasoningResult",
-    "ReasoningStep",
-    "REPLSession",
-    "RecallSession",
-    "Execution",
-    "recall_session",
-    "Trajectory",
-    "TrajectoryInfo",
-    "OUTCOMES",
-    "Outcome",
-    "OutcomeWord",
-    "SubCall",
-    "list_trajectories",
-    "load_trajectory",
-    "prune_trajectories",
-    "trajectories",
-    "Replay",
-    "ReplayStep",
-    "replay",
-    "CostLine",
-    "costs",
-    "check_query",
-    "limits_from",
-]
-
-__getattr__ = loader(
+__getattr__, __all__ = loader(
     __name__,
     {
-        "costing": ("CostLine", "costs"),
-        "host_session": ("Execution", "RecallSession", "recall_session"),
-        "outcome": ("OUTCOMES", "OutcomeWord"),
-        "reason": ("ReasoningResult", "ReasoningStep", "ReasonOperation"),
-        "recall": ("RecallOperation", "RecallResult"),
-        "repl_session": ("REPLSession",),
-        "replaying": ("Replay", "ReplayStep", "replay"),
-        "running": ("check_query", "limits_from"),
-        "trajectory": (
-            "Outcome",
-            "SubCall",
-            "Trajectory",
-            "TrajectoryInfo",
-            "list_trajectories",
-            "load_trajectory",
-            "prune_trajectories",
-            "trajectories",
-        ),
+        "costing": "CostLine costs",
+        "host_session": "Execution RecallSession recall_session",
+        "outcome": "OUTCOMES OutcomeWord",
+        "reason": "ReasoningResult ReasoningStep ReasonOperation",
+        "recall": "RecallOperation RecallResult",
+        "repl_session": "REPLSession",
+        "replaying": "Replay ReplayStep replay",
+        "running": "check_query limits_from",
+        "trajectory": "Outcome SubCall Trajectory TrajectoryInfo list_trajectories load_trajectory "
+        "prune_trajectories trajectories",
     },
 )

@@ -331,10 +331,7 @@ class RecallSession:
 
     def _end(self, final: Final | None) -> RecallResult:
         loop = LoopResult.of(
-            final,
-            steps=tuple(self._steps),
-            evidence=first_ids(self._evidence),
-            stopped_by=self._stopped_by,
+            final, steps=tuple(self._steps), evidence=first_ids(self._evidence), stopped_by=self._stopped_by
         )
         run = Run(loop, self._opening, loop.evidence, self._budget.spent(), self._recorder)
         self.result = recall_result(self._runner.store, run, self._form)

@@ -17,21 +17,19 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import check_chunk_id
+from rlm_mem.chunk import Chunk, check_chunk_id
 from rlm_mem.errors import BudgetError, InvalidChunkId, RlmMemError, SandboxViolation
 from rlm_mem.models.base import LLM, Budget, Completion, Usage
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.programs import ShownData, programs_in, without_definitions
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, Conversation, Opening, Turn, clip, feedback, no_program
-from rlm_mem.sandbox.session import Pages
+from rlm_mem.sandbox.session import Pages, SandboxSession
 from rlm_mem.sandbox.values import Final, StepOutput
 from rlm_mem.telemetry import ObservedOperation, operation
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.config import Config
-    from rlm_mem.sandbox.session import SandboxSession
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 MAX_READ_IDS = 2_000

@@ -65,7 +65,6 @@ def complete(
     """Make a call, bound its reply and charge its cost; a failed call releases its reservation.
 
     Args:
-        timeout: seconds.
         prompt_tokens: estimated tokens of the prompt, charged if the model reports no input tokens; 0: no estimate.
         json_schema: schema of the reply, for models that support one.
     """
@@ -281,7 +280,6 @@ class SubModel:
     """The model of sub-calls, with its own budget in addition to the run's.
 
     Args:
-        model: an LLM.
         config: ``recall.max_sub_calls``, ``max_sub_tokens`` and ``max_sub_usd``; 0 means no limit.
     """
 
@@ -384,11 +382,8 @@ def _context_text(context: Any) -> str:
         return context
     try:
         return json.dumps(context, ensure_ascii=False, default=_as_json)
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:  # a key that is a tuple, or a value within itself
+    except (TypeError, ValueError, RecursionError) as error:
+        # A key that is a tuple, or a value within itself
         raise InputError(
             f"the context of llm_query is not plain data: {error}",
             hint="pass text, or lists and dicts whose keys are text",

@@ -35,9 +35,8 @@ _GENERIC_LABELS = frozenset(("", "code", "tool", "program", "script"))
 """Labels that name no language: such a block is a program if it parses and calls a function of the session."""
 
 _MAX_NESTING = 100
-_MAX_BARE_CHARS = (
-    16_000  # of text without fences: no honest program is longer, and parsing blocks every other thread
-)
+# Of text without fences: no honest program is longer, and parsing blocks every other thread
+_MAX_BARE_CHARS = 16_000
 _MAX_PARSES = 12
 _MAX_FINAL_LINES = 100
 _MAX_FINALS = 20
@@ -403,7 +402,6 @@ class ShownData:
         """The error for a program that must not run, or None.
 
         Args:
-            code: the program.
             functions: names that the session provides.
         """
         tree = parse_program(code)

@@ -36,7 +36,7 @@ from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
 from rlm_mem.search.query import question_kind
-from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.instructions import condition_of, standing_instructions
 from rlm_mem.text.patterns import late
 from rlm_mem.text.tokens import count_tokens
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import Summary
-    from rlm_mem.text.analysis import Analyser
 
 _BEFORE = """\
 You answer questions from a long-term memory that you cannot see, by writing Python programs. Every

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import AGAINST_LINK_TYPES
+from rlm_mem.chunk import AGAINST_LINK_TYPES, Chunk
 from rlm_mem.models.base import Limits, Usage, is_offline
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
@@ -18,7 +18,6 @@ from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 OPERATIONS = ("read", "link", "synthesize")

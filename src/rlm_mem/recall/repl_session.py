@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.arguments import check_kind, check_words
 from rlm_mem.errors import BudgetError, InputError, SessionComplete
 from rlm_mem.models.base import Budget, Limits
-from rlm_mem.recall.loop import Loop, LoopResult
+from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
 from rlm_mem.recall.prompts import build_opening
 from rlm_mem.sandbox.session import SandboxSession, check_positive
@@ -16,7 +16,6 @@ from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
-    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -167,7 +166,6 @@ class REPLSession(SandboxSession):
             ).run()
 
     def _answer_nested(self, question: str) -> dict[str, Any]:
-        """Answer a sub-question in a nested session."""
         depth = self.depth + 1
         # Ends the run, like every budget: a model that only gets an error asks again and again.
         self.budget.enter(depth)

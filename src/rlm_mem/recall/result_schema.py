@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from rlm_mem.errors import InputError
+from rlm_mem.text.patterns import linear
 
 MAX_SCHEMA_CHARS = 20_000
 _MAX_DEPTH = 40
@@ -317,17 +318,11 @@ def _mapping(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _compile_pattern(pattern: Any) -> Callable[[str], object]:
-    """Compile a pattern of a schema with RE2, whose time is linear in the text, whatever the pattern."""
-    import re2  # only needed for schemas with patterns
-
     if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN:
         raise InputError(f"a pattern of a schema must be text of at most {_MAX_PATTERN} characters")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _PATTERN_BYTES
     try:
-        search: Callable[[str], object] = re2.compile(pattern, options).search
-    except (re2.error, UnicodeEncodeError):
+        search: Callable[[str], object] = linear(pattern, _PATTERN_BYTES).search
+    except ValueError:
         raise InputError(f"the pattern {pattern[:80]!r} of the schema is not a valid RE2 pattern") from None
     return search
 

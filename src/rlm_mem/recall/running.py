@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from rlm_mem.arguments import check_function, check_kind, check_mapping
 from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import shown
-from rlm_mem.config import Config
+from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout, StorageError
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
@@ -31,7 +31,6 @@ from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
 
 if TYPE_CHECKING:
-    from rlm_mem.config import RecallConfig
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 MAX_SUB_SESSIONS = 4
@@ -104,7 +103,6 @@ class Runner:
     """Runs questions against one store with one model: the base of RECALL and REASON.
 
     Args:
-        store: the memory.
         llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
             returns a str. None: the configured model, which is the offline one by default (no key needed).
         llm_client: another name of ``llm``.
@@ -302,7 +300,6 @@ class _Answering:
     """Answers the question of a run, and its sub-questions, each in a session of its own.
 
     Args:
-        runner, recorder, budget: of the run.
         llm, fallback: the model that answers, and its replacement if it cannot (None: the offline model).
         form: the type that the answer to the question itself must match.
         on_step: called after each turn.

@@ -396,7 +396,6 @@ def read_reply(text: str, *, typed: bool = False) -> ModelReading:
     """Read a model's reply: a JSON object, else lines such as ``Answer: …`` and ``Passages: 1, 2``.
 
     Args:
-        text: the reply.
         typed: the answer may be any JSON, which the caller checks.
     """
     data = _json_object(text)

@@ -574,7 +574,6 @@ class TrajectoryRecorder:
 
 
 def _without_keys(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without keys of model providers."""
     # Checking all texts together detects the usual case, nothing to hide, at a tenth of the cost.
     texts = "\n".join(_texts(record))
     return record if redact(texts) == texts else _redacted(record)

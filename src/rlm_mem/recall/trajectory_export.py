@@ -114,7 +114,6 @@ def export_trajectories(
 
 
 def _without_secrets(value: Any) -> Any:
-    """The value with secrets in its texts hidden."""
     if isinstance(value, str):
         text = redact(value)
         return hide(text, find_secrets(text, pii=False))

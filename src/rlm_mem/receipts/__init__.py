@@ -11,28 +11,21 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.receipts.format import Bundle, Receipt, check_new
-    from rlm_mem.receipts.making import make_receipt
-    from rlm_mem.receipts.signing import check_key
-    from rlm_mem.receipts.verifying import PartCheck, Verification, verify
+    from rlm_mem.receipts.format import Bundle as Bundle, Receipt as Receipt, check_new as check_new
+    from rlm_mem.receipts.making import make_receipt as make_receipt
+    from rlm_mem.receipts.signing import check_key as check_key
+    from rlm_mem.receipts.verifying import (
+        PartCheck as PartCheck,
+        Verification as Verification,
+        verify as verify,
+    )
 
-__all__ = [
-    "Bundle",
-    "PartCheck",
-    "Receipt",
-    "Verification",
-    "check_key",
-    "check_new",
-    "make_receipt",
-    "verify",
-]
-
-__getattr__ = loader(
+__getattr__, __all__ = loader(
     __name__,
     {
-        "format": ("Bundle", "Receipt", "check_new"),
-        "making": ("make_receipt",),
-        "signing": ("check_key",),
-        "verifying": ("PartCheck", "Verification", "verify"),
+        "format": "Bundle Receipt check_new",
+        "making": "make_receipt",
+        "signing": "check_key",
+        "verifying": "PartCheck Verification verify",
     },
 )

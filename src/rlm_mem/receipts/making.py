@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.errors import BudgetError, ConflictError, InputError
 from rlm_mem.models.base import Limits
 from rlm_mem.recall.trajectory import Trajectory, load_trajectory
@@ -42,7 +42,6 @@ from rlm_mem.receipts.tape import CallRecorder, args_hash, pinned, result_hash
 from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -106,13 +105,7 @@ def make_receipt(
     chunks, documents = _chunks(store, trajectory)
     config = recorder.config
     receipt = Receipt(
-        origin=ReceiptOrigin(
-            FORMAT,
-            _version(),
-            trajectory.id,
-            trajectory.operation,
-            trajectory.namespace,
-        ),
+        origin=ReceiptOrigin(FORMAT, _version(), trajectory.id, trajectory.operation, trajectory.namespace),
         question=parts.question,
         settings=RunSettings(
             model=trajectory.model,
@@ -158,11 +151,7 @@ def _version() -> str:
 
 
 class RecordedParts:
-    """The parts of a receipt that can be derived from a trajectory, without calls and reproduction.
-
-    Attributes:
-        question, steps, replies, answer, cost: the parts.
-    """
+    """The parts of a receipt that can be derived from a trajectory, without calls and reproduction."""
 
     def __init__(self, trajectory: Trajectory) -> None:
         outcome = trajectory.outcome

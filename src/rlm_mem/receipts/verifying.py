@@ -374,11 +374,7 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
             for one in dict.fromkeys(_misquoted([call.get("result") for call in noted], bundle.chunks))
         ]
     return wrong or [
-        PartCheck(
-            "bundle",
-            "holds",
-            f"{amount(len(bundle.chunks), 'chunk')} and the calls of the programs",
-        )
+        PartCheck("bundle", "holds", f"{amount(len(bundle.chunks), 'chunk')} and the calls of the programs")
     ]
 
 
@@ -579,7 +575,6 @@ class _Replayed:
 
 
 def _trajectory(receipt: Receipt) -> Trajectory:
-    """Convert a receipt to a trajectory, for the replay."""
     return Trajectory(
         id=receipt.origin.run,
         operation=receipt.origin.operation,

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.results.kinds import Checkpoint, Event, Hud, RecordedChange, Stats, UndoneChange
-
-__all__ = ["Checkpoint", "Event", "Hud", "Progress", "RecordedChange", "Stats", "UndoneChange"]
+    from rlm_mem.results.kinds import (
+        Checkpoint as Checkpoint,
+        Event as Event,
+        Hud as Hud,
+        RecordedChange as RecordedChange,
+        Stats as Stats,
+        UndoneChange as UndoneChange,
+    )
 
 Progress = Callable[[int, int], None]
 """Called at intervals during long work, with (done, total)."""
 
-__getattr__ = loader(
-    __name__, {"kinds": ("Checkpoint", "Event", "Hud", "RecordedChange", "Stats", "UndoneChange")}
-)
+__getattr__, __all__ = loader(__name__, {"kinds": "Checkpoint Event Hud RecordedChange Stats UndoneChange"})
+__all__ += ["Progress"]

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.sandbox.session import SandboxSession
-    from rlm_mem.sandbox.values import Final, HostCall, StepOutput
+    from rlm_mem.sandbox.session import SandboxSession as SandboxSession
+    from rlm_mem.sandbox.values import Final as Final, HostCall as HostCall, StepOutput as StepOutput
 
-__all__ = ["Final", "HostCall", "SandboxSession", "StepOutput"]
-
-__getattr__ = loader(
-    __name__,
-    {
-        "session": ("SandboxSession",),
-        "values": ("Final", "HostCall", "StepOutput"),
-    },
-)
+__getattr__, __all__ = loader(__name__, {"session": "SandboxSession", "values": "Final HostCall StepOutput"})

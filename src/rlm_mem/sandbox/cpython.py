@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem import errors
-from rlm_mem.sandbox import cpython_worker as protocol
-from rlm_mem.sandbox import seccomp, wire
+from rlm_mem.sandbox import cpython_worker as protocol, seccomp, wire
 from rlm_mem.sandbox.engine import (
     Call,
     EngineLimits,

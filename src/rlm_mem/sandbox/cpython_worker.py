@@ -208,7 +208,6 @@ class Worker:
         """Run one program and send its value or error.
 
         Args:
-            code: the program.
             functions: names of host functions.
             seconds: time until the timer stops it.
             restored_builtins: built-ins whose names earlier programs may have bound.

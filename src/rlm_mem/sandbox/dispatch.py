@@ -12,16 +12,7 @@ from rlm_mem.errors import BudgetError, InputError, SessionCancelled, TimeoutErr
 from rlm_mem.sandbox.engine import HostCallFailed, program_error
 from rlm_mem.sandbox.functions import failed
 from rlm_mem.sandbox.reference import PAGES
-from rlm_mem.sandbox.values import (
-    Final,
-    HostCall,
-    StepOutput,
-    TooLarge,
-    clipped,
-    plain,
-    preview,
-    well_formed,
-)
+from rlm_mem.sandbox.values import Final, HostCall, StepOutput, TooLarge, clipped, plain, preview, well_formed
 from rlm_mem.sandbox.wire import Described, Fields
 
 MAX_ANSWER_CHARS = 300_000

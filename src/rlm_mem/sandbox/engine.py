@@ -147,7 +147,6 @@ class Engine(Protocol):
         """Run one program and return the value of its last expression, bounded.
 
         Args:
-            code: the program.
             tree: its syntax tree; changed in place.
             names: names of the host functions, bound again before the program starts.
             call: answers calls of host functions.
@@ -264,7 +263,6 @@ class Calls:
         """Return the function's result.
 
         Args:
-            function: the function to call.
             seconds: maximum wait; infinity waits without limit.
 
         Raises:

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import outside
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.sandbox.engine import HostCallFailed
@@ -36,7 +36,6 @@ from rlm_mem.text.blocks import said_in
 from rlm_mem.text.dates import DateMention, find_dates
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 STORE_FUNCTIONS = (
@@ -288,7 +287,6 @@ class StoreFunctions:
             return None
 
     def _timeline_item(self, chunk: Chunk) -> dict[str, Any]:
-        """Return a chunk as an item of the timeline."""
         self._on_read(chunk.id)
         metadata = chunk.metadata
         who = dict.fromkeys(turn.speaker for turn in said_in(chunk.content) if turn.speaker)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rlm_mem.errors import InvalidConfig, RlmMemError
-from rlm_mem.errors import TimeoutError as TimedOut
+from rlm_mem.errors import InvalidConfig, RlmMemError, TimeoutError as TimedOut
 from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed
 from rlm_mem.sandbox.policy import syntax_tree
@@ -41,7 +40,6 @@ class Guarantees:
         descriptors, variables: numbers of open files and environment variables of the worker; None: unknown.
         memory_mb: heap of a program, in MB.
         seconds: default time limit of one program.
-        probes: the attempts.
     """
 
     engine: str
@@ -65,7 +63,6 @@ def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
 
     Args:
         name: ``monty`` or ``cpython``.
-        limits: the limits of a session.
     """
     found = Guarantees(name, True, "", memory_mb=limits.memory_mb, seconds=limits.seconds)
     try:

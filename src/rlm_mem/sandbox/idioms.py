@@ -570,7 +570,6 @@ def rewrite(code: str, tree: ast.Module, deadline: float = math.inf) -> Rewritte
     """Return the program in the form that Monty runs.
 
     Args:
-        code: the program.
         tree: its syntax tree; changed in place.
         deadline: seconds on the monotonic clock after which rewriting raises TimeoutError.
 

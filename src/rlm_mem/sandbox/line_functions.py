@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from rlm_mem import search as searching
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.engine import HostCallFailed
@@ -28,7 +28,6 @@ from rlm_mem.text.instructions import standing_instructions
 from rlm_mem.text.segments import headings_at
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import LinkedChunk
@@ -365,7 +364,6 @@ def _reply_line(content: str, turn: Said) -> str:
 
 
 def _positions(text: str, part: str, start: int, end: int) -> Iterator[int]:
-    """Yield the positions of a part in a text."""
     place = text.find(part, start, end)
     while place >= 0:
         yield place
@@ -546,7 +544,6 @@ class LineFunctions:
     def _links(
         self, linked: dict[str, list[LinkedChunk]], read: dict[str, Chunk]
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return the strongest links of each chunk."""
         linked = {one: links[:_MAX_LINKS] for one, links in linked.items()}
         others = self._read_once((link.chunk_id for links in linked.values() for link in links), read)
         return {

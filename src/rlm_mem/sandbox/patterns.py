@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.text.patterns import linear
 
 MAX_PATTERN = 1_000
 _PATTERN_BYTES = 8 << 20
@@ -17,8 +18,6 @@ def compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int]
 
     The host must not run a backtracking pattern of the program's choice, so the engine is RE2.
     """
-    import re2  # loaded with the first grep
-
     if not isinstance(pattern, str):
         raise HostCallFailed("TypeError", "grep takes the pattern as text: grep(r'\\bAna\\b')")
     if len(pattern) > MAX_PATTERN:
@@ -26,16 +25,12 @@ def compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int]
             "ValueError",
             f"grep: the pattern has {len(pattern):,} characters; at most {MAX_PATTERN:,} are taken",
         )
-    options = re2.Options()
-    options.case_sensitive = not ignore_case
-    options.log_errors = False
-    options.max_mem = _PATTERN_BYTES
     try:
-        compiled = re2.compile(f"(?m){pattern}", options)
-    except (re2.error, UnicodeEncodeError) as error:
+        compiled = linear(f"(?m){pattern}", _PATTERN_BYTES, ignore_case=ignore_case)
+    except ValueError as error:
         raise HostCallFailed(
             "ValueError",
-            f"grep cannot use the pattern {pattern[:80]!r}: {_reason(error)}. It takes RE2: no lookahead, "
+            f"grep cannot use the pattern {pattern[:80]!r}: {error}. It takes RE2: no lookahead, "
             "lookbehind or backreference, repetitions up to 1,000; for words, write turns(contains='…')",
         ) from None
 
@@ -48,8 +43,3 @@ def compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int]
         return None if match is None else match.span()
 
     return first_match
-
-
-def _reason(error: Exception) -> str:
-    message = error.args[0] if error.args else ""
-    return (message.decode("utf-8", "replace") if isinstance(message, bytes) else str(error))[:120]

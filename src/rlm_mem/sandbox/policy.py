@@ -208,8 +208,6 @@ def separate_variables(
     A call ``turns(…)`` always refers to the host function; any other use refers to the variable once it was assigned.
 
     Args:
-        code: the program.
-        tree: its syntax tree.
         earlier: names of such variables in earlier programs.
 
     Returns:
@@ -443,7 +441,6 @@ def check_program(
     """Check one program and return its syntax tree.
 
     Args:
-        code: the program.
         importable: top-level modules it may import; dotted names are checked by their full path first.
         reserved: names of host functions, which it may call but not redefine.
         max_chars: maximum characters of the program.

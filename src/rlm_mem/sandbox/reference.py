@@ -11,8 +11,6 @@ class Page:
     """The documentation of one function.
 
     Attributes:
-        name: its name in programs.
-        signature: its signature with defaults.
         gives: its result, in one line.
         details: fields, bounds and errors.
         example: a few lines of a program.

@@ -261,7 +261,6 @@ class SubjectFunctions:
         return list(found.values())
 
     def _opening_lines(self, conversation_id: str | None) -> list[Line]:
-        """Return the lines of the first chunk of a conversation."""
         first = self._store.list_chunks(conversation_id, limit=1)
         return [
             line

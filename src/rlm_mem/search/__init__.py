@@ -13,43 +13,21 @@ from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
     from rlm_mem.search.api import (
-        excerpts,
-        hits_within,
-        keyword_ids,
-        passages,
-        ranked_ids,
-        search,
+        excerpts as excerpts,
+        hits_within as hits_within,
+        keyword_ids as keyword_ids,
+        passages as passages,
+        ranked_ids as ranked_ids,
+        search as search,
     )
-    from rlm_mem.search.prompting import MemoryContext, memory_context
-    from rlm_mem.search.ranking import Hit
-    from rlm_mem.store.core.lookup import Filters
+    from rlm_mem.search.prompting import MemoryContext as MemoryContext, memory_context as memory_context
+    from rlm_mem.search.ranking import Hit as Hit
+    from rlm_mem.store.core.lookup import Filters as Filters
 
-__all__ = [
-    "Filters",
-    "Hit",
-    "MemoryContext",
-    "excerpts",
-    "hits_within",
-    "keyword_ids",
-    "passages",
-    "memory_context",
-    "ranked_ids",
-    "search",
-]
-
-__getattr__ = loader(
+__getattr__, __all__ = loader(
     __name__,
     {
-        "api": (
-            "Filters",
-            "Hit",
-            "excerpts",
-            "hits_within",
-            "keyword_ids",
-            "passages",
-            "ranked_ids",
-            "search",
-        ),
-        "prompting": ("MemoryContext", "memory_context"),
+        "api": "Filters Hit excerpts hits_within keyword_ids passages ranked_ids search",
+        "prompting": "MemoryContext memory_context",
     },
 )

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from rlm_mem import text as language
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import format_time, normalise_unicode, parse_time
+from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
@@ -41,7 +41,7 @@ from rlm_mem.search.ranking import (
     ranked,
     with_current_first,
 )
-from rlm_mem.store.core.lookup import Filters, JoinedSource
+from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
@@ -50,9 +50,7 @@ from rlm_mem.text.segments import split_segments
 from rlm_mem.text.update_score import are_tied, is_telling, tells_of_change
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.reader import ChunkReader
 
 #: Most characters of a snippet; a longer segment is cut around the words that matched.

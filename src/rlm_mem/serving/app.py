@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from rlm_mem import dashboard as pages
@@ -25,10 +25,7 @@ from rlm_mem.operations.problems import problem_of
 from rlm_mem.serving.mcp_app import McpApp
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from rlm_mem.mcp.server import McpServer
     from rlm_mem.operations.state import ServerState

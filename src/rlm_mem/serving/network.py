@@ -45,9 +45,6 @@ class Network:
     def check(self, tokens: TokenFile | None) -> None:
         """Raise an error if other machines could connect without protection.
 
-        Args:
-            tokens: the named tokens.
-
         Raises:
             InvalidConfig: protection is missing; the message names it.
         """

@@ -40,7 +40,6 @@ class Running(uvicorn.Server):
     """An HTTP server that drains when it is stopped, and hands over to a new one on SIGUSR2.
 
     Args:
-        app: the application.
         network: provides the certificate and its key.
         metrics: counts running requests, and records that the server is draining.
         state: the server's state.

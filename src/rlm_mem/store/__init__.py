@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.integrity import check, repair
+    from rlm_mem.store.core.integrity import check as check, repair as repair
 
-__all__ = ["check", "repair"]
-
-__getattr__ = loader(__name__, {"core.integrity": ("check", "repair")})
+__getattr__, __all__ = loader(__name__, {"core.integrity": "check repair"})

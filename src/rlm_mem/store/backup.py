@@ -39,8 +39,7 @@ def restore_backup(
 
     Args:
         place: the folder, or the DSN.
-        replace: restore even if there are memories: a folder is renamed and kept; namespaces of a database are
-            first
+        replace: restore even if there are memories: a folder is renamed and kept; namespaces of a database are first
             backed up to a file beside ``backup``. In a database each namespace is restored in one transaction.
 
     Raises:

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry import metrics, trace
 from opentelemetry.propagate import extract
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from rlm_mem.telemetry.names import METRICS
-from rlm_mem.telemetry.observation import ObservedOperation
+from rlm_mem.telemetry.observation import Completed, ObservedOperation
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from opentelemetry.trace import Span
-
-    from rlm_mem.telemetry.observation import Completed
     from rlm_mem.telemetry.providers import Providers
 
 _TEXT_LIMIT = 4_000  # characters of a query or answer

@@ -75,9 +75,8 @@ class CandidateSourceContract(StoreFixtures):
             elif chance < 0.7:
                 store.update_chunk(chosen, _text(rng), tags=rng.sample(["red", "green"], rng.randrange(3)))
             elif chance < 0.8:
-                with suppress(
-                    InvalidLink
-                ):  # a chunk cannot be replaced by itself, nor by one that it replaces
+                with suppress(InvalidLink):
+                    # A chunk cannot be replaced by itself, nor by one that it replaces
                     store.update_chunk(chosen, metadata={"superseded_by": rng.choice(ids)})
             elif chance < 0.9:
                 store.delete_chunk(chosen)

@@ -12,31 +12,26 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.text.differences import surest
-    from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
-    from rlm_mem.text.statements import statements_in
-    from rlm_mem.text.tokens import texts_within
-
-__all__ = [
-    "ANALYSIS_VERSION",
-    "Screened",
-    "log_secrets",
-    "screen",
-    "screen_data",
-    "statements_in",
-    "surest",
-    "texts_within",
-]
+    from rlm_mem.text.differences import surest as surest
+    from rlm_mem.text.secrets import (
+        Screened as Screened,
+        log_secrets as log_secrets,
+        screen as screen,
+        screen_data as screen_data,
+    )
+    from rlm_mem.text.statements import statements_in as statements_in
+    from rlm_mem.text.tokens import texts_within as texts_within
 
 ANALYSIS_VERSION = 4
 """Incremented whenever terms or flags change meaning; an index of another version must be rebuilt."""
 
-__getattr__ = loader(
+__getattr__, __all__ = loader(
     __name__,
     {
-        "differences": ("surest",),
-        "secrets": ("Screened", "log_secrets", "screen", "screen_data"),
-        "statements": ("statements_in",),
-        "tokens": ("texts_within",),
+        "differences": "surest",
+        "secrets": "Screened log_secrets screen screen_data",
+        "statements": "statements_in",
+        "tokens": "texts_within",
     },
 )
+__all__ += ["ANALYSIS_VERSION"]

@@ -209,7 +209,6 @@ class Known(dict[str, _Value]):
     Unlike ``lru_cache``, a hit costs only a dictionary lookup: texts have thousands of words, most of them repeated.
 
     Args:
-        make: the function.
         most: maximum number of words; beyond it, the cache is cleared.
     """
 
@@ -242,9 +241,8 @@ def _hint_table() -> dict[str, int]:
 
 
 def _hints_of_digits(digits: str) -> int:
-    is_time = len(digits) <= 2 or (
-        len(digits) == 4 and digits[:2] in _CENTURIES
-    )  # a year, or an hour before a space
+    # A year, or an hour before a space
+    is_time = len(digits) <= 2 or (len(digits) == 4 and digits[:2] in _CENTURIES)
     return _DIGITS | _TIMES if is_time else _DIGITS
 
 
@@ -495,9 +493,8 @@ class Analyser:
         if "'" in word:
             head, _, tail = word.rpartition("'")
             if tail.lower() in {"s", "t", "re", "ve", "ll", "d", "m"}:
-                if tail.lower() == "t" and head.lower().endswith(
-                    "n"
-                ):  # didn't, can't: the negation is a stop word
+                if tail.lower() == "t" and head.lower().endswith("n"):
+                    # didn't, can't: the negation is a stop word
                     yield head
                     return
                 word = head

@@ -54,9 +54,8 @@ _ITEM = late(r"(?:[-*+•‣◦]|(?P<number>\d{1,4})[.)]|\([a-z0-9]{1,3}\))\s+(?
 _PLAIN_LINE = late(r"[^\W\d_][^\r\n:：]*\Z")
 _STOP = ".!?…。！？:\"'”’)]*"
 _CODE_INDENT = 4  # columns (Markdown)
-_PROSE_INDENT = (
-    2  # least indent of a paragraph below a heading or a term of a manual page, and beyond its term
-)
+# Least indent of a paragraph below a heading or a term of a manual page, and beyond its term
+_PROSE_INDENT = 2
 _MAX_TITLE = 60  # characters of a heading in capitals
 _MANUAL = late(r"(?P<page>[^\s()]+\(\w+\))[ \t]{2,}\S.*[ \t](?P=page)\Z")
 """The first line of a manual page, with the page's name at both ends."""

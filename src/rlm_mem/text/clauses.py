@@ -472,9 +472,8 @@ def token_texts(text: str) -> list[str]:
 def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
     """The tokens of a sentence with their positions; ``found``: their texts, if already known."""
     tokens, end, curly = [], 0, "’" in text
-    for word in (
-        token_texts(text) if found is None else found
-    ):  # searching for each text is faster than match objects
+    for word in token_texts(text) if found is None else found:
+        # Searching for each text is faster than match objects
         start = text.index(word, end)
         end = start + len(word)
         low = word.lower()

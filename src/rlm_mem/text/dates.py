@@ -48,18 +48,12 @@ _PATTERNS = (
     ("dotted", r"(?P<day>0?[1-9]|[12]\d|3[01])\.(?P<monthno>0?[1-9]|1[0-2])\." + _Y),
     ("day", _D + r"\s++(?:of\s++)?" + _M + r",?\s++(?:of\s++|in\s++)?" + _Y),
     ("day", _M + r"\s++(?:the\s++)?" + _D + r",?\s++" + _Y),
-    (
-        "part_month",
-        r"(?P<part>early|mid|late|beginning of|end of)[\s-]++" + _M + r"(?:,?\s++" + _Y + r")?",
-    ),
+    ("part_month", r"(?P<part>early|mid|late|beginning of|end of)[\s-]++" + _M + r"(?:,?\s++" + _Y + r")?"),
     ("month_year", _M + r",?\s++(?:of\s++)?" + _Y),
     ("season", r"(?:the\s++)?(?P<season>spring|summer|fall|autumn|winter)\s++(?:of\s++)?" + _Y),
     ("day", _D + r"\s++(?:of\s++)?" + _M),
     ("day", _M + r"\s++(?:the\s++)?" + _D + r"(?!\s*+(?:%|percent|people|times|years|[ap]m))"),
-    (
-        "bare_month",
-        r"(?:in|during|since|until|by|before|after|of|from|last|next|this|throughout)\s++" + _M,
-    ),
+    ("bare_month", r"(?:in|during|since|until|by|before|after|of|from|last|next|this|throughout)\s++" + _M),
     (
         "day_word",
         r"(?P<word>the day before yesterday|the day after tomorrow|yesterday|today|tonight|tomorrow|last night)",
@@ -78,10 +72,7 @@ _PATTERNS = (
         r"(?P<which>last|next|this|previous|past|coming|following|this past|earlier this|"
         r"later this)\s++(?P<unit>day|week|month|year|weekend|spring|summer|fall|autumn|winter)",
     ),
-    (
-        "year",
-        r"(?:in|during|since|of|until|by|before|after|from|year|late|early|mid|back in)[\s-]++" + _Y,
-    ),
+    ("year", r"(?:in|during|since|of|until|by|before|after|from|year|late|early|mid|back in)[\s-]++" + _Y),
     ("bare_year", _Y),
 )
 _BEFORE = late(

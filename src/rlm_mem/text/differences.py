@@ -60,9 +60,7 @@ class Conflict(FrozenRecord, frozen=True):
 
     Attributes:
         kind: ``replace`` or ``contradict``.
-        confidence: 0-1.
         said: whether the later sentence itself states that the earlier value has ended.
-        reason: the reason as text.
     """
 
     kind: str

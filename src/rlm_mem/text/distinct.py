@@ -102,11 +102,7 @@ MEASURES = words("second minut hour day week month year time euro dollar percent
 
 
 def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
-    """Whether a note may give no lasting answer: a guess, a denial, limited in time, or about another thing.
-
-    Args:
-        year: the year of the note.
-    """
+    """Whether a note may give no lasting answer: a guess, a denial, limited in time, or about another thing."""
     parts = [one for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
     if not parts:
         return False

@@ -301,7 +301,6 @@ def is_denied(sentence: str, asked: str, year: int) -> bool:
     """Whether a sentence denies a change, or is about a draft, an additional thing, hearsay or an earlier year.
 
     Args:
-        asked: the question.
         year: the year of the earlier note.
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rlm_mem.text.analysis import Known, fold
+from rlm_mem.text.analysis import Analyser, Known, fold
 from rlm_mem.text.clauses import (
     ADVERBS,
     AUXILIARIES,
@@ -45,9 +44,6 @@ from rlm_mem.text.clauses import (
     words,
 )
 from rlm_mem.text.statement import ME, UNKNOWN, Stated
-
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import Analyser
 
 _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
@@ -327,9 +323,8 @@ class SentenceReader:
             topic, more["former"], more["shown_former"] = self.speaker, self._value(about), self._shown(about)
             self.head, former = "", about
         sure = bool(former) or verb in PLACED or bool(topic - {ME}) or kind_of(target.tokens) == "number"
-        alike = self._value(former) & self._value(
-            target.tokens
-        )  # "from the second floor to the fourth floor"
+        # "from the second floor to the fourth floor"
+        alike = self._value(former) & self._value(target.tokens)
         if verb in TRAVELLED | {verb} - CHANGES and kind_of(target.tokens) in ("name", "word") and not alike:
             sure = False
         return [self._made(topic, "change", target, others, sure=sure, **more)]

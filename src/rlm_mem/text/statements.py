@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rlm_mem.text.analysis import LONGEST, Known, fold
+from rlm_mem.text.analysis import LONGEST, Analyser, Known, fold
 from rlm_mem.text.blocks import CODE, ITEM, Said, blocks, said_in, units
 from rlm_mem.text.clauses import (
     ADDS,
@@ -75,12 +74,8 @@ from rlm_mem.text.wording import (
     without_lead,
 )
 
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import Analyser
-
-_FRAGMENT = (
-    8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
-)
+# Words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
+_FRAGMENT = 8
 _SENTENCES = 40  # number of sentences read per text
 _CHOOSING = frozenset(("instead", "rather", "not"))
 _NAME = 4  # maximum words of the name of a chosen thing
@@ -178,9 +173,8 @@ def _may_state(found: Sequence[str]) -> bool:
     ):
         return True
     lows = list(map(_low, found)) if signs & _PAIRED else []
-    if (
-        _MOVES in signs and 0 < from_to(lows) < lows.index("from") - 1
-    ):  # with an object; without one it may be a journey
+    if _MOVES in signs and 0 < from_to(lows) < lows.index("from") - 1:
+        # With an object; without one it may be a journey
         return True
     return _SPEAKS in signs and any(
         before in _SPEAKING and one.isalpha() and not is_past(one) and not one.endswith("ing")

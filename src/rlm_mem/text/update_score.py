@@ -18,17 +18,7 @@ from operator import mul
 
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.change_markers import CONDITION, ENDED, HINTS
-from rlm_mem.text.clauses import (
-    CHANGES,
-    DAYS,
-    ENDS,
-    MONTHS,
-    NEWS,
-    NUMBERS,
-    PREPOSITIONS,
-    REPLACES,
-    words,
-)
+from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES, words
 from rlm_mem.text.distinct import (
     DIGIT,
     MEASURES,

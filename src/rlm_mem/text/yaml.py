@@ -59,7 +59,6 @@ def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
 
     Args:
         yaml: a reader made by one of the functions above.
-        text: YAML.
         first_line: number of its first line in the file, for messages.
 
     Raises:

@@ -51,9 +51,8 @@ def _edge(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Recor
     extra = _metadata_fields(entry, ("source_node_name", "target_node_name"))
     if text_lines(entry.get("name")):
         extra["relation"] = text_lines(entry.get("name"))
-    if (
-        begins and ends and ends < begins
-    ):  # invalid before it was valid: the end was observed, so the end is kept
+    if begins and ends and ends < begins:
+        # Invalid before it was valid: the end was observed, so the end is kept
         extra["original_valid_at"], begins = begins, None
     yield from derived_chunks(
         "zep",

@@ -10,36 +10,25 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.succession import as_it_was, check_replaceable, held
+    from rlm_mem.store.core.succession import (
+        as_it_was as as_it_was,
+        check_replaceable as check_replaceable,
+        held as held,
+    )
     from rlm_mem.store.core.writer import (
-        Writer,
-        check_complete,
-        check_links,
-        given_fields,
-        revise_chunk,
-        screened_chunk,
-        tokens_of,
+        Writer as Writer,
+        check_complete as check_complete,
+        check_links as check_links,
+        given_fields as given_fields,
+        revise_chunk as revise_chunk,
+        screened_chunk as screened_chunk,
+        tokens_of as tokens_of,
     )
 
-__all__ = [
-    "Writer",
-    "as_it_was",
-    "check_complete",
-    "check_links",
-    "check_replaceable",
-    "given_fields",
-    "held",
-    "revise_chunk",
-    "screened_chunk",
-    "tokens_of",
-]
-
-__getattr__ = loader(
+__getattr__, __all__ = loader(
     __name__,
     {
-        "succession": ("as_it_was", "check_replaceable", "held"),
-        "writer": (
-            "Writer", "check_complete", "check_links", "given_fields", "revise_chunk", "screened_chunk", "tokens_of",
-        ),
+        "succession": "as_it_was check_replaceable held",
+        "writer": "Writer check_complete check_links given_fields revise_chunk screened_chunk tokens_of",
     },
-)  # fmt: skip
+)

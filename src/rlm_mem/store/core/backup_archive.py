@@ -34,7 +34,7 @@ _MAX_HEAD = 1 << 20
 _DAMAGE = (tarfile.TarError, zlib.error, msgspec.MsgspecError, EOFError, ValueError, RecursionError)
 _MAX_RATIO = 300
 _MIN_ALLOWANCE = 256 << 20
-"""A backup may unpack to ``_ALWAYS`` bytes plus ``_MAX_RATIO`` times its size; real ones reach about ten times."""
+"""A backup may unpack to ``_MIN_ALLOWANCE`` bytes plus ``_MAX_RATIO`` times its size; real ones reach ten times."""
 _ENTRY = 512  # bytes of a tar header, which even an empty file has
 _SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
 

@@ -88,7 +88,6 @@ class ChangeRecord(msgspec.Struct, kw_only=True):
     """One change of brain files with its reason.
 
     Attributes:
-        id: id of the transaction.
         entry: the changed item in readable form: a file, or the key of a tiered memory.
         keep: whether it is a change of tier, whose record is kept.
     """

@@ -19,12 +19,11 @@ import msgspec
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.brain_files import JOURNAL, Runs, own_lines, parse_event
-from rlm_mem.store.core.records import ANY_REVISION
+from rlm_mem.store.core.records import ANY_REVISION, ChunkState
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.records import ChunkState
 
 _PAGE = 500
 _EVENTS = 1_000

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import SUPERSEDES
+from rlm_mem.chunk import SUPERSEDES, Chunk
 from rlm_mem.errors import InvalidLink
-
-if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
 
 #: Link types that express an order (of time, derivation or replacement), which a cycle contradicts. The others
 #: (shared tags, same conversation, similarity) are symmetric.

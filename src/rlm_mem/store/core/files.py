@@ -324,9 +324,8 @@ def append_at(path: Path, data: bytes, size: int) -> None:
         added = file.read(len(data))
         if added == data:
             return
-        at = (
-            size if data.startswith(added) and size <= end else end
-        )  # otherwise another writer appended meanwhile
+        # Otherwise another writer appended meanwhile
+        at = size if data.startswith(added) and size <= end else end
         file.seek(at)
         view = memoryview(data)
         while view:

@@ -103,12 +103,10 @@ class Finding(FrozenRecord, frozen=True):
     """One defect that a check reports.
 
     Attributes:
-        code: one of CODES.
         message: one sentence with the particulars.
         file: path relative to the store (of a tiered memory: to the brain), or None for the index.
         chunk_id: the chunk concerned, if it is known.
         target_id: the other end, for links.
-        link_type: the link's type, for links.
     """
 
     code: str

@@ -56,7 +56,6 @@ class Repair(FrozenRecord, frozen=True):
     """A repair of one finding, done or planned.
 
     Attributes:
-        finding: the defect.
         action: a description of the repair.
         done: whether it was done; False in a dry run, and if only a person can decide.
         manual: whether only a person can decide.
@@ -75,7 +74,6 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
 
     Args:
         dry_run: only report what would be done (the default).
-        progress: as in ``check``.
     """
     check_flag(dry_run, "dry_run")
     findings = check(store, progress=progress)

@@ -125,7 +125,6 @@ class Held(Struct, frozen=True):
     """A chunk that contains some terms.
 
     Attributes:
-        chunk_id: the chunk.
         content_hash: hash of its present text.
         terms: the weighed terms that it contains.
     """

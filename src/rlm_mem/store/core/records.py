@@ -431,10 +431,8 @@ def day_bounds(text: str, what: str) -> tuple[float, float]:
     """Return first and last moment (epoch seconds) of a date or time: a bare date means its whole day."""
     moment = parse_time(text, what)
     if len(text.strip()) <= 10:
-        return (
-            moment.timestamp(),
-            moment.timestamp() + 86_400,
-        )  # also for the year 9999: no date is after its last day
+        # Also for the year 9999: no date is after its last day
+        return (moment.timestamp(), moment.timestamp() + 86_400)
     return moment.timestamp(), moment.timestamp()
 
 

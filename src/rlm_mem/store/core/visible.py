@@ -13,12 +13,11 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from rlm_mem.store.core.records import ConversationInfo, ListFilter
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.backend import Backend
-    from rlm_mem.store.core.records import LinkedChunk, Summary
 
 
 class Reader(Protocol):

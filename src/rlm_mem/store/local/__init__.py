@@ -10,49 +10,30 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.store.local.audit import EventLog
-    from rlm_mem.store.local.redo import finish_writes
-    from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
-    from rlm_mem.store.local.snapshot_build import make_snapshot
+    from rlm_mem.store.local.audit import EventLog as EventLog
+    from rlm_mem.store.local.redo import finish_writes as finish_writes
+    from rlm_mem.store.local.rows import LocalRowWriter as LocalRowWriter, ThreadRows as ThreadRows
+    from rlm_mem.store.local.snapshot_build import make_snapshot as make_snapshot
     from rlm_mem.store.local.sync import (
-        drop_unused_terms,
-        emptied,
-        fold_reads,
-        needs_refill,
-        sync_folders,
-        unsaved_reads,
+        drop_unused_terms as drop_unused_terms,
+        emptied as emptied,
+        fold_reads as fold_reads,
+        needs_refill as needs_refill,
+        sync_folders as sync_folders,
+        unsaved_reads as unsaved_reads,
     )
-    from rlm_mem.store.local.transaction import Transaction
-    from rlm_mem.store.local.views import status_of, write_views
+    from rlm_mem.store.local.transaction import Transaction as Transaction
+    from rlm_mem.store.local.views import status_of as status_of, write_views as write_views
 
-__all__ = [
-    "EventLog",
-    "LocalRowWriter",
-    "ThreadRows",
-    "Transaction",
-    "drop_unused_terms",
-    "emptied",
-    "finish_writes",
-    "fold_reads",
-    "needs_refill",
-    "make_snapshot",
-    "status_of",
-    "sync_folders",
-    "unsaved_reads",
-    "write_views",
-]
-
-__getattr__ = loader(
+__getattr__, __all__ = loader(
     __name__,
     {
-        "audit": ("EventLog",),
-        "redo": ("finish_writes",),
-        "rows": ("LocalRowWriter", "ThreadRows"),
-        "snapshot_build": ("make_snapshot",),
-        "sync": (
-            "drop_unused_terms", "emptied", "fold_reads", "needs_refill", "sync_folders", "unsaved_reads",
-        ),
-        "transaction": ("Transaction",),
-        "views": ("status_of", "write_views"),
+        "audit": "EventLog",
+        "redo": "finish_writes",
+        "rows": "LocalRowWriter ThreadRows",
+        "snapshot_build": "make_snapshot",
+        "sync": "drop_unused_terms emptied fold_reads needs_refill sync_folders unsaved_reads",
+        "transaction": "Transaction",
+        "views": "status_of write_views",
     },
-)  # fmt: skip
+)

@@ -102,14 +102,7 @@ class Connections:
             replaced while the store is in use, its ``look`` once a second during use.
     """
 
-    def __init__(
-        self,
-        database: Path,
-        *,
-        wait_seconds: float,
-        read_only: bool,
-        index: DerivedIndex,
-    ) -> None:
+    def __init__(self, database: Path, *, wait_seconds: float, read_only: bool, index: DerivedIndex) -> None:
         self.database = database
         self.in_memory: sqlite3.Connection | None = None
         self._wait_seconds = wait_seconds

@@ -244,7 +244,7 @@ _ARCHIVE_TEMP_FOLDERS = ("pending", "transitions")
 
 
 class LocalBrainFiles:
-    """Files in a brain folder and in the folder of its store.
+    """`BrainFiles` in a brain folder and in the folder of its store; the protocol documents the methods.
 
     Args:
         base: folder of the store; the brain is the folder around it.
@@ -282,11 +282,9 @@ class LocalBrainFiles:
     # --- names and paths -------------------------------------------------------------------------------
 
     def path(self, name: str) -> Path:
-        """The path of the file on disk."""
         return self._local_path(checked_name(name))
 
     def where(self, name: str) -> str:
-        """The path of the file as a string."""
         return str(self._local_path(name))
 
     def _local_path(self, name: str) -> Path:
@@ -299,7 +297,6 @@ class LocalBrainFiles:
     # --- transactions ----------------------------------------------------------------------------------
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Open a transaction that changes files and chunks together or not at all, and is recorded."""
         if self._begin is None:
             raise StorageError(
                 f"{self._base.parent}: there is no store: each file changes by itself",
@@ -322,7 +319,6 @@ class LocalBrainFiles:
     # --- reading ---------------------------------------------------------------------------------------
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None if it does not exist."""
         path = self.path(name)
         transaction = self._present()
         added = b"" if transaction is None else transaction.appended(path)
@@ -342,7 +338,6 @@ class LocalBrainFiles:
                 yield name, data
 
     def read_from(self, name: str, offset: int) -> bytes:
-        """Return the content of a file from ``offset`` on; a negative offset counts from its end."""
         path = self.path(name)
         transaction = self._present()
         if transaction is not None and (path in transaction.files or transaction.appended(path)):
@@ -357,14 +352,12 @@ class LocalBrainFiles:
             raise _unreadable(path, error) from error
 
     def exists(self, name: str) -> bool:
-        """Return whether the file exists."""
         path = self.path(name)
         transaction = self._present()
         place = self._current_path(path)
         return (place is not None and place.exists()) or bool(transaction and transaction.appended(path))
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """Names of the files in a folder, sorted."""
         if not folder:
             return self.everything(self.runs()) if recursive else []
         place = self.path(folder)
@@ -410,12 +403,10 @@ class LocalBrainFiles:
         return found
 
     def signature(self, name: str) -> Signature | None:
-        """Return size, modification time and inode; None if the file does not exist."""
         place = self._current_path(self.path(name))
         return None if place is None else files.signature(place)
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
-        """Return the signatures of the files in a folder, by name."""
         found = {name: self.signature(name) for name in self.names(folder, recursive=recursive)}
         return {name: signature for name, signature in found.items() if signature is not None}
 
@@ -479,7 +470,6 @@ class LocalBrainFiles:
             files.translate(error, name)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new file; False if it exists already."""
         target = self._writable(name)
         transaction = self._enclosing_transaction(name)
         if transaction is not None:
@@ -554,7 +544,6 @@ class LocalBrainFiles:
         return existed
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file."""
         source, target = self._writable(old), self._writable(new)
         transaction = self._enclosing_transaction(old)
         if transaction is not None:
@@ -572,7 +561,6 @@ class LocalBrainFiles:
             files.translate(error, old)
 
     def tidy(self) -> None:
-        """Remove temporary files that killed writers left."""
         for folder, hidden in (
             (self._unfinished, ""),
             *((self._local_path(f"archive/{one}"), ".") for one in _ARCHIVE_TEMP_FOLDERS),

@@ -24,16 +24,14 @@ from rlm_mem.store.core.integrity import (
     wrong_replacement,
     wrong_values,
 )
-from rlm_mem.store.core.records import ACTIVE, ARCHIVED
-from rlm_mem.store.local.folder import MISNAMED, former_versions, read_chunk_file
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.store.local.folder import MISNAMED, Layout, former_versions, read_chunk_file
 from rlm_mem.store.local.prepare import ExaminedFile, examined
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.schema import in_pages, shows_damage
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.records import ChunkRow
-    from rlm_mem.store.local.folder import Layout
     from rlm_mem.store.local.local_index import FolderBackend
 
 

@@ -31,11 +31,7 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed, in_turn
-from rlm_mem.store.local.folder import (
-    LocalBrainFiles,
-    former_versions,
-    refuse_shared_folder,
-)
+from rlm_mem.store.local.folder import LocalBrainFiles, former_versions, refuse_shared_folder
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import LAST_CHANGE, find_row, find_rows
 from rlm_mem.store.local.vacuum import vacuum_folder
@@ -55,14 +51,13 @@ _NEWEST_MEMORY = "the time at which the newest memory was written, whose clock m
 
 
 class LocalBackend(LocalIndex):
-    """Files, index, locks and connections of one store folder.
+    """`Backend` over files, index and locks of one store folder; the protocol documents the methods.
 
     One object may be used by several threads: each has its own connection, and SQLite's write lock serialises the
     writers of all threads and processes.
 
     Args:
         base: folder of the store; created if it is missing (unless read-only).
-        config: settings.
         read_only: never write, not even the index.
     """
 
@@ -77,7 +72,6 @@ class LocalBackend(LocalIndex):
         return local.EventLog(self.layout.log)
 
     def close(self) -> None:
-        """Flush buffered reads and close every file; raises ConflictError within a batch."""
         if self._closed:
             return
         self.refuse_in_batch("the store cannot be closed")
@@ -94,18 +88,14 @@ class LocalBackend(LocalIndex):
     def _settle_index(self) -> None:
         try:
             self._mark.settle(self.connection)
-        except (
-            OSError,
-            sqlite3.Error,
-            StorageError,
-        ) as error:  # the mark stays: at worst the index is rebuilt
+        except (OSError, sqlite3.Error, StorageError) as error:
+            # The mark stays: at worst the index is rebuilt
             _logger.info("index not synced: %s", error)
 
     # --- writing ---------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def transaction(self, namespace: str) -> Iterator[Transaction]:  # noqa: ARG002 - one lock for the store
-        """Take the write lock; writes inside the block become visible at its end, or not at all. Can be nested."""
         if self.read_only:
             raise StoreReadOnly(
                 f"the store {self.layout.base} was opened read-only",
@@ -167,9 +157,8 @@ class LocalBackend(LocalIndex):
     def _begin(self) -> None:
         connection, wait = self._connections.get(), self.config.store.lock_wait_seconds
         self._mark.begin(connection, wait)
-        while (
-            self.layout.is_interrupted()
-        ):  # the previous holder of the lock was killed in the middle of a write
+        while self.layout.is_interrupted():
+            # The previous holder of the lock was killed in the middle of a write
             connection.execute("ROLLBACK")
             self._mark.end(connection)
             self.sync()
@@ -185,11 +174,9 @@ class LocalBackend(LocalIndex):
 
     @healed
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """Return the row of a chunk of this namespace, active or archived."""
         return find_row(self._connections.get(), chunk_id, namespace)
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:  # noqa: ARG002 - ids are the store's
-        """Return the row of a chunk of any namespace."""
         return find_row(self.connection, chunk_id)
 
     @healed
@@ -203,7 +190,6 @@ class LocalBackend(LocalIndex):
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """Return the valid chunks with this status (None: any) by id; others are left out."""
         wanted = dict.fromkeys(chunk_ids)
         found: dict[str, Chunk] = {}
         missing, edited = list(wanted), list[str]()
@@ -292,10 +278,8 @@ class LocalBackend(LocalIndex):
             self._mark.begin(connection, patience)
             self._rows.get().touch(reads)
             in_turn(connection, "COMMIT", patience)
-        except (
-            sqlite3.Error,
-            StorageError,
-        ) as error:  # counts are not urgent: they stay buffered until the next attempt
+        except (sqlite3.Error, StorageError) as error:
+            # Counts are not urgent: they stay buffered until the next attempt
             _logger.debug("access counts not written yet: %s", error)
             self._reads.put_back(reads)
             if connection.in_transaction:
@@ -322,11 +306,9 @@ class LocalBackend(LocalIndex):
     # --- search, history, audit ------------------------------------------------------------------------
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:  # noqa: ARG002
-        """Return the kept versions with a revision below ``below``, oldest first."""
         return former_versions(self.layout, chunk_id, below=below)
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Append events to the audit log."""
         self._log.append(events)
 
     def read_events(
@@ -338,7 +320,6 @@ class LocalBackend(LocalIndex):
         chunk_id: str | None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Return events of the audit log, oldest first; with ``limit``, only the newest ones."""
         if self._connections.closed:
             raise self._connections.was_closed()
         found = self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
@@ -387,7 +368,6 @@ class LocalBackend(LocalIndex):
 
     @healed
     def write_views(self, *, up_to: int | None = None) -> list[str]:
-        """Write the three JSON views, unless there are more than ``up_to`` chunks."""
         if up_to is not None and sum(count for _, count in self.queries.namespaces()) > up_to:
             return []
         return local.write_views(self.connection, self.layout)
@@ -415,7 +395,6 @@ class LocalBackend(LocalIndex):
         return now
 
     def clock_fault(self, namespace: str, now: datetime) -> str:  # noqa: ARG002 - one clock for all
-        """Describe how far the clock is behind the newest chunk; empty if it is not far behind."""
         found = self.connection.execute("SELECT max(created_at) FROM chunks").fetchone()
         return clock_fault(max(timedelta(), parse_time(found[0]) - now), _NEWEST_MEMORY) if found[0] else ""
 
@@ -426,19 +405,16 @@ class LocalBackend(LocalIndex):
         return local.status_of(self.connection, self.layout)
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:  # noqa: ARG002 - an unreadable file names none
-        """Return why the file of a chunk cannot be read; None if it can, or does not exist."""
         name = f"{chunk_id}.json"
         found = (f"{path}: {why}" for path, why in self.unreadable() if path.rpartition("/")[2] == name)
         return next(found, None)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures that only a local store has."""
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
 
     # --- maintenance: imported on use, since few processes need it -------------------------------------
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """Check files, links and index; return the findings."""
         from rlm_mem.store.local.integrity import check_folder
 
         return check_folder(store, self, progress)
@@ -478,7 +454,6 @@ class LocalBackend(LocalIndex):
         *,
         dry_run: bool,
     ) -> int:
-        """Replace lines of the audit log; return how many were replaced."""
         if dry_run:
             return self._log.rewrite(namespace, rewrite, dry_run=True)
         with self.transaction(namespace):  # no other process appends an event of a change meanwhile
@@ -496,7 +471,6 @@ class LocalBackend(LocalIndex):
                     yield folder.name, versions
 
     def erase_stray_versions(self, namespace: str, chunk_ids: Sequence[str]) -> None:
-        """Delete the versions that ``stray_versions`` returned for these chunks."""
         for chunk_id in chunk_ids:
             with self.transaction(namespace) as transaction:
                 transaction.erase_versions(chunk_id)

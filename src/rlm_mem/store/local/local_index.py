@@ -19,7 +19,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import SyncReport, encode_content
+from rlm_mem.store.core.records import ChunkRow, Encode, SyncReport, encode_content
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.change_detection import RACY_NS, changed_folders, edited_in_place
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
@@ -30,7 +30,6 @@ from rlm_mem.text import ANALYSIS_VERSION
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.core.records import ChunkRow, Encode
     from rlm_mem.store.local.postings import PostingsIndex
     from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
     from rlm_mem.store.local.transaction import Transaction
@@ -38,9 +37,8 @@ if TYPE_CHECKING:
 _logger = logger("rlm_mem.store")
 
 _MAX_LOGGED = 3  # maximum number of unreadable files that are logged by name on opening
-_READER_WAIT_SECONDS = (
-    0.25  # seconds that a reader waits for the lock to index an edited file: a commit takes less
-)
+# Seconds that a reader waits for the lock to index an edited file: a commit takes less
+_READER_WAIT_SECONDS = 0.25
 _FILES_PER_CHECK = 250  # files that one quick check examines for edits in place
 
 
@@ -48,7 +46,6 @@ class NamespacePostings:
     """Provides one ``PostingsIndex`` per namespace; thread-safe.
 
     Args:
-        folder: the folder of the snapshots.
         connect: opens a connection for merging in the background; None if nothing may be written.
     """
 
@@ -73,11 +70,8 @@ class NamespacePostings:
             try:
                 if merge_is_due(connection, self._folder, ns):
                     self.of(ns).maintain(connection)
-            except (
-                sqlite3.Error,
-                OSError,
-                DamagedSnapshot,
-            ) as error:  # derived data: the next process maintains it
+            except (sqlite3.Error, OSError, DamagedSnapshot) as error:
+                # Derived data: the next process maintains it
                 _logger.info("postings not maintained: %s", error)
 
     def close(self) -> None:
@@ -111,11 +105,10 @@ class FolderBackend(Protocol):
 
 
 class LocalIndex:
-    """SQLite index, postings and connections of one store folder.
+    """The part of `Backend` that is index, postings and connections of one store folder, a `DerivedIndex`.
 
     Args:
         base: folder of the store; created if it is missing (unless read-only).
-        config: settings.
         read_only: never write, not even the index.
     """
 
@@ -142,9 +135,8 @@ class LocalIndex:
         """Queries that need only the index."""
         self._recorded_times: dict[str, int] = {}
         self._edited_before: int | None = None  # where the next check for files edited in place continues
-        self._logged_unreadable: set[str] = (
-            set()
-        )  # files already logged, so that repeated reads do not log them again
+        # Files already logged, so that repeated reads do not log them again
+        self._logged_unreadable: set[str] = set()
         self._postings = NamespacePostings(
             self.layout.index / "postings", None if read_only else self._connections.another
         )
@@ -188,7 +180,7 @@ class LocalIndex:
         A correction in place changes no folder time, so a scan of changed folders would miss it.
 
         Args:
-            named: paths that have just been logged.
+            logged: paths that have just been logged.
         """
         logged = [*logged, *self._index_corrected()]
         left = [(path, reason) for path, reason in self.unreadable() if path not in logged]
@@ -268,7 +260,6 @@ class LocalIndex:
 
     @property
     def location(self) -> str:
-        """The folder of the store."""
         return str(self.layout.base)
 
     @property
@@ -294,16 +285,12 @@ class LocalIndex:
                             "UPDATE folders SET seen_ns = ? WHERE path = ? AND mtime_ns = ?",
                             (time.time_ns(), path, mtime),
                         )
-        except (
-            OSError,
-            sqlite3.Error,
-            StorageError,
-        ) as error:  # the next open scans a folder: slower, not wrong
+        except (OSError, sqlite3.Error, StorageError) as error:
+            # The next open scans a folder: slower, not wrong
             _logger.info("folder times not settled: %s", error)
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the calling thread is inside ``transaction()``."""
         return self._thread.transaction is not None
 
     def refuse_in_batch(self, what: str) -> None:
@@ -328,12 +315,10 @@ class LocalIndex:
         return result if self.caught_up == known else ask()
 
     def forget_postings(self) -> None:
-        """Reread the posting files at the next search, rebuilding them if they are damaged."""
         self._postings.close()
 
     @healed
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """Return the candidate source of one search, as of now."""
         return self.postings(namespace).source(self.connection)
 
     def postings(self, namespace: str) -> PostingsIndex:

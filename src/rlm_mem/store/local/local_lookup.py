@@ -47,13 +47,7 @@ from rlm_mem.store.core.selection import (
     walked,
     weighed,
 )
-from rlm_mem.store.local.snapshot import (
-    NO_CONVERSATION,
-    LocalTermPostings,
-    View,
-    select_docs,
-    term_list,
-)
+from rlm_mem.store.local.snapshot import NO_CONVERSATION, LocalTermPostings, View, select_docs, term_list
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -98,16 +92,13 @@ class LocalSource:
     # -- terms and statistics --------------------------------------------------------------------------------------
 
     def term_ids(self, terms: Sequence[str]) -> Ints:
-        """See `CandidateSource.term_ids`."""
         found = self._numbers(terms)
         return np.fromiter((found.get(term, -1) for term in terms), np.int64, len(terms))
 
     def renumbered(self, terms: Ints, other: Self) -> Ints:  # noqa: ARG002
-        """See `CandidateSource.renumbered`: one dictionary serves all namespaces of a brain."""
         return terms
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
-        """See `CandidateSource.term_counts`."""
         counts = {}
         for text, number in self._numbers(terms).items():
             df = self._list(number).df
@@ -116,7 +107,6 @@ class LocalSource:
         return counts
 
     def authors(self) -> Collection[str]:
-        """See `CandidateSource.authors`."""
         view = self._view
         if view.authors is None:
             snap = view.snapshot
@@ -133,7 +123,6 @@ class LocalSource:
         return view.authors
 
     def author_names(self, ids: Ints) -> dict[int, str]:
-        """See `CandidateSource.author_names`."""
         wanted = ids.tolist()
         missing = [number for number in wanted if number not in self._names]
         if missing:
@@ -145,7 +134,6 @@ class LocalSource:
         return {number: self._names[number] for number in wanted if number in self._names}
 
     def statistics(self, terms: Ints) -> CorpusStatistics:
-        """See `CandidateSource.statistics`."""
         view = self._view
         lists = [self._list(int(term)) for term in terms]
         first, last = (edge.astype(np.int32) for edge in view.snapshot.range_of(view.touched))
@@ -160,7 +148,6 @@ class LocalSource:
         )
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
-        """See `CandidateSource.conversation_terms`."""
         view = self._view
         snap, new = view.snapshot, view.delta.columns
         count = len(conversations)
@@ -195,7 +182,6 @@ class LocalSource:
     # -- choosing chunks -------------------------------------------------------------------------------------------
 
     def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
-        """See `CandidateSource.best`."""
         view, admitted = self._view, self._mask(filters)
         collection = CorpusLengths(view.snapshot.length, view.chunks, view.total_length)
         weighted = scorers(collection, [self._list(int(term)) for term in terms], weights)
@@ -224,7 +210,6 @@ class LocalSource:
     def holding(
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
-        """See `CandidateSource.holding`."""
         # Notes that follow one pattern ask the same question many times, and its answer does not change.
         question = tuple(map(tuple, groups)), tuple(weights.items()), limit
         found = self._answered.get(question)
@@ -282,7 +267,6 @@ class LocalSource:
     def later_with(
         self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
     ) -> list[str]:
-        """See `CandidateSource.later_with`."""
         view = self._view
         snap, most_before = view.snapshot, most + len(view.masked_ordinals)
         held = []
@@ -310,15 +294,12 @@ class LocalSource:
         return [chunk_id for (chunk_id,) in rows]
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
-        """See `CandidateSource.in_period`."""
         return self._docs(self._in_order(first, last, filters)[:limit])
 
     def newest(self, limit: int, filters: Filters) -> Ints:
-        """See `CandidateSource.newest`."""
         return self._docs(self._in_order(-np.inf, np.inf, filters)[::-1][:limit])
 
     def successors(self, docs: Ints) -> Ints:
-        """See `CandidateSource.successors`."""
         slots = self._slots(docs)
         slots = slots[slots >= 0]
         replaced = slots[self._view.take("superseded", slots)]
@@ -335,7 +316,6 @@ class LocalSource:
         return _ints(row[0] for row in rows)
 
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
-        """See `CandidateSource.around`."""
         slots, lone = self._slots(docs), self._slots(alone)
         slots = slots[slots >= 0]
         line = _ConversationLayout(self._view, union(slots, lone[lone >= 0]))
@@ -343,7 +323,6 @@ class LocalSource:
         return Neighbourhood(self._docs(found.doc), found.run, found.near, found.segments_before)
 
     def rows(self, docs: Ints, filters: Filters) -> tuple[ChunkRows, DecodedSegments]:
-        """See `CandidateSource.rows`."""
         # CROSS JOIN keeps SQLite from reordering: rows are returned in the order of the docs.
         found = self._connection.execute(
             "SELECT c.doc, c.id, ifnull(c.conversation, ?), c.at, c.type, c.confidence, c.valid_from, c.valid_to,"

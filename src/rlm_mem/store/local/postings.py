@@ -349,9 +349,8 @@ def _view_of(snapshot: Snapshot, seq: int, generation: str | None) -> View:
 def _locked(file: IO[bytes], wait: bool) -> bool:
     try:
         import fcntl
-    except (
-        ImportError
-    ):  # a system without it: two processes may build the same snapshot, and the later publish wins
+    except ImportError:
+        # A system without it: two processes may build the same snapshot, and the later publish wins
         return True
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

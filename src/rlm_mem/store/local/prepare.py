@@ -76,7 +76,6 @@ def prepared(base: str, paths: Sequence[str], language: str, *, processes: int =
     Args:
         base: the store's folder.
         paths: relative to ``base``.
-        language: of the analyser.
         processes: maximum number of processes, this one included; 0: one per core.
     """
     return called(

@@ -324,9 +324,8 @@ class Queries:
             ]
             values += [ns, *wanted.any_tags]
         if wanted.conversation_id is not None:
-            where[1] = (
-                "+status = ?"  # the plus sign makes SQLite look up the conversation, not scan in order of time
-            )
+            # The plus sign makes SQLite look up the conversation, not scan in order of time
+            where[1] = "+status = ?"
             where.append(f"conversation = {_CONVERSATION}")
             values += [namespace, wanted.conversation_id]
         for condition, value in (

@@ -44,6 +44,7 @@ def restore_folder(
         brain: a folder that does not exist, or is empty.
         replace: restore even if the folder is not empty; its content is kept as ``NAME.before-restore-TIME``.
         progress: called with (files unpacked, files in all), then (chunks read, chunks in all).
+
     Raises:
         InputError: ``backup`` is not a backup, or ``brain`` is not empty.
         CorruptStore: the backup is damaged. StorageError: ``brain`` cannot be written. In both cases nothing was

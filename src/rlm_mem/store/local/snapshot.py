@@ -210,14 +210,7 @@ def empty_snapshot() -> Snapshot:
     """An empty snapshot, older than every change."""
     arrays: dict[str, Array] = {name: np.zeros(0, dtype) for name, dtype in _ARRAYS.items()}
     arrays["length_before"] = arrays["offsets"] = np.zeros(1, np.int64)
-    return Snapshot(
-        **arrays,
-        types=(),
-        seq=0,
-        conversations=0,
-        total_length=0,
-        total_segments=0,
-    )
+    return Snapshot(**arrays, types=(), seq=0, conversations=0, total_length=0, total_segments=0)
 
 
 def save_snapshot(snapshot: Snapshot, folder: Path) -> None:

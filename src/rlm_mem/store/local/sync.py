@@ -55,7 +55,6 @@ def sync_folders(
 
     Args:
         paths: files that were edited in place, to be read as well.
-        language: of the analyser.
         progress: called now and then with (files read, files to read).
         tidy: also handle the files of killed processes.
         fresh: the index is empty, so there is no former state to compare with.

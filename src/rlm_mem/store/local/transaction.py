@@ -27,12 +27,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.preencoding import WAIT
-from rlm_mem.store.core.records import (
-    ACTIVE,
-    ARCHIVED,
-    ChunkRow,
-    index_key,
-)
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, index_key
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
@@ -56,12 +51,11 @@ class _Publish(Struct, gc=False):
 
 
 class Transaction:
-    """Collects writes under the write lock; created by ``LocalBackend.transaction``.
+    """A `FileTransaction`, documented there, which collects writes under the write lock.
 
     Args:
         layout: the paths of the store.
         rows: writer of index rows, on a connection inside BEGIN IMMEDIATE.
-        log: the audit log.
         durable: sync files and folders before the commit.
         keep_versions: how many former versions of a chunk are kept.
         wait_seconds: how long the commit waits for readers.
@@ -148,7 +142,6 @@ class Transaction:
         self._chunks[chunk.id] = chunk
 
     def _has_same_segments(self, row: ChunkRow, chunk: Chunk) -> bool:
-        """Return whether the segments in the index for the row are also those of ``chunk``."""
         if row.content_hash != chunk.metadata.content_hash:
             return False
         former = self._chunks.get(chunk.id)
@@ -205,7 +198,6 @@ class Transaction:
         return True
 
     def keep(self, chunk: Chunk) -> None:
-        """Write a former version of a chunk unchanged, replacing the one with the same revision, if any."""
         target = self._layout.versions(chunk.id) / f"{chunk.revision}.json"
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
         name = f"{chunk.id}@{chunk.revision}"  # no chunk id contains this sign
@@ -230,7 +222,6 @@ class Transaction:
         self._chunks[chunk.id] = chunk  # for readers in this transaction, since its file is not in place yet
 
     def erase(self, row: ChunkRow) -> None:
-        """Delete a chunk permanently, including its former versions."""
         self.rows.drop(row)
         earlier = self._pending.pop(row.id, None)
         self._chunks.pop(row.id, None)
@@ -260,32 +251,26 @@ class Transaction:
 
     @property
     def files(self) -> Mapping[Path, Path | None]:
-        """Files written or removed in this transaction, mapped to the path of their new content (None: removed)."""
         return self._files
 
     def appended(self, path: Path) -> bytes:
-        """The bytes appended to a file in this transaction."""
         return self._appended.get(path, b"")
 
     def write_file(self, path: Path, data: bytes) -> None:
-        """Write a whole file."""
         temp = Path(files.write_temp(self._layout.unfinished, "file", data))
         self._forget_file(path)
         self._files[path] = temp
 
     def write_change_record(self, path: Path, data: bytes) -> None:
-        """Write the change record, a JSON object, which becomes the redo record of this transaction."""
         self.write_file(path, data)
         if not path.exists():
             self._change_record = path
 
     def remove_file(self, path: Path) -> None:
-        """Remove a file."""
         self._forget_file(path)
         self._files[path] = None
 
     def append_file(self, path: Path, data: bytes) -> None:
-        """Append to a file."""
         if path not in self._files:
             self._appended[path] = self.appended(path) + data
             return
@@ -374,9 +359,8 @@ class Transaction:
         for step in reversed(self._undo):
             try:
                 step()
-            except (
-                OSError
-            ) as error:  # the next open indexes the files as they are; nothing acknowledged is affected
+            except OSError as error:
+                # The next open indexes the files as they are; nothing acknowledged is affected
                 _logger.error("undo of a failed write: %s", error)
         self._undo.clear()
         for temp in (

@@ -117,7 +117,6 @@ class _Pool:
 
     Args:
         count: number of children; this process also works while it waits for them.
-        decoder: decoder of answers.
         ahead: number of lots that may be worked on ahead of the one whose answer is needed.
         otherwise: called in this process while the next answer is not available, with True if no lots are left;
             returns False if it had nothing to do.
@@ -278,7 +277,6 @@ class _Child:
     """A child process that answers requests.
 
     Args:
-        process: the process.
         to, back: the pipes for requests and for answers.
         is_ready: whether it has loaded the modules it needs.
     """

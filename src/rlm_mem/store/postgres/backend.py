@@ -65,11 +65,10 @@ class _ThreadState(threading.local):
 
 
 class PostgresBackend:
-    """Stores chunks in one or several PostgreSQL databases; thread-safe.
+    """`Backend` over one or several PostgreSQL databases; thread-safe. The protocol documents the methods.
 
     Args:
         dsn: ``postgresql://…``; its database stores the chunks, or the directory of the databases that do.
-        config: settings.
         read_only: never write, not even the tables.
 
     Raises:
@@ -97,7 +96,6 @@ class PostgresBackend:
 
     @property
     def location(self) -> str:
-        """The DSN without its password."""
         return self._routes.shown
 
     def pin(self) -> None:
@@ -169,7 +167,6 @@ class PostgresBackend:
 
     @property
     def queries(self) -> PostgresQueries:
-        """Queries that are answered from the index columns alone."""
         return PostgresQueries(self.rows, self._routes.namespaces)
 
     def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[object]:
@@ -180,7 +177,6 @@ class PostgresBackend:
 
     @contextlib.contextmanager
     def transaction(self, namespace: str) -> Iterator[PostgresTransaction]:
-        """Lock a namespace; writes inside the block become visible together at its end or not at all. Can be nested."""
         self._check_writable()
         outer = self._local.transaction
         if outer is not None:
@@ -250,7 +246,6 @@ class PostgresBackend:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the calling thread is inside ``transaction()``."""
         return self._local.transaction is not None
 
     def _analyse(self, content: str, skip_before: int, around: str) -> Sequence[AnalysedSegment]:
@@ -282,7 +277,6 @@ class PostgresBackend:
     # --- reading ----------------------------------------------------------------------------------------
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """Return the row of a chunk of this namespace, active or archived."""
         if self._local.transaction is not None:
             return self._local.transaction.find(namespace, chunk_id)
         ns = namespace_key(namespace)
@@ -290,7 +284,6 @@ class PostgresBackend:
         return ChunkRow(*found[0]) if found else None
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """Return the row of a chunk of this namespace."""
         return self.find(namespace, chunk_id)
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:  # noqa: ARG002 - see the protocol
@@ -307,7 +300,6 @@ class PostgresBackend:
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:
-        """Return why the row of a chunk cannot be read; None if it can, or does not exist."""
         exists = self.find(namespace, chunk_id) is not None
         return (
             "its row does not validate"
@@ -318,7 +310,6 @@ class PostgresBackend:
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """Return the chunks with this status (None: any) by id; missing and invalid ones are left out."""
         wanted = list(dict.fromkeys(chunk_ids))
         if not wanted:
             return {}
@@ -337,7 +328,6 @@ class PostgresBackend:
         return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
-        """Return the kept versions with a revision below ``below``, oldest first; invalid ones are left out."""
         rows = self.rows(
             namespace,
             "SELECT revision, body FROM rlm_mem.versions WHERE ns = %s AND id = %s AND revision < %s ORDER BY revision",
@@ -351,7 +341,6 @@ class PostgresBackend:
         ]
 
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """Return the candidate source of one search, as of now."""
         from rlm_mem.store.postgres.lookup import PostgresSource, SearchCaches
 
         self._prepare(namespace)
@@ -397,14 +386,12 @@ class PostgresBackend:
         return now + off
 
     def clock_fault(self, namespace: str, now: datetime) -> str:
-        """Describe how far the clock is from the server's; empty if it is not far."""
         found = self.rows(namespace, "SELECT clock_timestamp()")
         return clock_fault(found[0][0] - now, _SERVER_CLOCK)
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
     ) -> BrainFiles:
-        """Return the brain files of a namespace."""
         return PostgresFiles(self, namespace, actor=actor, clock=clock)
 
     # --- counting reads ---------------------------------------------------------------------------------
@@ -447,12 +434,10 @@ class PostgresBackend:
         chunk_id: str | None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Yield events of the audit log, oldest first, read a page at a time; with ``limit``, only the newest."""
         ask = functools.partial(self.rows, namespace)
         return audit.read(ask, namespace, since=since, op=op, chunk_id=chunk_id, limit=limit)
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """Return the newest event of these operations in the audit log."""
         return audit.latest(functools.partial(self.rows, namespace), namespace, operations)
 
     # --- maintenance ------------------------------------------------------------------------------------
@@ -488,7 +473,6 @@ class PostgresBackend:
         return self._routes.of(namespace)
 
     def close(self) -> None:
-        """Write buffered reads and close every connection."""
         if self._closed:
             return
         self._closed = True
@@ -526,7 +510,6 @@ class PostgresBackend:
         *,
         dry_run: bool,
     ) -> int:
-        """Replace lines of the audit log; return how many were replaced."""
         pool = self.pool(namespace)
         return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 

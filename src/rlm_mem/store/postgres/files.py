@@ -11,16 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.store.core.brain_files import Runs, checked_name, note_former, recording
-from rlm_mem.store.core.changes import utc_now
+from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.changes import WriteTransaction
 
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
@@ -118,7 +115,7 @@ class Database(Protocol):
 
 
 class PostgresFiles:
-    """The brain files of one namespace.
+    """`BrainFiles` of one namespace as rows; the protocol documents the methods.
 
     Args:
         database: the backend, whose connections and transactions are used.
@@ -144,12 +141,10 @@ class PostgresFiles:
     # --- reading ---------------------------------------------------------------------------------------
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None if it does not exist."""
         rows = self._rows(_READ, self._ns, self._ns, _checked(name))
         return b"".join(bytes(data) for (data,) in rows if data is not None) if rows else None
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield names and contents of the files that exist, several files per statement."""
         for start in range(0, len(names), _FILES_PER_STATEMENT):
             lot = [_checked(name) for name in names[start : start + _FILES_PER_STATEMENT]]
             found: dict[str, list[bytes]] = {}
@@ -158,7 +153,6 @@ class PostgresFiles:
             yield from ((name, b"".join(found[name])) for name in lot if name in found)
 
     def read_from(self, name: str, offset: int) -> bytes:
-        """Return the content of a file from ``offset`` on; a negative offset counts from its end."""
         if offset < 0:
             return self._tail(_checked(name), -offset)
         rows = self._rows(_READ_FROM, self._ns, _checked(name), offset)
@@ -178,15 +172,12 @@ class PostgresFiles:
         return b"".join(reversed(found))[-wanted:]
 
     def exists(self, name: str) -> bool:
-        """Return whether the file exists."""
         return self.signature(name) is not None
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """Return the names of the files in a folder."""
         return list(self.signatures(folder, recursive=recursive))
 
     def everything(self, runs: Runs) -> list[str]:  # noqa: ARG002 - each row has its namespace
-        """Return the names of all files."""
         return self.names("", recursive=True)
 
     def namespaces(self) -> list[str]:
@@ -198,12 +189,10 @@ class PostgresFiles:
         return {}
 
     def signature(self, name: str) -> Signature | None:
-        """Return size, time and, in place of the inode, the revision."""
         rows = self._rows(_LIST.replace("name < %s", "name <= %s"), self._ns, _checked(name), name)
         return _signature(*rows[0][1:]) if rows else None
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
-        """Return files and their signatures."""
         if folder:
             start = _checked(folder) + "/"
             bounds = (start, folder + chr(ord("/") + 1))
@@ -216,7 +205,6 @@ class PostgresFiles:
         }
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
-        """Return the last ``limit`` files of a folder by name (with ``before``, of those before it), last first."""
         first, end = f"{_checked(folder)}/", folder + chr(ord("/") + 1)
         rows = self._rows(
             _LIST_DESCENDING, self._ns, first, end if before is None else min(end, before), limit
@@ -226,7 +214,6 @@ class PostgresFiles:
     # --- writing ---------------------------------------------------------------------------------------
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Open a transaction that changes files and chunks together or not at all, and is recorded."""
         return recording(self, self._database.transaction(self.namespace))
 
     @contextmanager
@@ -236,13 +223,11 @@ class PostgresFiles:
             yield
 
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:  # noqa: ARG002 - the server decides
-        """Write a whole file."""
         self._writable(name)
         with self._changing(name):
             self._write(name, data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new file."""
         self._writable(name)
         values = (self._ns, name, len(data), self._ns, name, data)
         if name.startswith(_UNLOCKED):
@@ -254,7 +239,6 @@ class PostgresFiles:
         return True
 
     def append(self, name: str, data: bytes) -> None:
-        """Append to a file."""
         self._writable(name)
         values = (self._ns, name, len(data), self._ns, name, data)
         if name.startswith(_UNLOCKED):
@@ -270,7 +254,6 @@ class PostgresFiles:
         return bool(self._database.change(self.namespace, _EXTEND_UNLOCKED, values, separately=True))
 
     def remove(self, name: str) -> bool:
-        """Remove a file."""
         self._writable(name)
         values = (self._ns, name, self._ns, name)
         if name.startswith(_UNLOCKED):
@@ -279,7 +262,6 @@ class PostgresFiles:
             return bool(self._change(_REMOVE, *values))
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file."""
         self._writable(old)
         self._writable(new)
         with self._changing(old), self._changing(new):
@@ -298,7 +280,6 @@ class PostgresFiles:
         return None
 
     def where(self, name: str) -> str:
-        """Return the file's name, and the server."""
         return f"{name} of {self.namespace} at {self._database.location}"
 
     # --- statements ------------------------------------------------------------------------------------

@@ -241,12 +241,10 @@ class PostgresSource:
     # -- terms and statistics --------------------------------------------------------------------------------------
 
     def term_ids(self, terms: Sequence[str]) -> Ints:
-        """See `CandidateSource.term_ids`."""
         self._load_terms(terms)
         return np.fromiter((self._numbers.get(term, -1) for term in terms), np.int64, len(terms))
 
     def renumbered(self, terms: Ints, other: Self) -> Ints:
-        """See `CandidateSource.renumbered`."""
         # Not by a join: the other namespace may be on another server, or on another worker of a cluster.
         ((ids, texts),) = self._rows(_TEXTS, (self._ns, terms.tolist()))
         ((places, numbers),) = other._rows(_NUMBERED, (texts, other._ns))
@@ -254,17 +252,14 @@ class PostgresSource:
         return _ints(found.get(number, -1) for number in terms.tolist())
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
-        """See `CandidateSource.term_counts`."""
         self._load_terms(terms)
         counts = {term: self._figures[self._numbers[term]][0] for term in terms if self._numbers[term] >= 0}
         return {term: df for term, df in counts.items() if df}
 
     def authors(self) -> Collection[str]:
-        """See `CandidateSource.authors`."""
         return frozenset(self._head.authors.values())
 
     def author_names(self, ids: Ints) -> dict[int, str]:
-        """See `CandidateSource.author_names`."""
         wanted = ids.tolist()
         names = self._head.authors
         missing = [number for number in wanted if number not in names]
@@ -274,7 +269,6 @@ class PostgresSource:
         return {number: names[number] for number in wanted if number in names}
 
     def statistics(self, terms: Ints) -> CorpusStatistics:
-        """See `CandidateSource.statistics`."""
         head = self._head
         self._load_figures(terms)
         figures = [self._figures.get(number, (0, 0, 0)) for number in terms.tolist()]
@@ -289,7 +283,6 @@ class PostgresSource:
         )
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
-        """See `CandidateSource.conversation_terms`."""
         tf = np.zeros((len(conversations), len(terms)), np.int64)
         wanted = [term for term in terms.tolist() if term >= 0]
         if not len(conversations):
@@ -308,7 +301,6 @@ class PostgresSource:
     # -- choosing chunks -------------------------------------------------------------------------------------------
 
     def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
-        """See `CandidateSource.best`."""
         self._load_figures(terms)
         lists = [self._list(number) for number in terms.tolist()]
         collection = CorpusLengths(self._lists.length, self._head.chunks, self._head.length)
@@ -448,7 +440,6 @@ class PostgresSource:
     def later_with(
         self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
     ) -> list[str]:
-        """See `CandidateSource.later_with`."""
         known = [stored(term) for term in terms if not has_surrogate(term)]
         if not known:
             return []
@@ -460,15 +451,12 @@ class PostgresSource:
         return [chunk_id for chunk_id, hidden_from in found if is_shown(hidden_from, filters)][:limit]
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
-        """See `CandidateSource.in_period`."""
         return self._listed(" AND c.at >= %s AND c.at < %s", (first, last), filters, "c.at, c.doc", limit)
 
     def newest(self, limit: int, filters: Filters) -> Ints:
-        """See `CandidateSource.newest`."""
         return self._listed("", (), filters, "c.at DESC, c.doc DESC", limit)
 
     def successors(self, docs: Ints) -> Ints:
-        """See `CandidateSource.successors`."""
         open_ = [doc for doc in docs.tolist() if doc not in self._not_superseded]
         if not open_:
             return _NONE
@@ -476,12 +464,10 @@ class PostgresSource:
         return _ints(row[0] for row in self._rows(_SUCCESSORS, (ns, open_, ns, _MAX_REPLACEMENTS, ns)))
 
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
-        """See `CandidateSource.around`."""
         head = self._head
         return around(self._rows, self._ns, docs, alone, near, reach, head.segments / max(head.chunks, 1))
 
     def rows(self, docs: Ints, filters: Filters) -> tuple[ChunkRows, DecodedSegments]:
-        """See `CandidateSource.rows`."""
         sql, values = conditions(self._ns, filters)
         rows = self._rows(
             f"{_ROWS}, (true{sql}) IS TRUE{_OF_DOCS}", (*values, self._ns, self._ns, docs.tolist())
@@ -546,7 +532,6 @@ class PostgresSource:
             self._figures[number] = figures[0], figures[1], figures[2]
 
     def _load_figures(self, terms: Ints) -> None:
-        """Load the figures of terms given by number."""
         missing = [number for number in terms.tolist() if number >= 0 and number not in self._figures]
         if missing:
             for _, number, *figures in self._rows(f"{_FIGURES} term = ANY(%s::int4[])", (self._ns, missing)):

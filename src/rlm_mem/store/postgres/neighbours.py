@@ -82,9 +82,8 @@ class _WindowLayout:
         order = np.lexsort((doc, at, group))
         new = np.ones(count, np.bool_)
         new[1:] = doc[order][1:] != doc[order][:-1]
-        row_of = np.empty(
-            count, np.int64
-        )  # for each row of the windows, the position of its chunk in the layout
+        # For each row of the windows, the position of its chunk in the layout
+        row_of = np.empty(count, np.int64)
         row_of[order] = np.cumsum(new) - 1
         chosen = order[new]
         self._doc, self._size, group = doc[chosen], size[chosen], group[chosen]
@@ -108,9 +107,8 @@ class _WindowLayout:
 
         limits = np.zeros(len(self.asked), np.int64)
         limits[number] = limit
-        opens = (
-            asked_rows - lowest < limits
-        )  # fewer rows before the chunk than requested: its conversation begins in this window
+        # Fewer rows before the chunk than requested: its conversation begins in this window
+        opens = asked_rows - lowest < limits
         self.place = self._place[asked_rows]
         self.first, self.last = self._edges(group, asked_rows, opens)
 

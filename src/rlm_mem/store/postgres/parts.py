@@ -33,7 +33,6 @@ class PartTable:
     """A table of list parts.
 
     Attributes:
-        name: the table.
         owner: the column of the list that a part belongs to.
         appended: whether keys mostly arrive in ascending order, so that a full part should stay full when it is
             split.

@@ -11,14 +11,13 @@ import psycopg
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.store.core.preencoding import AHEAD, texts_of
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, index_key
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, entry_of, index_key
 from rlm_mem.store.postgres.pool import rows_of
 from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
 from rlm_mem.store.postgres.values import array_cursor
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.records import Reads
     from rlm_mem.store.postgres.terms import Question, TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 
@@ -468,12 +467,10 @@ class PostgresRowWriter:
         self._queue.append((statement, values, changes))
 
     def _collect_tags_and_links(self, doc: int, entry: IndexEntry) -> None:
-        """Collect the tags and links of an active chunk."""
         self._tags += [(doc, entry.at, tag) for tag in entry.tags]
         self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
 
     def _drop_tags_and_links(self, doc: int) -> None:
-        """Drop the tags and links of a chunk, written or not."""
         self._tags = [tag for tag in self._tags if tag[0] != doc]
         self._links = [link for link in self._links if link[0] != doc]
         self._enqueue(

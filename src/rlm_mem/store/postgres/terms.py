@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from rlm_mem.store.core.preencoding import texts_of
+from rlm_mem.store.core.preencoding import LocalTerms, texts_of
 from rlm_mem.store.core.records import encode_segments
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
@@ -30,7 +30,6 @@ from rlm_mem.store.postgres.parts import (
 from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor, shown, stored
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.preencoding import LocalTerms
     from rlm_mem.store.postgres.schema import Head
     from rlm_mem.text.analysis import AnalysedSegment
 
@@ -243,7 +242,6 @@ class TermIndex:
         ]
 
     def _affected_parts(self, changes: IndexDifference) -> Statement:
-        """Return the statement that reads the affected parts of both tables."""
         doc, term, conversation = self._edge
         every = np.concatenate([changes.posting, changes.removed])
         every = every[every >> 32 < term]
@@ -291,11 +289,7 @@ class TermIndex:
                 (
                     "INSERT INTO rlm_mem.terms(ns, text, term, df, segment_df, conversation_df) SELECT %s::bigint, *"
                     " FROM unnest(%s::text[], %s::int4[], %s::int4[], %s::int4[], %s::int4[])",
-                    (
-                        self._ns,
-                        texts,
-                        *map(Integers, (new, *(f[is_new] for f in figures))),
-                    ),
+                    (self._ns, texts, *map(Integers, (new, *(f[is_new] for f in figures)))),
                 )
             )
         if not is_new.all():

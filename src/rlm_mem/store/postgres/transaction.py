@@ -17,13 +17,12 @@ from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
-from rlm_mem.store.postgres.pool import undo
+from rlm_mem.store.postgres.pool import Pool, undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
 from rlm_mem.store.postgres.schema import SET_ON_WORKERS, Head, namespace_key
 from rlm_mem.store.postgres.values import array_cursor
 
 if TYPE_CHECKING:
-    from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.store.postgres.terms import Question
 
 _LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
@@ -49,7 +48,7 @@ class Moved(Exception):
 
 
 class PostgresTransaction:
-    """Collects writes while it holds the locks of the namespaces they belong to.
+    """A `WriteTransaction`, documented there, which holds the locks of the namespaces that it writes to.
 
     The lock of a namespace is a lock on its row, so it ends with the transaction even if this process is killed.
 
@@ -185,7 +184,6 @@ class PostgresTransaction:
     # --- collecting -------------------------------------------------------------------------------------
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
-        """Write a new or changed chunk; the former version is kept unless ``keep_version`` is False."""
         self.forget()
         with self.translating():
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
@@ -229,19 +227,16 @@ class PostgresTransaction:
         return self.connection.cursor(binary=True).execute(statement, values or None)
 
     def keep(self, chunk: Chunk) -> None:
-        """Store a former version of a chunk unchanged, replacing a kept one of the same revision."""
         self.forget()
         with self.translating():
             self.lock(chunk.namespace).keep(chunk)
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:  # noqa: ARG002 - read again under the lock
-        """Archive or restore a chunk unchanged."""
         self.forget()
         with self.translating():
             self.lock(chunk.namespace).move(chunk, status)
 
     def erase(self, row: ChunkRow) -> None:
-        """Delete a chunk permanently, including its versions."""
         self.forget()
         with self.translating():
             self._writers[row.ns].erase(row.id)
