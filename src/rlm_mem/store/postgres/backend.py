@@ -166,6 +166,11 @@ class PostgresBackend:
             return transaction.rows(statement, values)
         return self._routes.of(namespace).change([(statement, values)])
 
+    def ensure_listed(self, namespace: str) -> None:
+        """Add a namespace without a row to the list of namespaces; a transaction of this thread does so itself."""
+        if self._local.transaction is None:
+            self._routes.ensure_listed(namespace)
+
     @property
     def queries(self) -> PostgresQueries:
         """Queries that are answered from the index columns alone."""
@@ -431,6 +436,7 @@ class PostgresBackend:
             if transaction is not None:
                 transaction.events.extend(events)
                 return
+            self.ensure_listed(str(events[0]["ns"]))
             self._routes.of(str(events[0]["ns"])).change(statements)
         except StorageError as error:
             _audit.error("audit log of %s: %s", self.location, error)
