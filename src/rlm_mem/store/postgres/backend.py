@@ -561,7 +561,8 @@ class PostgresBackend:
         """Rebuild the derived rows, remove unused names, and free the space of deleted rows."""
         for namespace in namespaces:
             self.rebuild(namespace)
-            erasing.drop_unused(self.pool(namespace), namespace)
+            with self.transaction(namespace) as transaction:
+                erasing.drop_unused(transaction, namespace)
         for pool in dict.fromkeys(map(self.pool, namespaces)):
             vacuum_tables(pool)
 

@@ -14,6 +14,7 @@ from rlm_mem.store.postgres.schema import TABLES, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
+    from rlm_mem.store.postgres.transaction import PostgresTransaction
 
 _PAGE = 500
 
@@ -69,20 +70,20 @@ def damaged_texts(pool: Pool, namespace: str) -> Iterator[tuple[str, str, bytes]
                     yield namespace, chunk_id, body.encode()
 
 
-def drop_unused(pool: Pool, namespace: str) -> None:
-    """Remove conversations, tags and terms that no chunk has any more."""
+def drop_unused(transaction: PostgresTransaction, namespace: str) -> None:
+    """Remove conversations, tags and terms that no chunk has any more.
+
+    Args:
+        transaction: of the namespace: a writer that has just read one of these rows must not lose it.
+    """
     ns = namespace_key(namespace)
-    pool.change(
-        [
-            (
-                "DELETE FROM rlm_mem.conversations v WHERE v.ns = %s AND NOT EXISTS (SELECT 1 FROM rlm_mem.chunks c"
-                " WHERE c.ns = %s AND c.conversation = v.conversation)",
-                (ns, ns),
-            ),
-            ("DELETE FROM rlm_mem.tag_totals WHERE ns = %s AND chunks <= 0", (ns,)),
-            ("DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0", (ns,)),
-        ]
+    transaction.rows(
+        "DELETE FROM rlm_mem.conversations v WHERE v.ns = %s AND NOT EXISTS (SELECT 1 FROM rlm_mem.chunks c"
+        " WHERE c.ns = %s AND c.conversation = v.conversation)",
+        (ns, ns),
     )
+    transaction.rows("DELETE FROM rlm_mem.tag_totals WHERE ns = %s AND chunks <= 0", (ns,))
+    transaction.rows("DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0", (ns,))
 
 
 def stored_rows(pool: Pool, namespace: str) -> Iterator[tuple[str, bytes]]:
