@@ -584,7 +584,10 @@ class ChunkReader:
         )
 
     def get_stats(self) -> dict[str, Any]:
-        """Return chunk_count, total_tokens, storage_size_mb and other figures of this namespace."""
+        """Return chunk_count, total_tokens, storage_size_mb and other figures of what this namespace stores.
+
+        They include chunks that listings leave out: those in quarantine, and expired ones that are not swept yet.
+        """
         queries = self.backend.queries
         return self.backend.together(
             self.namespace,

@@ -357,7 +357,7 @@ class PostgresQueries:
         """Return the number of distinct tags, conversations or links of a namespace."""
         query = {
             "tags": "SELECT count(*) FROM rlm_mem.tag_totals WHERE ns = %s AND chunks > 0",
-            "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s",
+            "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s AND last_at IS NOT NULL",
             "links": "SELECT count(*) FROM rlm_mem.links WHERE ns = %s",
         }[table]
         found = self._rows(namespace, query, (namespace_key(namespace),))
