@@ -73,9 +73,9 @@ class PostgresQueries:
         found = self._rows(
             namespace,
             "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1",
-            (namespace_key(namespace), list(terms)),
+            (namespace_key(namespace), [stored(term) for term in terms]),
         )
-        return found[0][0] if found else None
+        return shown(found[0][0]) if found else None
 
     def next_term(self, namespace: str) -> int:
         """Return the lowest number that a term not yet in the dictionary can get."""
