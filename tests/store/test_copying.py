@@ -106,6 +106,24 @@ def test_another_state_in_the_target_is_a_conflict_until_told_to_overwrite(
     assert [one for one in compare(source, target) if one.what != "audit log"] == []
 
 
+def test_what_was_deleted_in_the_target_comes_back_only_if_told_to_overwrite(
+    pair: tuple[ChunkStore, ChunkStore],
+) -> None:
+    source, target = pair
+    chunk_id = source.create_chunk("A walnut.").id
+    copy_namespace(source, target)
+    target.delete_chunk(chunk_id)
+    with pytest.raises(ConflictError, match=f"{chunk_id} was deleted in the target"):
+        copy_namespace(source, target)
+    assert not target.exists(chunk_id)
+    copy_namespace(source, target, overwrite=True)
+    assert target.exists(chunk_id)
+    for change in (source.delete_chunk, source.restore_chunk):  # of the source's own, later deletion
+        change(chunk_id)
+        copy_namespace(source, target)
+        assert target.exists(chunk_id) == source.exists(chunk_id)
+
+
 def test_a_file_that_was_changed_in_the_target_is_kept_until_told_to_overwrite(
     pair: tuple[ChunkStore, ChunkStore],
 ) -> None:

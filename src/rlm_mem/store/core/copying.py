@@ -196,6 +196,16 @@ def _older(existing: ChunkState, state: ChunkState, source: NamespaceReader) -> 
     return existing.modified_at <= min(later)
 
 
+def _was_deleted(
+    existing: ChunkState, state: ChunkState, source: NamespaceReader, target: NamespaceReader
+) -> bool:
+    """Return whether a chunk that is active in the source was deleted in the target alone."""
+    if existing.status == ACTIVE or state.status != ACTIVE:
+        return False
+    deletion = target.last_deletions.get(state.id)
+    return deletion is not None and deletion not in source.all_deletions
+
+
 def _wanted(
     source: NamespaceReader,
     target: NamespaceReader,
@@ -211,11 +221,17 @@ def _wanted(
         if existing is not None and _same(state, existing):
             report.already_there += 1
             continue
-        if existing is not None and not overwrite and not _older(existing, state, source):
-            raise ConflictError(
-                f"{state.id} differs in the target (revision {existing.revision}, here {state.revision})",
-                hint="copy with overwrite to replace it, or into an empty namespace",
-            )
+        if existing is not None and not overwrite:
+            fault = None
+            if not _older(existing, state, source):
+                fault = f"differs in the target (revision {existing.revision}, here {state.revision})"
+            elif _was_deleted(existing, state, source, target):
+                fault = "was deleted in the target"
+            if fault is not None:
+                raise ConflictError(
+                    f"{state.id} {fault}",
+                    hint="copy with overwrite to replace it, or into an empty namespace",
+                )
         wanted.append(state)
     return wanted
 
