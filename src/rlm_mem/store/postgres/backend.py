@@ -209,6 +209,7 @@ class PostgresBackend:
             raise
         finally:
             self._local.transaction = None
+        self._routes.unlisted.discard(namespace)
         for event in current.events:
             _log_audit(event)
         if current.doubled:

@@ -73,7 +73,8 @@ class Routes:
         self._pools: dict[str, Pool] = {}
         self._places: dict[str, tuple[Pool, float]] = {}
         self._names: dict[int, str] = {}
-        self._unlisted: set[str] = set()
+        self.unlisted: set[str] = set()
+        """The namespaces that had no row when they were last looked up, and were not written to since."""
         self._guard = threading.RLock()
         self.shown = ""
         self.pinned = False
@@ -121,16 +122,16 @@ class Routes:
             )
         self._names[ns] = namespace
         self._places[namespace] = (pool, time.monotonic())
-        (self._unlisted.add if name is None else self._unlisted.discard)(namespace)
+        (self.unlisted.add if name is None else self.unlisted.discard)(namespace)
         return pool
 
     def ensure_listed(self, namespace: str) -> None:
         """Add the row of a namespace that had none at its last lookup, so that it is listed."""
         pool = self.of(namespace)
-        if namespace in self._unlisted:
+        if namespace in self.unlisted:
             with contextlib.suppress(StoreLocked):  # another process is adding it
                 pool.change([*LIMIT_LOCK_WAIT, (_ADD, (namespace_key(namespace), namespace))])
-            self._unlisted.discard(namespace)
+            self.unlisted.discard(namespace)
 
     def moved(self, namespace: str, dsn: str) -> None:
         """Record the new database of a namespace that was moved."""
