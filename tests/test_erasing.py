@@ -16,6 +16,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.cli import main
+from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import ConflictError, InputError, NamespaceError
 from rlm_mem.store.core import erasing, files
 from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
@@ -318,6 +319,69 @@ def test_chunk_files_that_cannot_be_read_are_said_to_remain(
         assert verify_erasure(memory.store, report) == []
 
 
+@pytest.mark.parametrize("by", ["person", "namespace"])
+def test_former_versions_that_cannot_be_read_are_searched_too(place: Path | str, by: str) -> None:
+    with Memory.open(place, namespace="tower") as memory:
+        named, other = (memory.remember(text).chunk_ids[0] for text in ("Tessa has the key.", "It rains."))
+        for chunk_id in (named, other):
+            memory.update(chunk_id, "Somebody has it.")
+        if isinstance(place, Path):
+            for version in (place / "memory/archive/versions").glob("*/1.json"):
+                version.write_text(
+                    version.read_text("utf-8").replace('"content"', "content"), encoding="utf-8"
+                )
+        else:
+            damage = "UPDATE rlm_mem.versions SET body = replace(body, '\"content\"', 'content')"
+            memory.store.backend.change("tower", damage)  # type: ignore[attr-defined]
+        what = {"person": "Tessa"} if by == "person" else {"namespace": "tower"}
+        planned, report = (memory.erase(**what, dry_run=dry) for dry in (True, False))
+        assert (
+            set(planned.chunk_ids) == set(report.chunk_ids) == {named, *([] if by == "person" else [other])}
+        )
+        assert memory.verify_erasure(report) == [] and b"Tessa" not in everything(memory)
+
+
+def test_a_text_that_is_damaged_while_the_memory_is_open_is_erased_or_said_to_remain(
+    place: Path | str,
+) -> None:
+    with Memory.open(place) as memory:
+        (chunk_id,) = memory.remember("Tessa keeps the key of the tower.").chunk_ids
+        if isinstance(place, Path):
+            (path,) = (place / "memory/chunks").glob("*/*.json")
+            path.write_text(path.read_text("utf-8").replace('"content"', "content"), encoding="utf-8")
+        else:
+            damage = "UPDATE rlm_mem.bodies SET body = replace(body, '\"content\"', 'content')"
+            memory.store.backend.change("default", damage)  # type: ignore[attr-defined]
+        report = memory.erase(person="Tessa", dry_run=False)
+        if isinstance(place, Path):
+            assert report.unread == 1 and "1 chunk file that cannot be read" in report.remaining[0]
+        else:
+            assert report.chunk_ids == [chunk_id] and memory.verify_erasure(report) == []
+        report = memory.erase(namespace="default", dry_run=False)
+        assert report.unread or memory.verify_erasure(report) == []
+
+
+@pytest.mark.local_only("tear a file")
+@pytest.mark.parametrize("by", ["person", "namespace"])
+def test_torn_lines_of_the_audit_log_and_those_of_lost_namespaces_are_erased(tmp_path: Path, by: str) -> None:
+    """A power cut tore a line; a namespace whose recorded runs were removed is named in the log alone."""
+    settings = Config(recall=RecallConfig(trajectories=False))
+    with Memory.open(tmp_path / "brain", namespace="asked", config=settings) as memory:
+        memory.recall("Who gave Tessa the key?")
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("The tower has a key.")
+        (log,) = (tmp_path / "brain/memory/log").glob("reads-*.jsonl")
+        whole = log.read_bytes()
+        log.write_bytes(
+            whole + b'{"ts":"2026-02-10","op":"recall","ns":"asked","query":"Did Tessa k\n{"ts":"2026'
+        )
+        what = {"person": "Tessa"} if by == "person" else {"namespace": "asked"}
+        planned, report = (memory.erase(**what, dry_run=dry) for dry in (True, False))
+        assert planned.events == report.events == 2
+        assert b"Tessa" not in everything(memory) and log.read_bytes().endswith(b'\n{"ts":"2026')
+        assert memory.erase(**what, dry_run=False).events == 0
+
+
 def test_a_namespace_without_chunks_is_cleaned_too(place: Path | str) -> None:
     with Memory.open(place, namespace="people/ann") as memory:
         memory.store.files.write("memory/long_term/tower.md", b"# Tower\n\nTessa keeps the key.\n")
@@ -328,14 +392,15 @@ def test_a_namespace_without_chunks_is_cleaned_too(place: Path | str) -> None:
         assert verify_erasure(memory.store, report) == []
 
 
-@pytest.mark.local_only("in a database, a namespace is known once something was stored in it")
-def test_what_was_asked_of_an_empty_namespace_is_erased(tmp_path: Path) -> None:
-    with Memory.open(tmp_path / "brain", namespace="asked") as memory:
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_was_asked_of_an_empty_namespace_is_erased(place: Path | str, recorded: bool) -> None:
+    settings = Config(recall=RecallConfig(trajectories=recorded))
+    with Memory.open(place, namespace="asked", config=settings) as memory:
         memory.recall("Who gave Tessa the key?")
-    with Memory.open(tmp_path / "brain") as memory:
+    with Memory.open(place) as memory:
         memory.remember("The tower has a key.")
         report = erase(memory.store, person="Tessa", dry_run=False)
-        assert len(report.files) == 1 and report.events == 1
+        assert len(report.files) == recorded and report.events == 1
         assert verify_erasure(memory.store, report) == []
 
 

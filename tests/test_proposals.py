@@ -848,3 +848,16 @@ def test_of_many_notes_just_stored_those_with_the_same_attribute_are_compared(me
     made = memory.store.get_chunk(after, track=False)
     assert made is not None
     assert [link.target_id for link in made.links if link.type == "supersedes"] == [before]
+
+
+def test_memories_in_quarantine_keep_no_other_from_being_replaced(place: Path | str) -> None:
+    """Whoever floods a memory with look-alikes, which a person then hides, does not keep the true one in force."""
+    with Memory.open(place) as memory:
+        (kept,) = memory.remember("The port of the staging database is 5431.").chunk_ids
+        planted = memory.remember_many(
+            [f"Page {number}: The port of the staging database is 5431." for number in range(12)]
+        )
+        for made in planted:
+            memory.quarantine(made.chunk_ids[0], "planted")
+        made = memory.remember("The port of the staging database is now 5433, no longer 5431.")
+        assert made.replaced == [kept] and made.proposed == []

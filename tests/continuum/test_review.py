@@ -170,4 +170,12 @@ def test_a_case_is_obsolete_while_its_memory_is_not_there(
             decide(case.id, reviewer="Ana", reason="Yes.")
     by_hand(continuum, file, text)
     assert continuum.review.cases() == [case]
+    entry = continuum.files.get(case.entry)
+    assert entry is not None
+    continuum.store.quarantine(entry.chunk_id, "it was planted")
+    with pytest.raises(ConflictError, match=r"cannot be decided: .* is in quarantine"):
+        continuum.review.approve(case.id, reviewer="Ana", reason="Yes.")
+    assert [one.kind for one in continuum.review.cases()] == ["quarantine"]
+    continuum.store.release(entry.chunk_id)
+    assert continuum.review.cases() == [case]
     continuum.review.approve(case.id, reviewer="Ana", reason="Yes.")

@@ -141,9 +141,9 @@ def test_the_index_is_asked_about_dozens_of_sentences_at_once(
     asked: list[int] = []
     ask = PostgresSource.holding_each
 
-    def counted(source: PostgresSource, questions: Sequence[Any], limit: int) -> Any:
+    def counted(source: PostgresSource, questions: Sequence[Any], *more: Any) -> Any:
         asked.append(len(questions))
-        return ask(source, questions, limit)
+        return ask(source, questions, *more)
 
     with opened(dsn) as memory:
         made = memory.remember_many(before)
@@ -164,13 +164,13 @@ def test_sentences_whose_words_no_earlier_chunk_has_are_not_looked_up(
     asked: list[str] = []
     for source in (LocalSource, PostgresSource):
 
-        def counted(found: Any, questions: Sequence[Any], limit: int, ask: Any = source.holding_each) -> Any:
+        def counted(found: Any, questions: Any, *more: Any, ask: Any = source.holding_each) -> Any:
             asked.extend(term for groups, _ in questions for group in groups for term in group)
-            return ask(found, questions, limit)
+            return ask(found, questions, *more)
 
-        def noted(found: Any, groups: Any, weights: Any, limit: int, ask: Any = source.holding) -> Any:
+        def noted(found: Any, groups: Any, *more: Any, ask: Any = source.holding) -> Any:
             asked.extend(term for group in groups for term in group)
-            return ask(found, groups, weights, limit)
+            return ask(found, groups, *more)
 
         monkeypatch.setattr(source, "holding_each", counted)
         monkeypatch.setattr(source, "holding", noted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +169,28 @@ def test_names_of_earlier_programs_outlive_a_program_that_had_to_be_killed(sessi
     )
     with pytest.raises(errors.ProgramError, match="NameError"):
         session.execute("lost")
+
+
+def test_what_reading_changed_outlives_a_program_that_had_to_be_killed(session: REPLSession) -> None:
+    session.execute(
+        "log = []\nclass Note:\n    def __str__(self):\n        log.append(1)\n        return 'note'\nnote = Note()"
+    )
+    session.execute("print(note)")
+    with pytest.raises(errors.TimeoutError, match="kept"):
+        session.execute("while True: pass", timeout=0.3)
+    assert session.execute("len(log)") == 1
+
+
+@pytest.mark.parametrize("end", [REPLSession.reset, REPLSession.close])
+def test_pages_and_names_of_variables_end_with_the_session(
+    session: REPLSession, end: Callable[[REPLSession], None]
+) -> None:
+    session.execute("turns = re = 5\nprint('secret ' * 9000, turns)")
+    session.execute("page(2)")
+    end(session)
+    with pytest.raises(errors.ProgramError, match="no output was too long"):
+        session.execute("print(page(2))")
+    assert session.execute("re.findall('a', 'aba')") == ["a", "a"]
 
 
 def test_a_timeout_counts_time_in_host_functions(store: ChunkStore, engine: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -30,6 +31,14 @@ values = st.recursive(
     ),
     max_leaves=20,
 )
+
+
+def test_a_number_of_too_many_digits_is_refused_rather_than_cut() -> None:
+    for value in (10**5_000, Decimal("1" * 5_000)):
+        with pytest.raises(wire.Malformed, match="4,000 digits"):
+            wire.encode(value)
+    number = Decimal("1" * 3_000)
+    assert wire.decode(wire.encode(number)) == number
 
 
 @settings(max_examples=50, deadline=None)

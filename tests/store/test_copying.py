@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
@@ -104,6 +104,54 @@ def test_another_state_in_the_target_is_a_conflict_unless_overwriting_is_request
     assert target.get_chunk(ids[10]).content == "Changed in the copy."  # type: ignore[union-attr]
     copy_namespace(source, target, overwrite=True, mirror=True)
     assert [one for one in compare(source, target) if one.what != "audit log"] == []
+
+
+def test_what_was_deleted_in_the_target_comes_back_only_if_told_to_overwrite(
+    pair: tuple[ChunkStore, ChunkStore],
+) -> None:
+    source, target = pair
+    chunk_id = source.create_chunk("A walnut.").id
+    copy_namespace(source, target)
+    target.delete_chunk(chunk_id)
+    with pytest.raises(ConflictError, match=f"{chunk_id} was deleted in the target"):
+        copy_namespace(source, target)
+    assert not target.exists(chunk_id)
+    copy_namespace(source, target, overwrite=True)
+    assert target.exists(chunk_id)
+    for change in (source.delete_chunk, source.restore_chunk):  # of the source's own, later deletion
+        change(chunk_id)
+        copy_namespace(source, target)
+        assert target.exists(chunk_id) == source.exists(chunk_id)
+
+
+def test_a_file_that_was_changed_in_the_target_is_kept_until_told_to_overwrite(
+    pair: tuple[ChunkStore, ChunkStore],
+) -> None:
+    source, target = pair
+    name = "memory/long_term/notes.md"
+
+    def write(store: ChunkStore, text: str, *, recorded: bool = True) -> None:
+        with store.files.transaction() if recorded else nullcontext():
+            store.files.write(name, text.encode())
+
+    write(source, "# Notes\n\nTessa has the key.\n")
+    copy_namespace(source, target)
+    write(source, "# Notes\n\nNobody has the key.\n")
+    assert copy_namespace(source, target).kept_files == [] and compare(source, target) == []
+    for who, recorded in (("Wendel", True), ("Ana", False)):  # by a program, and by hand
+        write(target, f"# Notes\n\n{who} has the key.\n", recorded=recorded)
+        assert copy_namespace(source, target).kept_files == [name]
+        assert target.files.read(name) == f"# Notes\n\n{who} has the key.\n".encode()
+        assert name in [one.what for one in compare(source, target)]
+        assert copy_namespace(source, target, overwrite=True).kept_files == []
+        assert target.files.read(name) == source.files.read(name)
+    write(target, "# Notes\n")  # lines were taken out
+    assert copy_namespace(source, target).kept_files == [name]
+    copy_namespace(source, target, overwrite=True)
+    write(source, "# Notes\n\nNobody has the key, still.\n", recorded=False)
+    write(source, "# Notes\n\nNobody has a key.\n")
+    assert copy_namespace(source, target).kept_files == []
+    assert target.files.read(name) == b"# Notes\n\nNobody has a key.\n"
 
 
 def test_a_change_in_the_target_is_a_conflict_also_where_the_source_has_more_revisions(

@@ -27,6 +27,7 @@ from rlm_mem.errors import (
     StoreLocked,
     StoreReadOnly,
 )
+from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.postgres import migrate, pool
@@ -809,3 +810,26 @@ def test_the_counter_for_pollers_grows_with_every_change_and_with_nothing_else(s
     store.delete_chunk(chunk.id)
     versions.append(store.backend.version("default"))
     assert versions == sorted(set(versions))
+
+
+def test_a_memory_written_while_another_process_erases_is_found(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The erasure removes unused words and conversations, also ones that the writer is about to use again."""
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with ChunkStore(dsn, config=PATIENT) as store, ChunkStore(dsn, config=PATIENT) as other:
+        store.delete_chunk(store.create_chunk("A walnut.", conversation_id="garden").id, permanent=True)
+        rebuild, rebuilt, written, ended = store.backend.rebuild, *(threading.Event() for _ in range(3))
+        monkeypatch.setattr(
+            store.backend, "rebuild", lambda namespace: (rebuild(namespace), rebuilt.set(), written.wait(20))
+        )
+        purge = threading.Thread(target=lambda: (store.backend.purge(["default"]), ended.set()))
+        purge.start()
+        assert rebuilt.wait(20)
+        with other.batch():
+            other.create_chunk("Another walnut.", conversation_id="garden")
+            written.set()
+            until(lambda: ended.is_set() or sql(dsn, waiting))
+        purge.join()
+        assert [hit.snippet for hit in search(other, "walnut")] == ["Another walnut."]
+        assert [one.id for one in other.conversations()] == ["garden"] and check(other) == []

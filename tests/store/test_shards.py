@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,12 +15,14 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.integrity import check
 from rlm_mem.store.core.joined_store import JoinedStore
 from tests.postgres import Databases
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 from rlm_mem.store.postgres import shards as module  # noqa: E402
+from rlm_mem.store.postgres.pool import Pool  # noqa: E402
 from rlm_mem.store.postgres.shards import assign, move_namespace, purge_moved, shards  # noqa: E402
 from tests.waiting import takes, until  # noqa: E402
 
@@ -172,6 +175,30 @@ def test_an_interrupted_move_leaves_the_namespace_where_it_was_and_can_be_repeat
         assert len(store.list_chunks()) == 5
 
 
+def test_a_move_back_that_was_killed_while_it_removed_old_rows_can_be_repeated(
+    places: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, other = places
+    change, removed = Pool.change, list[str]()
+
+    def killed(pool: Pool, statements: Any, **more: Any) -> Any:
+        if "DELETE FROM rlm_mem." in statements[0][0]:
+            removed.append(statements[0][0])
+            if len(removed) > 4:
+                _plug_pulled()
+        return change(pool, statements, **more)
+
+    with ChunkStore(directory, namespace="a") as store:
+        store.create_chunk("A walnut.", tags=["t"], conversation_id="garden")
+    move_namespace(directory, "a", other)
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="pulled the plug"):
+        patch.setattr(Pool, "change", killed)
+        move_namespace(directory, "a", directory)
+    move_namespace(directory, "a", directory)
+    with ChunkStore(directory, namespace="a") as store:
+        assert len(search(store, "walnut")) == 1 and check(store) == []
+
+
 def _plug_pulled(*_: object, **__: object) -> None:
     raise StorageError("somebody pulled the plug")
 
@@ -182,8 +209,12 @@ def test_a_namespace_can_be_given_a_place_before_it_exists(places: tuple[str, st
     with ChunkStore(directory, namespace="new") as store:
         store.create_chunk("Lives elsewhere from the first.")
     assert count(directory, "chunks") == 0 and count(other, "chunks") == 1
-    with pytest.raises(InputError, match="already has 1 chunks"):
+    with pytest.raises(InputError, match="already has 1 chunk, 1 audit event"):
         assign(directory, "new", directory)
+    with ChunkStore(directory, namespace="notes") as store:
+        store.files.write("memory/long_term/notes.md", b"# Notes\n")
+    with pytest.raises(InputError, match="already has 1 file"):
+        assign(directory, "notes", other)
 
 
 def test_what_cannot_be_moved_is_refused(places: tuple[str, str]) -> None:

@@ -26,7 +26,9 @@ def copy(
     call: Call,
     target: Target,
     all_namespaces: Annotated[bool, flag("--all", "Copy every namespace, not only one.")] = False,
-    overwrite: Annotated[bool, flag("--overwrite", "Replace chunks that differ in the target.")] = False,
+    overwrite: Annotated[
+        bool, flag("--overwrite", "Replace chunks and files that differ in the target.")
+    ] = False,
     mirror: Annotated[
         bool, flag("--mirror", "Also remove from the target what the source does not have.")
     ] = False,

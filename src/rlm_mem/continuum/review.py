@@ -125,8 +125,8 @@ class ReviewQueue:
     def cases(self, status: str | None = "open") -> list[Case]:
         """Cases, oldest first; ``status`` None: all. A deferred case is open again after ``defer_until``.
 
-        A case whose memory was deleted or no longer contains the statement in question is obsolete, not open. A file
-        that cannot be read is skipped with a warning.
+        A case whose memory was deleted, is in quarantine, or no longer contains the statement in question is obsolete,
+        not open. A file that cannot be read is skipped with a warning.
         """
         now = self._store.clock()
         damaged: list[InvalidEntry] = []
@@ -163,19 +163,24 @@ class ReviewQueue:
         """Mark undecided cases as obsolete if there is nothing left to decide."""
         waiting = [case for case in cases if case.status not in _CLOSED and case.kind != "quarantine"]
         readable = self._store.get_many([one for case in waiting for one in case.chunk_ids])
+        hidden = self._store.quarantined_ids() if waiting else frozenset()
         for case in waiting:
-            if reason := self._obsolete_reason(case, readable):
+            if reason := self._obsolete_reason(case, readable, hidden):
                 case.status, case.obsolete_because = "obsolete", reason
 
-    def _obsolete_reason(self, case: Case, readable: Mapping[str, Chunk]) -> str:
+    def _obsolete_reason(self, case: Case, readable: Mapping[str, Chunk], hidden: frozenset[str]) -> str:
         """Why there is nothing left to decide about a case; empty if there is something.
 
         Args:
             readable: the chunks of the case that can be read, by id.
+            hidden: the ids of the chunks in quarantine.
         """
         if case.kind in ("promote", "retain"):
             with suppress(InvalidMemory):  # an invalid memory still exists; checks report it
-                return "" if self._files.get(case.entry) else f"{case.entry} no longer exists"
+                entry = self._files.get(case.entry)
+                if entry is None:
+                    return f"{case.entry} no longer exists"
+                return f"{case.entry} is in quarantine" if entry.chunk_id in hidden else ""
             return ""
         if case.kind not in _PROPOSED:  # a capture is open while any of its chunks exists
             left = any(one in readable for one in case.chunk_ids)
@@ -183,7 +188,7 @@ class ReviewQueue:
         analyser = get_analyser(self._store.config.search.language)
         for chunk_id, sentence in zip(case.chunk_ids, case.sentences, strict=False):
             if chunk_id not in readable:
-                return f"{chunk_id} no longer exists"
+                return f"{chunk_id} {'is in quarantine' if chunk_id in hidden else 'no longer exists'}"
             if all(one.text != sentence for one in statements_in(readable[chunk_id].content, analyser)):
                 return f"{chunk_id} was edited and does not say “{_shorten(sentence)}” any more"
         by = readable[case.chunk_ids[1]].metadata.superseded_by

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from itertools import dropwhile
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash
+from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash, format_time
 from rlm_mem.chunk.types import rank
 from rlm_mem.store.core.lookup import Held
 from rlm_mem.text.analysis import get_analyser
@@ -117,6 +117,7 @@ class Finder:
         self._settings = store.config.updates
         self._analyser = get_analyser(store.config.search.language)
         self._source: CandidateSource | None = None
+        self._shown_at: str | None = None
         self._seen = _UNKNOWN  # version of the store that the source and `_own` show together
         self._is_pending = False  # whether that version is one within a transaction, which may be rolled back
         self._own: dict[
@@ -288,6 +289,8 @@ class Finder:
     def _take(self) -> CandidateSource:
         backend = self._store.backend
         self._source = self._store.candidate_source()
+        # To the minute, so that the same queries are asked again; later reads leave out what expired since.
+        self._shown_at = format_time(self._store.clock().replace(second=0, microsecond=0))
         self._source_in_transaction = backend.is_far and backend.in_transaction
         return self._source
 
@@ -468,7 +471,7 @@ class Finder:
                     break
         if questions:
             source = self._source or self._take()
-            answers = source.holding_each(list(questions.values()), _ASKED)
+            answers = source.holding_each(list(questions.values()), _ASKED, self._shown_at)
             self._answers |= zip(questions, answers, strict=True)
         found = self._answers.get(key)
         return self._naming(told) if found is None else found
@@ -477,7 +480,7 @@ class Finder:
         """The chunks that the index returns for the statements of a sentence: those with its topic, best first."""
         source = self._source or self._take()
         groups = self._groups_of(told)
-        return source.holding(groups, self._weights_of(told), _ASKED) if groups else []
+        return source.holding(groups, self._weights_of(told), _ASKED, self._shown_at) if groups else []
 
     def _groups_of(self, told: Sequence[Stated]) -> list[Collection[str]]:
         return [group for one in told for group in _groups(one, told, self._analyser)]

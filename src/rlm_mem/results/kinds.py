@@ -10,7 +10,10 @@ from rlm_mem.chunk.types import amount
 
 @dataclass(frozen=True)
 class Stats:
-    """Figures of one namespace; the attributes carry the names of ``ChunkStore.get_stats``.
+    """Figures of what one namespace stores; the attributes carry the names of ``ChunkStore.get_stats``.
+
+    Chunks in quarantine, and expired ones that are not swept yet, are stored, so they count, although listings and
+    searches leave them out.
 
     Attributes:
         chunk_count: active chunks. ``archived_count``: deleted ones that can be restored.

@@ -253,7 +253,7 @@ class CPythonEngine:
             restored_builtins = [
                 name for name in self._bound & used.functions - used.bound if hasattr(builtins, name)
             ]
-            is_read_only = only_reads(tree, names)
+            is_read_only = only_reads(tree, names, leaves_state=True)
             process = self._process()
             kept = False
             seconds = max(0.01, deadline - time.monotonic())

@@ -597,23 +597,30 @@ def _is_text(value: ast.expr) -> bool:
     return isinstance(value, ast.JoinedStr) or isinstance(getattr(value, "value", None), str)
 
 
-def only_reads(tree: ast.Module, functions: Container[str]) -> bool:
+def only_reads(tree: ast.Module, functions: Container[str], *, leaves_state: bool = False) -> bool:
     """Return whether a program only reads: it binds no name and calls nothing that could change a value.
 
     Args:
         tree: its syntax tree before rewriting.
         functions: host functions, which cannot change the namespace.
+        leaves_state: it also uses no name that an earlier program bound. Even reading a value may change it: an
+            iterator moves on, and a ``defaultdict`` or a class of a program may add something.
     """
     if not all(isinstance(statement, ast.Expr) for statement in tree.body):
         return False
+    own, used = set[str](), set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.NamedExpr | ast.Await | ast.Lambda):
             return False
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else own).add(node.id)
         if isinstance(node, ast.Call):
             called = node.func.id if isinstance(node.func, ast.Name) else ""
             if called not in functions and called not in CALLBACK_SAFE_BUILTINS:
                 return False
-    return True
+    return not leaves_state or all(
+        name in own or name in functions or name in CALLBACK_SAFE_BUILTINS for name in used
+    )
 
 
 def _return_as_text(tree: ast.Module) -> None:

@@ -430,7 +430,7 @@ class MontyEngine:
             # names of the layer.
             used = ProgramNames(tree)
             check_names(used)
-            is_read_only = only_reads(tree, names)
+            is_read_only = only_reads(tree, names, leaves_state=True)
             program = rewrite(code, tree, deadline)
             return self._run_in_worker(_Run(program, used, names, call, printed, deadline, is_read_only))
 

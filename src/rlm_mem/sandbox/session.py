@@ -215,7 +215,7 @@ class SandboxSession:
         self._lists = functions
         table = functions.table()
         table["print_rows"] = self._print_rows
-        table["page"] = self.pages.get
+        table["page"] = lambda number=2: self.pages.get(number)
         table["help"] = self._help
         table["llm_query"] = lambda prompt, context=None: self._ask(prompt, context, self.seconds_left())
         table["llm_query_batched"] = lambda prompts: self._ask_all(prompts, self.seconds_left())
@@ -323,16 +323,14 @@ class SandboxSession:
         return self._final
 
     def reset(self) -> None:
-        """Delete every name and the answer.
+        """Delete every name, the pages of long output, and the answer.
 
         Raises:
             SessionBusy: a program is running; :meth:`cancel` ends it.
         """
         with self._busy("be reset"):
             self._engine.reset()
-            self._bound.clear()
-            self._ready.clear()
-            self._variables = frozenset()
+            self._bound, self._ready, self._variables, self.pages = set(), set(), frozenset(), Pages()
         self._final = None
         self._reads.clear()
         self._seen_ids.clear()
@@ -386,6 +384,7 @@ class SandboxSession:
         self._end("the session was closed while the program ran")
         # This waits until the program's thread has released the engine, once its worker has ended.
         self._engine.reset()
+        self._bound, self._ready, self._variables, self.pages = set(), set(), frozenset(), Pages()
         self._calls.close()
 
     def cancel(self) -> None:

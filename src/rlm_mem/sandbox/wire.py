@@ -185,7 +185,9 @@ class _Writer:
         elif kind is dt.timedelta:
             self.put(b"D", f"timedelta {value.days} {value.seconds} {value.microseconds}".encode())
         elif kind is Decimal:
-            self.put(b"D", f"Decimal {value}"[:5_000].encode())
+            if len(text := str(value)) > 4_000:
+                raise Malformed("the number has more than 4,000 digits")
+            self.put(b"D", f"Decimal {text}".encode())
         elif self.strict:
             raise Malformed("no plain data")
         else:

@@ -147,7 +147,10 @@ class BackendContract(StoreFixtures):
 
     def test_deleting_archives_and_restoring_brings_back_the_same(self, store: ChunkStore) -> None:
         """An archived chunk is in no listing, count or search, and is restored with its links and tags."""
-        kept, gone = store.create_chunk("kept walnut"), store.create_chunk("gone walnut", tags=["t"])
+        kept, gone = (
+            store.create_chunk("kept walnut"),
+            store.create_chunk("gone walnut", tags=["t"], conversation_id="talk"),
+        )
         store.add_link(gone.id, kept.id, "supports")
         before = store.get_chunk(gone.id, track=False)
         assert before is not None
@@ -156,7 +159,8 @@ class BackendContract(StoreFixtures):
         assert store.get_chunk(gone.id) is None
         assert store.list_chunks() == [kept.id]
         assert store.list_chunks(archived=True) == store.list_chunks(archived=True, tags=["t"]) == [gone.id]
-        assert (store.tag_counts(), store.get_stats()["chunk_count"]) == ([], 1)
+        stats = store.get_stats()
+        assert (store.tag_counts(), stats["chunk_count"], stats["conversations"]) == ([], 1, 0)
         assert [hit.chunk_id for hit in search(store, "walnut")] == [kept.id]
         archived = store.get_archived(gone.id)
         assert archived is not None
@@ -313,6 +317,12 @@ class BackendContract(StoreFixtures):
         stats = store.get_stats()
         assert (stats["chunk_count"], stats["conversations"], stats["tags"]) == (7, 2, 1)
         assert stats["total_tokens"] == sum(chunk.tokens for chunk in store.iter_chunks())
+        for chunk_id in ids[::2]:
+            store.quarantine(chunk_id)
+        hidden = store.get_stats()  # of what is stored
+        assert (hidden["chunk_count"], hidden["conversations"]) == (7, 2) and len(store.list_chunks()) == 4
+        for chunk_id in ids[::2]:
+            store.release(chunk_id)
         assert store.find_same("said 2", "c0") == ids[2]
         assert store.find_same("said 2", "c1") is None
         assert store.find_normalised("SAID  2!") == [ids[2]]

@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 import pytest
 
-from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.chunk import Chunk, format_time, parse_time
 from rlm_mem.errors import InvalidLink
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -219,6 +219,13 @@ class CandidateSourceContract(StoreFixtures):
         answers[3:3] = [[], []]
         assert source.holding_each(asked, 5) == answers
         assert source.holding_each([], 5) == []
+        hidden = {one.chunk_id for found in answers for one in found[:2]}
+        for chunk_id in hidden:
+            searched.quarantine(chunk_id)
+        now = format_time(searched.clock())
+        shown = searched.candidate_source().holding_each(asked, 5, now)
+        wide = searched.candidate_source().holding_each(asked, 5 + len(hidden))
+        assert shown == [[one for one in found if one.chunk_id not in hidden][:5] for found in wide]
         assert source.holding([["neverused", terms[0]], ["\ud800"]], {terms[0]: 1.0}, 5) == []
         assert source.holding([], {terms[0]: 1.0}, 5) == []
 

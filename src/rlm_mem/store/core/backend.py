@@ -241,6 +241,22 @@ class Backend(Protocol):
         """Replace events of the audit log by the results of ``rewrite`` (None: unchanged); return how many."""
         ...
 
+    def rewrite_stray_events(
+        self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
+    ) -> int:
+        """As ``rewrite_events``, for lines that cannot be read or are of none of these namespaces.
+
+        ``rewrite`` returns the new line, empty to remove it, or None to leave it unchanged.
+        """
+        ...
+
+    def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
+        """Yield what is stored of chunks and former versions that do not validate: namespace, chunk id and bytes.
+
+        The namespace is empty if it is unknown. Chunk files that do not validate are left out: ``figures`` counts them.
+        """
+        ...
+
     def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
         """Yield the ids of chunks that no longer exist, in any namespace, each with its former versions."""
         ...

@@ -86,6 +86,22 @@ class NamespaceReader:
         found = self._backend.read_events(namespace=self.namespace, since=None, op=None, chunk_id=None)
         return ({**event, "ns": self.namespace} for event in found)
 
+    @cached_property
+    def last_deletions(self) -> dict[str, bytes]:
+        """The hash of the last deletion of each chunk, if the audit log has no later restoration of it."""
+        found: dict[str, bytes] = {}
+        for event in self.events():
+            if event.get("op") == "delete":
+                found[str(event.get("chunk_id"))] = digest_of(event)
+            elif event.get("op") == "restore":
+                found.pop(str(event.get("chunk_id")), None)
+        return found
+
+    @cached_property
+    def all_deletions(self) -> set[bytes]:
+        """The hashes of all deletions in the audit log."""
+        return {digest_of(event) for event in self.events() if event.get("op") == "delete"}
+
     def file_names(self, runs: Runs | None = None) -> list[str]:
         """Return the names of all brain files; ``runs`` as in ``BrainFiles.everything``."""
         return self.stored.everything(self.stored.runs() if runs is None else runs)

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from rlm_mem.chunk import Chunk, content_hash, encode_chunk
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files as on_disk
 from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, Runs
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
 from rlm_mem.store.core.records import ACTIVE, ChunkState
@@ -45,8 +49,8 @@ class Difference:
 class CopyReport:
     """Counts of the items that a copy transferred.
 
-    ``skipped`` lists chunks that cannot be read in the source, ``kept_files`` files shared by the namespaces of a
-    brain folder (personas) that differ and were not overwritten.
+    ``skipped`` lists chunks that cannot be read in the source, ``kept_files`` files that differ and were not
+    overwritten: those changed in the target, and those that namespaces of a brain folder share (personas).
     """
 
     namespace: str
@@ -78,8 +82,7 @@ def copy_namespace(
 
     Args:
         source, target: open stores of any kind, bound to the same namespace.
-        overwrite: replace chunks that the target has in another, not older state, and personas that differ; other
-            files are always replaced.
+        overwrite: replace chunks and files that the target has in another, not older state, and personas that differ.
         mirror: also remove items from the target that the source does not have.
         progress: called with (chunks done, chunks in all).
         runs: ``runs_of`` both stores, if several of their namespaces are copied; None: they are listed here.
@@ -192,6 +195,16 @@ def _older(existing: ChunkState, state: ChunkState, source: NamespaceReader) -> 
     return existing.modified_at <= min(later)
 
 
+def _was_deleted(
+    existing: ChunkState, state: ChunkState, source: NamespaceReader, target: NamespaceReader
+) -> bool:
+    """Return whether a chunk that is active in the source was deleted in the target alone."""
+    if existing.status == ACTIVE or state.status != ACTIVE:
+        return False
+    deletion = target.last_deletions.get(state.id)
+    return deletion is not None and deletion not in source.all_deletions
+
+
 def _wanted(
     source: NamespaceReader,
     target: NamespaceReader,
@@ -207,11 +220,17 @@ def _wanted(
         if existing is not None and _same(state, existing):
             report.already_there += 1
             continue
-        if existing is not None and not overwrite and not _older(existing, state, source):
-            raise ConflictError(
-                f"{state.id} differs in the target (revision {existing.revision}, here {state.revision})",
-                hint="copy with overwrite to replace it, or into an empty namespace",
-            )
+        if existing is not None and not overwrite:
+            fault = None
+            if not _older(existing, state, source):
+                fault = f"differs in the target (revision {existing.revision}, here {state.revision})"
+            elif _was_deleted(existing, state, source, target):
+                fault = "was deleted in the target"
+            if fault is not None:
+                raise ConflictError(
+                    f"{state.id} {fault}",
+                    hint="copy with overwrite to replace it, or into an empty namespace",
+                )
         wanted.append(state)
     return wanted
 
@@ -292,6 +311,7 @@ def _copy_files(
     mirror: bool,
 ) -> None:
     names, present = source.file_names(runs[0]), set(target.file_names(runs[1]))
+    history = _FileHistory(source, target)
     for name in names:
         data, target_data = source.file(name), target.file(name)
         if data is None or data == target_data:
@@ -301,8 +321,8 @@ def _copy_files(
             if not missing:
                 continue
             target.stored.append(name, missing)
-        elif target_data is not None and not overwrite and name.partition("/")[0] in OF_BRAIN:
-            report.kept_files.append(name)  # in a brain folder it also belongs to other namespaces
+        elif target_data is not None and not overwrite and not history.is_former(name, target_data, data):
+            report.kept_files.append(name)
             continue
         else:
             target.stored.write(name, data)
@@ -316,6 +336,62 @@ def _copy_files(
     runs[1][target.namespace] = [
         name for name in sorted(present.union(names)) if name.startswith("trajectories/")
     ]
+
+
+class _FileHistory:
+    """Decides whether a file of the target is a former state of the same file of the source.
+
+    It is if replacing it loses nothing: each of its lines is in the source's file or in a change record of the source,
+    and no change is in force that was recorded in the target alone. A persona, which also belongs to other namespaces
+    of a brain folder, never counts as one.
+    """
+
+    def __init__(self, source: NamespaceReader, target: NamespaceReader) -> None:
+        self._source = source
+        self._target = target
+
+    def is_former(self, name: str, target_data: bytes, source_data: bytes) -> bool:
+        if name.partition("/")[0] in OF_BRAIN:
+            return False
+        if any(_is_in_force(one, target_data) for one in self._target_edits.get(name, ())):
+            return False
+        unknown = set(target_data.splitlines()).difference(source_data.splitlines())
+        return not unknown or unknown.issubset(self._recorded_lines(name))
+
+    def _recorded_lines(self, name: str) -> Iterator[bytes]:
+        for edit in self._source_edits.get(name, ()):
+            for data in (edit.data(edit.before), edit.data(edit.after)):
+                yield from (data or b"").splitlines()
+
+    @cached_property
+    def _source_edits(self) -> dict[str, list[Edit]]:
+        return _edits(self._source, _records(self._source))
+
+    @cached_property
+    def _target_edits(self) -> dict[str, list[Edit]]:
+        return _edits(self._target, sorted(set(_records(self._target)).difference(_records(self._source))))
+
+
+def _is_in_force(edit: Edit, data: bytes) -> bool:
+    """Return whether a file has the state after an edit, of itself or of one of its blocks."""
+    before, after = edit.data(edit.before), edit.data(edit.after)
+    if edit.block is None:
+        return after == data
+    return (after is None or after in data) and (before is None or before not in data)
+
+
+def _records(reader: NamespaceReader) -> list[str]:
+    return [name for folder in (UNDO, TRANSITIONS) for name in reader.stored.names(folder, recursive=True)]
+
+
+def _edits(reader: NamespaceReader, names: Sequence[str]) -> dict[str, list[Edit]]:
+    """Return the edits of each file in these change records; damaged records are left out."""
+    found: dict[str, list[Edit]] = {}
+    for _, data in reader.stored.contents(names):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            for edit in msgspec.json.decode(data, type=ChangeRecord).edits:
+                found.setdefault(edit.file, []).append(edit)
+    return found
 
 
 def _file_differences(

@@ -22,7 +22,7 @@ from rlm_mem.arguments import check_flag, check_function, check_kind
 from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time
 from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError
-from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines
+from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines, parse_event
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
 from rlm_mem.store.core.writer import Writer
@@ -44,6 +44,7 @@ _REMAINING = (
 _UNREAD = (
     "{} that cannot be read: rlm-mem store check names them; erase again when they are repaired or removed"
 )
+_TORN = "lines of the audit log that cannot be read, since they may be of any namespace"
 _PLACEHOLDER = "[erased]"
 _WINDOW = 32
 _STEP = 64
@@ -217,16 +218,22 @@ def erase(
         dry_run=dry_run,
         salt=secrets.token_hex(8),
     )
-    report.unread = store.unreadable_files
-    if report.unread:
-        report.remaining.insert(0, _UNREAD.format(amount(report.unread, "chunk file")))
+    report.unread = store.unreadable_files  # indexes files that were corrected meanwhile
     if namespace is not None:
         report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
     store_reader = NamespaceReader(store)
     runs = store_reader.stored.runs()
     spaces = list(dict.fromkeys([*owners(store, runs), store.namespace]))
     found = {name: _chosen(store, name, report, progress) for name in spaces if namespace in (None, name)}
+    if namespace is not None and not store.confined:
+        found.setdefault(namespace, [])  # it may be named in the audit log only
     strays = _chosen_strays(store, found, report)
+    _choose_damaged(store, found, strays, report)
+    report.unread = max(
+        report.unread, store.unreadable_files
+    )  # those damaged since are known once all were read
+    if report.unread:
+        report.remaining.insert(0, _UNREAD.format(amount(report.unread, "chunk file")))
     for name in found:
         found[name] = list(dict.fromkeys([*found[name], *strays.get(name, ())]))
     _keep_unique(store, spaces, found, report)
@@ -256,6 +263,11 @@ def erase(
                         writer.erase(chunk_id)
             store.backend.erase_stray_versions(name, strays.get(name, ()))
     _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
+    if store.confined:
+        report.remaining.append(_TORN)
+    else:
+        rewrite = partial(_redacted_line, needles=needles, erased_ids=set(report.chunk_ids))
+        report.events += store.backend.rewrite_stray_events({*spaces, *found}, rewrite, dry_run=dry_run)
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
             # If an earlier run was killed, it is unknown which namespaces it had changed.
@@ -297,6 +309,8 @@ def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: 
     done, total = 0, reader.count()
     for page in reader.pages():
         chunks = reader.chunks([state.id for state in page])
+        if report.namespace is not None:
+            ids += [state.id for state in page if state.id not in chunks]
         for chunk in chunks.values():
             # All versions, also later ones: a file that was put back is older than they are.
             states = [chunk, *reader.former(chunk.id)]
@@ -329,6 +343,26 @@ def _chosen_strays(store: ChunkStore, spaces: Collection[str], report: ErasureRe
                 prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
     report.fingerprints = list(prints)
     return found
+
+
+def _choose_damaged(
+    store: ChunkStore, found: dict[str, list[str]], strays: dict[str, list[str]], report: ErasureReport
+) -> None:
+    """Add chunks with a text or a former version that does not validate and whose bytes name what is erased."""
+    needles = _Matcher(report)
+    for namespace, chunk_id, data in store.backend.damaged_texts(found):
+        if namespace:
+            if report.namespace is not None or needles.names(data):
+                found[namespace].append(chunk_id)
+        elif not store.confined:
+            owner = store.namespace if report.namespace is None else report.namespace
+            if needles.names(data) if report.namespace is None else _of_namespace(owner).search(data):
+                strays.setdefault(owner, []).append(chunk_id)
+
+
+def _of_namespace(name: str) -> re.Pattern[bytes]:
+    """Return a pattern that finds the namespace in the JSON of a chunk or of a line of the audit log."""
+    return re.compile(rb'"(?:ns|namespace)": ?' + re.escape(msgspec.json.encode(name)))
 
 
 def _matches(chunk: Chunk, needles: _Matcher, report: ErasureReport) -> bool:
@@ -424,13 +458,22 @@ def _redacted_event(event: dict[str, Any], needles: _Matcher, erased_ids: set[st
         erased_ids.isdisjoint(ids) or event.get("erased")
     ):
         return None
-    kept: dict[str, Any] = {
-        "ts": event.get("ts"),
-        "op": event.get("op"),
-        "ns": event.get("ns"),
-        "erased": True,
-    }
-    return kept
+    return _emptied(event)
+
+
+def _emptied(event: dict[str, Any]) -> dict[str, Any]:
+    return {"ts": event.get("ts"), "op": event.get("op"), "ns": event.get("ns"), "erased": True}
+
+
+def _redacted_line(line: bytes, needles: _Matcher, erased_ids: set[str]) -> bytes | None:
+    """Return a stray line of the audit log without its data, empty if it cannot be read; None: it is unchanged."""
+    event, named = parse_event(line), needles.report.namespace
+    if event is not None and (event.get("erased") or (named is not None and event.get("op") == "erase")):
+        return None
+    of_namespace = named is not None and _of_namespace(named).search(line)
+    if not (of_namespace or needles.found(line) or _mentions(line, erased_ids)):
+        return None
+    return b"" if event is None else msgspec.json.encode(_emptied(event)) + b"\n"
 
 
 # --- verifying -----------------------------------------------------------------------------------------------------

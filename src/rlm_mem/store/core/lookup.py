@@ -173,18 +173,25 @@ class CandidateSource(Protocol):
         ...
 
     def holding(
-        self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
+        self,
+        groups: Sequence[Collection[str]],
+        weights: Mapping[str, float],
+        limit: int,
+        shown_at: str | None = None,
     ) -> list[Held]:
         """Return at most `limit` chunks that are not superseded and contain every term of one of `groups`.
 
         Ordered by the sum over their terms in `weights`, highest first, then newest first: a term adds its weight
         divided by `1 + log(1 + chunks that contain it)`, and only the `WEIGHED` rarest count. A term of weight 0 adds
         nothing, but the result shows whether a chunk contains it. If the rarest term of a group is in hundreds of
-        chunks, only the newest hundreds need be examined. Takes one statement.
+        chunks, only the newest hundreds need be examined. Chunks in quarantine, or expired at `shown_at`, are left out,
+        unless that is None. Takes one statement.
         """
         ...
 
-    def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
+    def holding_each(
+        self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
+    ) -> list[list[Held]]:
         """Return the result of `holding` for each of some dozens of questions, in their order. Takes one statement."""
         ...
 

@@ -584,9 +584,10 @@ class ChunkReader:
         )
 
     def get_stats(self) -> dict[str, Any]:
-        """Return chunk_count, total_tokens, storage_size_mb and other figures of this namespace.
+        """Return chunk_count, total_tokens, storage_size_mb and other figures of what this namespace stores.
 
-        A confined store has no size of the index, which grows with other namespaces. Unreadable files are counted: it
+        They include chunks that listings leave out: those in quarantine, and expired ones that are not swept yet. A
+        confined store has no size of the index, which grows with other namespaces. Unreadable files are counted: it
         is not known whose they are, and one of them may be missing from an answer.
         """
         queries = self.backend.queries

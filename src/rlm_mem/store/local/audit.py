@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import merge
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,27 @@ class EventLog:
                 made = rewrite(event) if event is not None and event.get("ns") == namespace else None
                 if made is not None:
                     lines[place], changed, count = msgspec.json.encode(made) + b"\n", True, count + 1
+            if changed and not dry_run:
+                files.write_atomic(path, b"".join(lines))
+        return count
+
+    def rewrite_strays(
+        self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
+    ) -> int:
+        """Replace lines that cannot be read, or are of other namespaces, by what ``rewrite`` returns (None: unchanged).
+
+        Returns:
+            How many were replaced.
+        """
+        count = 0
+        for path in [*self._months(), *self._months("reads-")]:
+            lines = path.read_bytes().splitlines(keepends=True)
+            changed = False
+            for place, line in enumerate(lines):
+                event = parse_event(line)
+                made = rewrite(line) if event is None or event.get("ns") not in namespaces else None
+                if made is not None:
+                    lines[place], changed, count = made, True, count + 1
             if changed and not dry_run:
                 files.write_atomic(path, b"".join(lines))
         return count

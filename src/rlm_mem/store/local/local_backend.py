@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -459,11 +459,41 @@ class LocalBackend(LocalIndex):
         with self.transaction(namespace):  # no other process appends an event of a change meanwhile
             return self._log.rewrite(namespace, rewrite, dry_run=False)
 
-    def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
-        """Yield the ids of chunks whose files were removed, by hand or by git, each with its former versions."""
+    def rewrite_stray_events(
+        self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
+    ) -> int:
+        """Replace lines of the audit log that cannot be read or are of none of these namespaces; return how many."""
+        if dry_run:
+            return self._log.rewrite_strays(namespaces, rewrite, dry_run=True)
+        with self.transaction(""):
+            return self._log.rewrite_strays(namespaces, rewrite, dry_run=False)
+
+    def _kept_versions(self) -> Iterator[Path]:
+        """Yield the folders of former versions, each named after its chunk."""
         kept = self.layout.archive / "versions"
         for folder in sorted(kept.iterdir()) if kept.is_dir() else []:
-            if is_chunk_id(folder.name) and find_row(self.connection, folder.name) is None:
+            if is_chunk_id(folder.name):
+                yield folder
+
+    def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
+        """Yield the former versions that do not validate."""
+        names = dict(self.connection.execute("SELECT ns, name FROM namespaces"))
+        for folder in self._kept_versions():
+            row = find_row(self.connection, folder.name)
+            owner = "" if row is None else names[row.ns]
+            for path in sorted(folder.glob("*.json")) if not owner or owner in namespaces else []:
+                try:
+                    data = path.read_bytes()
+                    decode_chunk(data)
+                except InvalidChunk:
+                    yield owner, folder.name, data
+                except OSError as error:
+                    files.translate(error, str(path))
+
+    def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
+        """Yield the ids of chunks whose files were removed, by hand or by git, each with its former versions."""
+        for folder in self._kept_versions():
+            if find_row(self.connection, folder.name) is None:
                 versions = [
                     one.chunk for one in former_versions(self.layout, folder.name, below=ANY_REVISION)
                 ]

@@ -64,12 +64,16 @@ _NOTHING = np.zeros(0, np.int64)
 _UNKNOWN_CONVERSATION = -2  # the number of no conversation; differs from NO_CONVERSATION
 #: Maximum number of successive replacements that are followed.
 _MAX_REPLACEMENTS = 5
+_HIDDEN = (
+    "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
+    " UNION ALL SELECT doc FROM chunks WHERE ns = ? AND expires_at <= ?"
+)
 _MAX_CACHED_ANSWERS = 1_000
 """Maximum number of cached answers of `holding`."""
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 
 
-_Question = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, float], ...], int]
+_Question = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, float], ...], int, str | None]
 
 
 class LocalSource:
@@ -87,6 +91,7 @@ class LocalSource:
             str, LocalTermPostings
         ] = {}  # postings of the terms in questions to `holding`
         self._masks: dict[Filters, Bools | None] = {}
+        self._hidden: dict[str, Ints] = {}  # by time, the chunks that `holding` leaves out
         self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # answers of `holding`
 
     # -- terms and statistics --------------------------------------------------------------------------------------
@@ -208,15 +213,19 @@ class LocalSource:
         return docs[order], scores[order].astype(np.float64)
 
     def holding(
-        self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
+        self,
+        groups: Sequence[Collection[str]],
+        weights: Mapping[str, float],
+        limit: int,
+        shown_at: str | None = None,
     ) -> list[Held]:
         # Notes that follow one pattern ask the same question many times, and its answer does not change.
-        question = tuple(map(tuple, groups)), tuple(weights.items()), limit
+        question = tuple(map(tuple, groups)), tuple(weights.items()), limit, shown_at
         found = self._answered.get(question)
         if found is None:
             if len(self._answered) >= _MAX_CACHED_ANSWERS:
                 self._answered.clear()
-            found = self._answered[question] = self._best_holding(groups, weights, limit)
+            found = self._answered[question] = self._best_holding(groups, weights, limit, shown_at)
         if not found:
             return []
         rows = self._connection.execute(
@@ -227,7 +236,11 @@ class LocalSource:
         return [Held(chunk_id, digest, found[doc]) for doc, chunk_id, digest in rows]
 
     def _best_holding(
-        self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
+        self,
+        groups: Sequence[Collection[str]],
+        weights: Mapping[str, float],
+        limit: int,
+        shown_at: str | None,
     ) -> dict[int, frozenset[str]]:
         """Answer `holding` from the postings alone: chunk number → the terms that the chunk contains."""
         lists = self._lists_of([term for group in groups for term in group])
@@ -255,14 +268,22 @@ class LocalSource:
                 scores += mask * parts[term]
         scores[view.both("superseded", old, new)] = -1
         docs = view.both("doc", old, new)
+        if shown_at is not None:
+            if shown_at not in self._hidden:
+                rows = self._connection.execute(_HIDDEN, (self._ns, self._ns, shown_at)).fetchall()
+                self._hidden[shown_at] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+            if len(self._hidden[shown_at]):
+                scores[np.isin(docs, self._hidden[shown_at])] = -1
         order = np.lexsort((docs, view.both("at", old, new), scores))[: -limit - 1 : -1]
         order = order[scores[order] >= 0]
         matched = map(frozenset, map(compress, repeat(terms), contains[:, order].T.tolist()))
         return dict(zip(docs[order].tolist(), matched, strict=True))
 
-    def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
+    def holding_each(
+        self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
+    ) -> list[list[Held]]:
         """See `CandidateSource.holding_each`."""
-        return [self.holding(groups, weights, limit) for groups, weights in questions]
+        return [self.holding(groups, weights, limit, shown_at) for groups, weights in questions]
 
     def later_with(
         self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
@@ -436,11 +457,7 @@ class LocalSource:
                 ).fetchone()
             yield view.column("conversation") == (_UNKNOWN_CONVERSATION if row is None else row[0])
         if filters.shown_at is not None:
-            hidden = self._connection.execute(
-                "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
-                " UNION ALL SELECT doc FROM chunks WHERE ns = ? AND expires_at <= ?",
-                (self._ns, self._ns, filters.shown_at),
-            ).fetchall()
+            hidden = self._connection.execute(_HIDDEN, (self._ns, self._ns, filters.shown_at)).fetchall()
             if hidden:
                 yield ~self._of_docs(hidden)
         for column, names in (

@@ -518,7 +518,7 @@ class Queries:
         connection, ns = self._namespace(namespace)
         query = {
             "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",
-            "conversations": "SELECT count(*) FROM conversations WHERE ns = ?",
+            "conversations": "SELECT count(*) FROM conversations WHERE ns = ? AND last_at > -1e16",
             "links": "SELECT count(*) FROM link_rows l JOIN chunks c ON c.doc = l.doc WHERE c.ns = ?",
         }[table]
         return int(connection.execute(query, (ns,)).fetchone()[0])

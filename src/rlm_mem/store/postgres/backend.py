@@ -7,7 +7,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -165,6 +165,11 @@ class PostgresBackend:
             return transaction.rows(statement, values)
         return self._routes.of(namespace).change([(statement, values)])
 
+    def ensure_listed(self, namespace: str) -> None:
+        """Add a namespace without a row to the list of namespaces; a transaction of this thread does so itself."""
+        if self._local.transaction is None:
+            self._routes.ensure_listed(namespace)
+
     @property
     def queries(self) -> PostgresQueries:
         return PostgresQueries(self.rows, self._routes.namespaces)
@@ -201,6 +206,7 @@ class PostgresBackend:
             raise
         finally:
             self._local.transaction = None
+        self._routes.unlisted.discard(namespace)
         for event in current.events:
             _log_audit(event)
         if current.doubled:
@@ -419,6 +425,7 @@ class PostgresBackend:
             if transaction is not None:
                 transaction.events.extend(events)
                 return
+            self.ensure_listed(str(events[0]["ns"]))
             self._routes.of(str(events[0]["ns"])).change(statements)
         except StorageError as error:
             _audit.error("audit log of %s: %s", self.location, error)
@@ -513,6 +520,21 @@ class PostgresBackend:
         pool = self.pool(namespace)
         return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
+    def rewrite_stray_events(
+        self,
+        namespaces: Collection[str],  # noqa: ARG002 - see below
+        rewrite: Callable[[bytes], bytes | None],  # noqa: ARG002
+        *,
+        dry_run: bool,  # noqa: ARG002
+    ) -> int:
+        """Return 0: each line is a row of its namespace, written whole."""
+        return 0
+
+    def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
+        """Yield the texts of chunks and former versions that do not validate."""
+        for namespace in namespaces:
+            yield from erasing.damaged_texts(self.pool(namespace), namespace)
+
     def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
         """Yield nothing: the versions of a chunk are only ever deleted together with it."""
         yield from ()
@@ -524,7 +546,8 @@ class PostgresBackend:
         """Rebuild the derived rows, remove unused names, and free the space of deleted rows."""
         for namespace in namespaces:
             self.rebuild(namespace)
-            erasing.drop_unused(self.pool(namespace), namespace)
+            with self.transaction(namespace) as transaction:
+                erasing.drop_unused(transaction, namespace)
         for pool in dict.fromkeys(map(self.pool, namespaces)):
             vacuum_tables(pool)
 

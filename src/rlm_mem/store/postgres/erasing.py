@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.brain_files import parse_event
+from rlm_mem.store.postgres.integrity import chunk_in
 from rlm_mem.store.postgres.schema import TABLES, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
+    from rlm_mem.store.postgres.transaction import PostgresTransaction
 
 _PAGE = 500
 
@@ -45,20 +48,42 @@ def rewrite_events(
     return count
 
 
-def drop_unused(pool: Pool, namespace: str) -> None:
-    """Remove conversations, tags and terms that no chunk has any more."""
+_TEXTS = (
+    "SELECT c.id, 0, b.body FROM rlm_mem.chunks c JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
+    " WHERE c.ns = %s AND (c.id, 0) > (%s, %s) ORDER BY c.id LIMIT %s",
+    "SELECT v.id, v.revision, v.body FROM rlm_mem.versions v WHERE v.ns = %s AND v.ns = %s"
+    " AND (v.id, v.revision) > (%s, %s) ORDER BY v.id, v.revision LIMIT %s",
+)
+
+
+def damaged_texts(pool: Pool, namespace: str) -> Iterator[tuple[str, str, bytes]]:
+    """Yield namespace, chunk id and text of the chunks and former versions that do not validate."""
     ns = namespace_key(namespace)
-    pool.change(
-        [
-            (
-                "DELETE FROM rlm_mem.conversations v WHERE v.ns = %s AND NOT EXISTS (SELECT 1 FROM rlm_mem.chunks c"
-                " WHERE c.ns = %s AND c.conversation = v.conversation)",
-                (ns, ns),
-            ),
-            ("DELETE FROM rlm_mem.tag_totals WHERE ns = %s AND chunks <= 0", (ns,)),
-            ("DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0", (ns,)),
-        ]
+    for query in _TEXTS:
+        place: tuple[str, int] = ("", 0)
+        while rows := pool.rows(query, (ns, ns, *place, _PAGE)):
+            place = rows[-1][0], rows[-1][1]
+            for chunk_id, _, body in rows:
+                try:
+                    chunk_in(body, namespace, chunk_id)
+                except InvalidChunk:
+                    yield namespace, chunk_id, body.encode()
+
+
+def drop_unused(transaction: PostgresTransaction, namespace: str) -> None:
+    """Remove conversations, tags and terms that no chunk has any more.
+
+    Args:
+        transaction: of the namespace: a writer that has just read one of these rows must not lose it.
+    """
+    ns = namespace_key(namespace)
+    transaction.rows(
+        "DELETE FROM rlm_mem.conversations v WHERE v.ns = %s AND NOT EXISTS (SELECT 1 FROM rlm_mem.chunks c"
+        " WHERE c.ns = %s AND c.conversation = v.conversation)",
+        (ns, ns),
     )
+    transaction.rows("DELETE FROM rlm_mem.tag_totals WHERE ns = %s AND chunks <= 0", (ns,))
+    transaction.rows("DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0", (ns,))
 
 
 def stored_rows(pool: Pool, namespace: str) -> Iterator[tuple[str, bytes]]:

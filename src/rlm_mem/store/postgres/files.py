@@ -111,6 +111,7 @@ class Database(Protocol):
     def change(
         self, namespace: str, statement: str, values: Sequence[object] = (), *, separately: bool = False
     ) -> list[tuple[Any, ...]]: ...
+    def ensure_listed(self, namespace: str) -> None: ...
     def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]: ...
 
 
@@ -231,6 +232,7 @@ class PostgresFiles:
         self._writable(name)
         values = (self._ns, name, len(data), self._ns, name, data)
         if name.startswith(_UNLOCKED):
+            self._database.ensure_listed(self.namespace)
             return bool(self._database.change(self.namespace, _CREATE_UNLOCKED, values, separately=True))
         with self._changing(name):
             if self.exists(name):

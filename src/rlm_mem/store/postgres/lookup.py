@@ -111,6 +111,7 @@ WITH asked AS MATERIALIZED (
         SELECT h.q, c.doc, c.id, c.content_hash,
             row_number() OVER (PARTITION BY h.q ORDER BY c.at DESC, c.doc DESC) AS place
         FROM held h JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = h.doc AND c.status = 0 AND c.superseded_by IS NULL
+            AND (%s::text IS NULL OR (c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s::text)))
     ) ranked WHERE ranked.place <= %s
 )
 SELECT 0 AS kind, a.text, NULL AS content_hash, NULL::bytea AS segments, a.term, a.df, 0::bigint
@@ -391,12 +392,18 @@ class PostgresSource:
         return found if len(found) == limit else None
 
     def holding(
-        self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
+        self,
+        groups: Sequence[Collection[str]],
+        weights: Mapping[str, float],
+        limit: int,
+        shown_at: str | None = None,
     ) -> list[Held]:
         """See `CandidateSource.holding`."""
-        return self.holding_each([(groups, weights)], limit)[0]
+        return self.holding_each([(groups, weights)], limit, shown_at)[0]
 
-    def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
+    def holding_each(
+        self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
+    ) -> list[list[Held]]:
         """See `CandidateSource.holding_each`."""
         sets = [list(dict.fromkeys(frozenset(group) for group in groups if group)) for groups, _ in questions]
         words = {term for groups, (_, weights) in zip(sets, questions, strict=True) if groups
@@ -409,7 +416,8 @@ class PostgresSource:
         if not asked:
             return [[] for _ in questions]
         ns = self._ns
-        values = (*map(list, zip(*asked, strict=True)), ns, ns, _PARTS, ns, ns, max(limit, _CHOSEN_OF), ns)
+        values = (*map(list, zip(*asked, strict=True)), ns, ns, _PARTS, ns, ns, shown_at, shown_at,
+                  max(limit, _CHOSEN_OF), ns)  # fmt: skip
         numbers: dict[str, int] = {}
         counts: dict[str, int] = {}
         chunks: list[list[tuple[int, int, str, str]]] = [[] for _ in questions]

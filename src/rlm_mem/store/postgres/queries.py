@@ -74,9 +74,9 @@ class PostgresQueries:
         found = self._rows(
             namespace,
             "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1",
-            (namespace_key(namespace), list(terms)),
+            (namespace_key(namespace), [stored(term) for term in terms]),
         )
-        return found[0][0] if found else None
+        return shown(found[0][0]) if found else None
 
     def next_term(self, namespace: str) -> int:
         """Return the lowest number that a term not yet in the dictionary can get."""
@@ -358,7 +358,7 @@ class PostgresQueries:
         """Return the number of distinct tags, conversations or links of a namespace."""
         query = {
             "tags": "SELECT count(*) FROM rlm_mem.tag_totals WHERE ns = %s AND chunks > 0",
-            "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s",
+            "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s AND last_at IS NOT NULL",
             "links": "SELECT count(*) FROM rlm_mem.links WHERE ns = %s",
         }[table]
         found = self._rows(namespace, query, (namespace_key(namespace),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rlm_mem.dsn import shown_dsn
-from rlm_mem.errors import CorruptStore, ServerAway, StorageError
+from rlm_mem.errors import CorruptStore, ServerAway, StorageError, StoreLocked
 from rlm_mem.store.postgres.migrate import opened
-from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -26,6 +27,7 @@ _PLACE = (
     " LEFT JOIN rlm_mem.namespaces n ON n.ns = %s LEFT JOIN rlm_mem.shards s ON s.ns = %s"
 )
 
+_ADD = "INSERT INTO rlm_mem.namespaces(ns, name) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
 _COUNTED = (
     "SELECT n.name, coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.namespaces n"
@@ -71,6 +73,8 @@ class Routes:
         self._pools: dict[str, Pool] = {}
         self._places: dict[str, tuple[Pool, float]] = {}
         self._names: dict[int, str] = {}
+        self.unlisted: set[str] = set()
+        """The namespaces that had no row when they were last looked up, and were not written to since."""
         self._guard = threading.RLock()
         self.shown = ""
         self.pinned = False
@@ -118,7 +122,16 @@ class Routes:
             )
         self._names[ns] = namespace
         self._places[namespace] = (pool, time.monotonic())
+        (self.unlisted.add if name is None else self.unlisted.discard)(namespace)
         return pool
+
+    def ensure_listed(self, namespace: str) -> None:
+        """Add the row of a namespace that had none at its last lookup, so that it is listed."""
+        pool = self.of(namespace)
+        if namespace in self.unlisted:
+            with contextlib.suppress(StoreLocked):  # another process is adding it
+                pool.change([*LIMIT_LOCK_WAIT, (_ADD, (namespace_key(namespace), namespace))])
+            self.unlisted.discard(namespace)
 
     def moved(self, namespace: str, dsn: str) -> None:
         """Record the new database of a namespace that was moved."""

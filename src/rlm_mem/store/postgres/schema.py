@@ -14,6 +14,11 @@ from typing import Any
 
 SET_ON_WORKERS = "SET LOCAL citus.propagate_set_commands = 'local'"
 """Applies the following ``SET LOCAL`` statements of the transaction to the workers of a cluster as well."""
+LIMIT_LOCK_WAIT: tuple[tuple[str, tuple[()]], ...] = (
+    (SET_ON_WORKERS, ()),
+    ("SET LOCAL lock_timeout = '5s'", ()),
+)
+"""Statements to run before taking a lock that another transaction may hold for long."""
 
 _FIRST = """
 CREATE TABLE rlm_mem.namespaces(

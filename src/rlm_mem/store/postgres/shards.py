@@ -18,6 +18,7 @@ from rlm_mem.config import Config
 from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.results import Progress
+from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.copying import CopyReport, compare, copy_namespace
 from rlm_mem.store.postgres.files import TRAJECTORIES
 from rlm_mem.store.postgres.migrate import opened
@@ -101,16 +102,22 @@ def assign(directory: str, namespace: str, dsn: str, config: Config | None = Non
     """Add a namespace to the directory: a new one, or one that ``dsn`` already stores.
 
     Raises:
-        InputError: the namespace has chunks in its present database (move it instead), or ``dsn`` is not a DSN.
+        InputError: the namespace has chunks, files or audit events in its present database (move it instead), or
+            ``dsn`` is not a DSN.
     """
     config = config or Config.load(None)
     _check_dsn(dsn)
     with _store(directory, check_namespace(namespace), config, pinned=False) as store:
-        figures = store.get_stats()
-    held = figures["chunk_count"] + figures["archived_count"]
+        reader = NamespaceReader(store)
+        present = {
+            "chunk": reader.count(),
+            "file": len(reader.file_names()),
+            "audit event": sum(1 for _ in reader.events()),
+        }
+    held = [amount(count, noun) for noun, count in present.items() if count]
     if held:
         raise InputError(
-            f"the namespace {namespace} already has {held} chunks",
+            f"the namespace {namespace} already has {', '.join(held)}",
             hint="rlm-mem shards move moves them too",
         )
     with _Databases(config) as databases:
@@ -358,7 +365,8 @@ def _copy_late_trajectories(source: ChunkStore, target: ChunkStore) -> None:
 
 def _remove_rows(pool: Pool, ns: int, *, keep_address: bool) -> int:
     removed = 0
-    for table in TABLES:
+    # The row of the namespace last: if this is interrupted, it still says that the others are left over.
+    for table in reversed(TABLES):
         if table == "shards" or (table == "namespaces" and keep_address):
             continue
         statement = (

@@ -19,7 +19,7 @@ from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import Pool, undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
-from rlm_mem.store.postgres.schema import SET_ON_WORKERS, Head, namespace_key
+from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
 from rlm_mem.store.postgres.values import array_cursor
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
 #: Uses no table: otherwise a worker of a cluster would answer with its own number.
 _NUMBER = "SELECT pg_current_xact_id()::text"
-#: Run before taking a lock that a transaction in doubt may hold on a worker.
-_LIMIT_LOCK_WAIT = (SET_ON_WORKERS, "SET LOCAL lock_timeout = '5s'")
 _INSERT_NAMESPACE = (
     "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 )
@@ -431,9 +429,7 @@ def _outcome(
     if pool.distributed:
         # A worker may still be about to commit: until then, it holds the locks.
         try:
-            pool.change(
-                [*((statement, ()) for statement in _LIMIT_LOCK_WAIT), *((_LOCK, (ns,)) for ns in written)]
-            )
+            pool.change([*LIMIT_LOCK_WAIT, *((_LOCK, (ns,)) for ns in written)])
         except (
             StoreLocked
         ):  # a worker waits for the second phase of the commit, which follows the coordinator's outcome
