@@ -355,6 +355,19 @@ def chat_of_a_garden(store: ChunkStore) -> None:
             store.create_chunk(text, conversation_id=day, occurred_at=f"{day}T08:00:00Z")
 
 
+def test_each_thing_that_a_question_lists_has_a_line_in_the_opening(store: ChunkStore) -> None:
+    heating = "My plan for heating the greenhouse on winter nights with wood pellets, number"
+    said = [f"{heating} {number}" for number in range(30)]
+    said += [f"I read about {thing} on day {number}" for thing in ("pumps", "leaks") for number in range(15)]
+    with store.batch():
+        for number, text in enumerate([*said, "The pump has a leak"]):
+            store.create_chunk(f"User: {text}.\nAssistant: Good.", conversation_id=f"talk-{number}")
+    question = "Considering my plan for heating the greenhouse on winter nights with wood pellets{} what comes first?"
+    opened = build_opening(store, question.format(", the leak of the pump, and my reading,")).render()
+    assert "pump has a leak" in opened and heating in opened
+    assert "pump has a leak" not in build_opening(store, question.format(" and")).render()
+
+
 def test_in_the_opening_of_a_chat_prose_comes_before_pasted_code(store: ChunkStore) -> None:
     code = "```python\nledger_parser = Parser(ledger='ledger', parser='ledger parser')\n```"
     with store.batch():

@@ -107,6 +107,10 @@ _ADVISED_CHARS = 400
 _USER_LINES = 50
 """Most segments of the user that are searched for, and in which preferences and decisions are looked for."""
 _MAX_CHOICES = 4
+_PARTS = late(r"[,;] (?:(?:and|or|und|oder|et|ou|y|o|e) )?|[，、；]")
+"""Splits a question that lists several things into its parts."""
+_FEWEST_PARTS, _MAX_PARTS, _OF_PART = 3, 8, 2
+"""Fewest and most parts that are searched for separately, and most segments found by each."""
 _WISHING = "always never whenever please immer nie toujours jamais siempre nunca sempre mai"
 """Words of standing wishes: segments with one of them are searched for, then checked by rules."""
 _WISHES_SOUGHT = 60
@@ -428,8 +432,9 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
 
     In a chat with an assistant, segments of the user alternate with the others, which the assistant's long texts
     would dominate. Names in the question that fewer than a quarter of the segments contain are searched for
-    separately, and these hits alternate with the rest. So do preferences and decisions of the user if the question
-    asks for advice, with which they share few words.
+    separately, and these hits alternate with the rest. So do the best hits of each of several things that the
+    question lists, of which one would dominate, and, if the question asks for advice, preferences and decisions of the
+    user, which share few words with it.
     """
     speaker = {"speaker": min(users)} if users else None
     rankings = [searching.search(store, question, limit=limit, by="segment")]
@@ -437,6 +442,13 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
         advice = _ADVICE.search(question) is not None
         found = searching.search(store, question, limit=_USER_LINES, by="segment", filters=speaker)
         rankings.insert(0, found[:limit])
+        parts = _PARTS.split(question[:1_000])
+        if len(parts) >= _FEWEST_PARTS:
+            rankings[:0] = [
+                searching.search(store, part, limit=_OF_PART, by="segment", filters=speaker)
+                for part in parts[:_MAX_PARTS]
+                if WORD.search(part)
+            ]
         if advice:
             rankings.insert(0, [hit for hit in found if states_choice(hit.snippet)][:_MAX_CHOICES])
     names = dict.fromkeys(_NAME.findall(question))
