@@ -106,6 +106,10 @@ _ADVISED_CHARS = 400
 _USER_LINES = 50
 """Most segments of the user that are searched for, and in which preferences and decisions are looked for."""
 _MAX_CHOICES = 4
+_PARTS = late(r"[,;] (?:(?:and|or|und|oder|et|ou|y|o|e) )?|[，、；]")
+"""Splits a question that lists several things into its parts."""
+_FEWEST_PARTS, _MAX_PARTS, _OF_PART = 3, 8, 2
+"""Fewest and most parts that are searched for separately, and most segments found by each."""
 _WISHING = "always never whenever please immer nie toujours jamais siempre nunca sempre mai"
 """Words of standing wishes: segments with one of them are searched for, then checked by rules."""
 _WISHES_SOUGHT = 60
@@ -234,9 +238,9 @@ class Opening:
             + (" | headings of the reply" if " | " in listed else "")
             + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
-            else "Chunks that fit the words of the question, the best first"
+            else "Chunks that fit the question, the best first"
             + (
-                "; #1, #2 … number those of one day, the earliest first"
+                "; #1, #2 … are those of one day in order of time"
                 if any("of_day" in hit for hit in hits)
                 else ""
             )
@@ -341,7 +345,7 @@ def build_opening(
 def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline for a question as hits in order of time, and how to get what it leaves out."""
     functions = StoreFunctions(store, _not_noted)
-    rows = functions.outline(question, chars=kind.chars, points=kind.points)
+    rows = functions.account(question, kind.chars, kind.row_chars, points=kind.points, others=kind.others)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -349,7 +353,8 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
     cut = functions.cut.remark().partition(";")[0]
-    found = cut or "all rows share a word with the question"
+    matching = "all" if all(map(itemgetter("score"), rows)) else "not all"
+    found = cut or f"{matching} rows share a word with the question"
     return tuple(
         hits.values()
     ), f"; {found}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
@@ -426,8 +431,9 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
 
     In a chat with an assistant, segments of the user alternate with the others, which the assistant's long texts
     would dominate. Names in the question that fewer than a quarter of the segments contain are searched for
-    separately, and these hits alternate with the rest. So do preferences and decisions of the user if the question
-    asks for advice, with which they share few words.
+    separately, and these hits alternate with the rest. So do the best hits of each of several things that the
+    question lists, of which one would dominate, and, if the question asks for advice, preferences and decisions of the
+    user, which share few words with it.
     """
     speaker = {"speaker": min(users)} if users else None
     rankings = [searching.search(store, question, limit=limit, by="segment")]
@@ -435,6 +441,13 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
         advice = _ADVICE.search(question) is not None
         found = searching.search(store, question, limit=_USER_LINES, by="segment", filters=speaker)
         rankings.insert(0, found[:limit])
+        parts = _PARTS.split(question[:1_000])
+        if len(parts) >= _FEWEST_PARTS:
+            rankings[:0] = [
+                searching.search(store, part, limit=_OF_PART, by="segment", filters=speaker)
+                for part in parts[:_MAX_PARTS]
+                if WORD.search(part)
+            ]
         if advice:
             rankings.insert(0, [hit for hit in found if states_choice(hit.snippet)][:_MAX_CHOICES])
     names = dict.fromkeys(_NAME.findall(question))
