@@ -37,11 +37,34 @@ def test_a_place_of_a_document_comes_with_its_sentence() -> None:
             "The pump keeps records of failures on every start.",
         ),
         ("How many valves does the pump need?", "The pump needs one of the valves that are listed below."),
+        ("How many valves can one pump have?", "Fixed: pumps made by 1.x leaked if they had few valves."),
+        ("Who reported the leak of the pump?", "Fixed: leak of the pump after a hose was reported (#88)."),
+        (
+            "How long is the warranty on power supplies?",
+            "Give the power supply a rest of two minutes, then start again. The warranty covers the motor.",
+        ),
     ],
-    ids=["the opposite", "few words", "no path", "a pronoun"],
+    ids=["the opposite", "few words", "no path", "a pronoun", "a version", "no person", "another thing"],
 )
 def test_a_document_is_not_quoted(question: str, text: str) -> None:
     assert answer(question, text) is None
+
+
+@pytest.mark.parametrize(("name", "other"), [("Ruby", "core team"), ("Java", "nobody")])
+def test_a_row_of_a_table_is_not_about_the_thing_in_the_next_row(name: str, other: str) -> None:
+    rows = "## SDKs\n\n| Java | `io.heron:sdk` | core team |\n| Ruby | heron-rb | nobody |"
+    table = Passage("c1", rows, heading="Heron / SDKs / Language Package Maintained by")
+    found = read(analyse_question(f"Who maintains the {name} SDK of Heron by name?"), [table])
+    assert other not in str(found.answer)
+
+
+def test_a_former_value_is_not_answered_with_the_present_one() -> None:
+    question = "What port did the pump use in the past?"
+    now = "The pump uses port 4310."
+    assert answer(question, f"{now} It was 1313, which was taken.") == "It was 1313, which was taken"
+    assert answer("What port does the pump use?", now) == "The pump uses port 4310"
+    found = read(analyse_question(question), [Passage("c1", now, heading="Pump")])
+    assert found.confidence <= 0.5
 
 
 def test_a_setting_is_close_to_a_question_in_the_words_it_is_made_of() -> None:

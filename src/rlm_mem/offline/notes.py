@@ -17,7 +17,7 @@ from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.figures import is_about_other_figure
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
-from rlm_mem.offline.phrases import FUNCTION_WORDS, PATH, word_set
+from rlm_mem.offline.phrases import FULL_NAME, FUNCTION_WORDS, PATH, ROLE, word_set
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.offline.word_classes import RELATIONS, Relation, degree, stem_of, value_pattern
@@ -224,6 +224,10 @@ def _with_following(line: _Line, answer: str, unsaid: list[str]) -> str:
 
 
 _FIGURES = frozenset(("how_many", "how_long", "when"))
+_MEASURED_THING = late(
+    r"\W*how \w{1,20} (?:is|are|was|were) (?:(?:the|an?|my|our|your) )?(?P<thing>[\w-]{1,40})", re.IGNORECASE
+)
+"""What a measure is asked of: "warranty" in "How long is the warranty on the pump?"."""
 _MIN_ASKED = 3
 """Fewest distinctive words of a question that a manual answers with yes or no; fewer are in many sentences."""
 
@@ -241,6 +245,11 @@ def _document_answer(question: Question, part: Piece, line: _Line, wanted: dict[
         heavy = [term for term, weight in wanted.items() if weight >= 1 and term not in names]
         return part if len(heavy) >= _MIN_ASKED else None
     if question.kind == "where" and not _is_place(part.text):
+        return None
+    if question.kind == "who" and not (FULL_NAME.search(part.text) or ROLE.search(part.text)):
+        return None  # in a manual, other words with a capital are seldom persons
+    measured, named = _MEASURED_THING.match(question.text), line.stems | heading_stems(line.passage.heading)
+    if measured and not degree(stem_of(measured["thing"]), named, ""):
         return None
     if question.kind in _FIGURES and part.fit >= _MIN_FIT:
         return None if part.text.lower().split()[0] in ("one", "a", "an") else replace(part, text=text)
@@ -366,10 +375,12 @@ def _lines(passage: Passage) -> list[_Line]:
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
         antecedents = before | continued if pronoun else earlier if nameless else frozenset()
         stems = _with_compounds(sentence) | antecedents | author
-        # The context of a sentence: its whole note, or in a document the adjacent sentences and the heading.
-        beside = passage.sentences[max(0, number - 1) : number + 2]
+        # The context of a sentence: its whole note, or in a document the adjacent sentences and the heading; the
+        # adjacent rows of a table are about other things.
+        near = 0 if sentence.text.startswith("|") else 1
+        beside = passage.sentences[max(0, number - near) : number + near + 1]
         context = frozenset().union(*(one.stems for one in beside)) if passage.of_document else passage.stems
-        found.append(_Line(passage, number, sentence, stems, context | heading))
+        found.append(_Line(passage, number, sentence, stems, context | heading | passage.document_stems))
         before |= _capitals_of(sentence)
         continued = sentence.stems if pronoun else frozenset()
     return found

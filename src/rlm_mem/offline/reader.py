@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -75,7 +76,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
 
 def _read_present(question: Question, passages: Sequence[Passage], weights: Weights | None) -> Reading:
     if is_of_the_past(question.text):
-        return _read(question, passages, weights)
+        return _with_former_value(question, _read(question, passages, weights))
     current = [one for one in passages if one.current]
     reading = _read(question, current, weights) if current else Reading(None, (), 0.05, 0.0)
     if reading.answer is None and len(current) < len(passages):
@@ -87,6 +88,36 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     if asked is not None:
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
     return with_later_notes(question, reading, passages, beside=beside)
+
+
+_FORMER_ASKED = late(
+    r"\b(?:previously|formerly|originally|in the past|used to(?= \w)|before(?=\W*$))", re.IGNORECASE
+)
+_OF_THE_PAST = late(
+    r"\b(?:was|were|had|did|used to|no longer|until|before|previously|formerly|earlier|originally"
+    r"|[a-z]{2,20}ed|(?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence that may give a former value."""
+_WAS = late(r"\s*(?:it|this|that) (?:was|used to be)\b", re.IGNORECASE)
+
+
+def _with_former_value(question: Question, reading: Reading) -> Reading:
+    """The answer to a question about a former value, not the present value that a document gives.
+
+    If the sentence after it gives the former one ("It was 1313"), that one is the answer; else the confidence is
+    limited. Notes are exempt, since the present of a note is the time when it was written.
+    """
+    home = reading.passages[0] if reading.answer and reading.passages else None
+    if home is None or not home.of_document or not _FORMER_ASKED.search(question.text):
+        return reading
+    answer = str(reading.answer)
+    if _OF_THE_PAST.search(answer):
+        return reading
+    following = next((after for one, after in itertools.pairwise(home.sentences) if answer in one.text), None)
+    if following is not None and _WAS.match(following.text):
+        return replace(reading, answer=trimmed(following.text))
+    return replace(reading, confidence=min(reading.confidence, _MAX_DISPUTED))
 
 
 def with_later_notes(

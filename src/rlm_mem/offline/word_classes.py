@@ -145,7 +145,10 @@ _RECOGNISABLE = frozenset(
 )
 """Attributes whose values are recognisable without the attribute's name."""
 
-NUMBER = late(rf"(?<![\w.])(?:[$€£]\s?)?(?:{_UNIT}\s?%?|{_MANY}(?:[\s-]{_MANY})*)(?![\w])", re.IGNORECASE)
+NUMBER = late(
+    rf"(?<![\w.])(?:[$€£]\s?)?(?:{_UNIT}\s?%?|{_MANY}(?:[\s-]{_MANY})*)(?!\w|\.[^\W\d])", re.IGNORECASE
+)
+"""A number; not the version "1.x"."""
 
 
 def stem_of(word: str) -> str:

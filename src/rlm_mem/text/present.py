@@ -23,9 +23,9 @@ ROLES = words("user human assistant agent system model bot ai me")
 """Speaker labels that are not names."""
 _OF_THE_PAST = late(
     r"\b(?:before(?=\W*$)|previously|formerly|earlier|originally|used to|was|were|had|(?<!the )last|ago"
-    r"|(?:19|20)\d\d)\b",
+    r"|in the past|(?:19|20)\d\d)\b",
     re.IGNORECASE,
-    signs="before|previously|formerly|earlier|originally|used to|was|were|had|last|ago|19|20",
+    signs="before|previously|formerly|earlier|originally|used to|was|were|had|last|ago|in the past|19|20",
 )
 """A question about the past; one with words after "before" may be about the present: "before an appointment"."""
 _LASTS = late(
