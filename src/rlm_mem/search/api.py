@@ -40,6 +40,7 @@ from rlm_mem.search.ranking import (
     is_note_hit,
     ranked,
     with_current_first,
+    with_distant_first,
 )
 from rlm_mem.store.core.lookup import Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
@@ -433,20 +434,30 @@ class _QuestionSearch:
                     hits.append(_hit(chunk, shown, text, explain))
         more = partial(self._later_notes, read, explain)
         hits = with_current_first(hits, read, self._asked.text, self._analyser, more if later else None)
-        beside = [] if later or by == "conversation" else self._change_notes(hits, read, explain)
-        return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
+        beside = [] if later or by == "conversation" else self._notes_beside(hits, read, explain)
+        if not later:
+            hits = with_distant_first(hits, beside, read, self._asked.text, self._analyser)
+        return with_marks(hits, read, self._asked.text, self._analyser, self._changes(hits, beside, read))[
+            :limit
+        ]
 
-    def _change_notes(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
-        """Return later notes, not among the hits, that are tied to the first of them and report a change."""
+    def _notes_beside(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
+        """Return later notes, not among the hits, that share rare words with the first of them."""
         asked = PresentQuestion.of(self._asked.text, self._analyser)
         if not hits or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
             return []
-        hit_ids, text = {hit.chunk_id for hit in hits}, read[hits[0].chunk_id].content
+        hit_ids = {hit.chunk_id for hit in hits}
+        return [note for note in self._later_notes(read, explain, hits[0]) if note.chunk_id not in hit_ids]
+
+    def _changes(self, hits: list[Hit], beside: list[Hit], read: dict[str, Chunk]) -> list[Hit]:
+        """Return those of the notes beside the hits that are tied to the first of these and report a change."""
+        if not beside or hits[0].chunk_id in {note.chunk_id for note in beside}:
+            return []
+        text = read[hits[0].chunk_id].content
         return [
             note
-            for note in self._later_notes(read, explain, hits[0])
-            if note.chunk_id not in hit_ids
-            and are_tied(text, later := read[note.chunk_id].content, self._analyser)
+            for note in beside
+            if are_tied(text, later := read[note.chunk_id].content, self._analyser)
             and tells_of_change(text, later, self._analyser)
         ]
 

@@ -25,7 +25,7 @@ from rlm_mem.search.query import Query
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, are_tied, may_end, retelling
+from rlm_mem.text.update_score import LIKELY, POSSIBLE, PROBABLE, are_tied, may_end, repeats_value, retelling
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -547,6 +547,36 @@ def with_current_first(
         first = structs.replace(first, later_note=OtherNote(nearest, beside[0].at, beside[0].snippet))
     moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
     return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
+
+
+def with_distant_first(
+    hits: list[Hit], beside: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
+) -> list[Hit]:
+    """Put a later note with few words of the question first if it probably changes what the first hit says.
+
+    As such a note may be about anything, it must repeat half of what the first hit says in answer to the question.
+
+    Args:
+        beside: notes made after the first hit that share rare words with it.
+    """
+    asked = PresentQuestion.of(query, analyser)
+    if asked is None or not hits or not is_note_hit(hits[0], read, asked):
+        return hits
+    near = hits[: 2 * COMPARED]
+    found = [*near, *beside]
+    texts, stems = compared_texts(found, read, analyser)
+    year, best, place = int(hits[0].at[:4]), PROBABLE, 0
+    for other in _later_places(found):
+        hit, text = found[other], texts[other]
+        if other < min(COMPARED, len(near)) or hit.at == hits[0].at or not is_note_hit(hit, read, asked):
+            continue
+        if repeats_value(asked, stems[texts[0]], stems[text]) and are_tied(texts[0], text, analyser):
+            odds = retelling(asked, texts[0], text, stems, analyser, year=year, least=best)
+            if odds > best:
+                best, place = odds, other
+    if place < len(near):
+        return _with_first(hits, place, "says so") if place else hits
+    return _with_first([*hits, found[place]], len(hits), "says so")
 
 
 def _latest_first(

@@ -149,7 +149,10 @@ def exceptions(
     if (
         _CALLED_OFF.search(later[:LONGEST])
         or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
-        or any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in parts)
+        or any(
+            one.rstrip().endswith(("?", "？")) and not (has | (value - MEASURES)).isdisjoint(stems)
+            for one, stems in parts
+        )
         or _holds_again((value - MEASURES) & after, parts, analyser)
         or is_denied(best, asked.text, year)
         or is_elsewhere(best, context, later[: later.find(best)])
@@ -164,8 +167,9 @@ def exceptions(
         or _denies_another_value(best, value & after, analyser)
     ):
         return True, False
+    names = asked.names - asked.abbreviations if ENDED.found_in(later) else asked.names
     return False, (
-        not (had - has).isdisjoint(asked.names)
+        not (had - has).isdisjoint(names)
         or later[:1] in QUOTES
         or is_temporary(best, context)
         or _doubted(best, asked, had | before, analyser)
@@ -367,7 +371,7 @@ def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analy
     for place, word in enumerate(found[:-2]):
         if found[place + 1] == "of" and not has.isdisjoint(analyser.terms(word)):
             of = next((one for one in found[place + 2 :] if one not in OWNERS), "")
-            stems = analyser.terms(of)
+            stems = [] if of[:1].isdigit() else analyser.terms(of)  # not "a batch size of 24"
             if stems and known.isdisjoint(stems):
                 return True
     return False
