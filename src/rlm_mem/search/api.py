@@ -19,6 +19,7 @@ from rlm_mem.chunk import format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
+from rlm_mem.search.distant import with_distant_first
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.marking import with_marks
 from rlm_mem.search.neighbours import neighbours_of
@@ -40,7 +41,6 @@ from rlm_mem.search.ranking import (
     is_note_hit,
     ranked,
     with_current_first,
-    with_distant_first,
 )
 from rlm_mem.store.core.lookup import Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
@@ -435,11 +435,11 @@ class _QuestionSearch:
         more = partial(self._later_notes, read, explain)
         hits = with_current_first(hits, read, self._asked.text, self._analyser, more if later else None)
         beside = [] if later or by == "conversation" else self._notes_beside(hits, read, explain)
-        if not later:
+        if beside or len(hits) > COMPARED:
             hits = with_distant_first(hits, beside, read, self._asked.text, self._analyser)
-        return with_marks(hits, read, self._asked.text, self._analyser, self._changes(hits, beside, read))[
-            :limit
-        ]
+        if beside:
+            beside = self._changes(hits, beside, read)
+        return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
 
     def _notes_beside(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
         """Return later notes, not among the hits, that share rare words with the first of them."""
@@ -451,7 +451,7 @@ class _QuestionSearch:
 
     def _changes(self, hits: list[Hit], beside: list[Hit], read: dict[str, Chunk]) -> list[Hit]:
         """Return those of the notes beside the hits that are tied to the first of these and report a change."""
-        if not beside or hits[0].chunk_id in {note.chunk_id for note in beside}:
+        if hits[0].chunk_id in {note.chunk_id for note in beside}:
             return []
         text = read[hits[0].chunk_id].content
         return [

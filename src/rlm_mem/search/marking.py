@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MARKED, _COMPARED = 3, 10
 """Number of best hits that may be marked with a later note, and of those that may be that note."""
-_LEAST_ODDS = -3.0
+_LEAST_ODDS = -2.5
 """Log-odds above which a later note is named; lower than for a changed order, since a mark leaves the choice to the
 reader."""
 _MAX_QUOTED = 120

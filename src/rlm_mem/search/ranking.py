@@ -25,7 +25,7 @@ from rlm_mem.search.query import Query
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, PROBABLE, are_tied, may_end, repeats_value, retelling
+from rlm_mem.text.update_score import LIKELY, POSSIBLE, are_tied, may_end, retelling
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -522,7 +522,7 @@ def with_current_first(
         return hits
     asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_place(hits[:COMPARED], read, asked, analyser)):
-        hits = _with_first(hits, place, "lasts")
+        hits = with_first(hits, place, "lasts")
     was_first = hits[0].chunk_id
     hits = _latest_first(hits, COMPARED, read, asked, analyser)
     if later is None or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
@@ -549,36 +549,6 @@ def with_current_first(
     return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
 
 
-def with_distant_first(
-    hits: list[Hit], beside: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
-) -> list[Hit]:
-    """Put a later note with few words of the question first if it probably changes what the first hit says.
-
-    As such a note may be about anything, it must repeat half of what the first hit says in answer to the question.
-
-    Args:
-        beside: notes made after the first hit that share rare words with it.
-    """
-    asked = PresentQuestion.of(query, analyser)
-    if asked is None or not hits or not is_note_hit(hits[0], read, asked):
-        return hits
-    near = hits[: 2 * COMPARED]
-    found = [*near, *beside]
-    texts, stems = compared_texts(found, read, analyser)
-    year, best, place = int(hits[0].at[:4]), PROBABLE, 0
-    for other in _later_places(found):
-        hit, text = found[other], texts[other]
-        if other < min(COMPARED, len(near)) or hit.at == hits[0].at or not is_note_hit(hit, read, asked):
-            continue
-        if repeats_value(asked, stems[texts[0]], stems[text]) and are_tied(texts[0], text, analyser):
-            odds = retelling(asked, texts[0], text, stems, analyser, year=year, least=best)
-            if odds > best:
-                best, place = odds, other
-    if place < len(near):
-        return _with_first(hits, place, "says so") if place else hits
-    return _with_first([*hits, found[place]], len(hits), "says so")
-
-
 def _latest_first(
     hits: list[Hit],
     compared: int,
@@ -594,11 +564,11 @@ def _latest_first(
             place, part = _retelling_place(best, read, asked, analyser), "tells again"
         if not place:
             break
-        hits = _with_first(hits, place, part)
+        hits = with_first(hits, place, part)
     return hits
 
 
-def _with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
+def with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
     """Return the hits with the one at ``place`` moved to the front."""
     first, chosen = hits[0].score + _STEP, hits[place]
     parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
@@ -632,7 +602,7 @@ def _lasting_place(
 def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
     """Return the place of the best hit that states that the first one is no longer valid; 0 for none."""
     later = []
-    for place in _later_places(hits):
+    for place in later_places(hits):
         if may_end(hits[place].snippet) and not is_taken_back(hits[place].snippet):
             later.append(place)
     if not later:
@@ -661,7 +631,7 @@ def _retelling_place(
     """
     if asked is None:
         return 0
-    later = _later_places(hits)
+    later = later_places(hits)
     if not later or not is_note_hit(hits[0], read, asked):
         return 0
     texts, stems = compared_texts(hits, read, analyser)
@@ -708,7 +678,7 @@ def is_note_hit(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> 
     return alone or is_note(hit.author, asked)
 
 
-def _later_places(hits: list[Hit]) -> list[int]:
+def later_places(hits: list[Hit]) -> list[int]:
     """Return the places of hits that are not superseded, not older than the first and trusted at least as far."""
     first, found = hits[0], []
     for place, hit in enumerate(hits):
