@@ -29,7 +29,17 @@ from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
+from rlm_mem.text.update_score import (
+    LIKELY,
+    POSSIBLE,
+    SURE,
+    are_tied,
+    has_kind,
+    may_end,
+    repeats_value,
+    retelling,
+    tells_of_change,
+)
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly
@@ -451,12 +461,19 @@ def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:
 
 
 def _may_end(before: Passage, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note has a word for an end or a change, in force, and much of the earlier note's subject."""
+    """Whether a later note has a word for an end or a change, in force, and perhaps the earlier note's subject.
+
+    It must also have the earlier value, or another one of the same form.
+    """
     if not (
         before.at and later.current and _is_later(before, later, notes.asked) and ENDED.found_in(later.text)
     ):
         return False
     pair, texts, year = (notes.asked, before.text, later.text), notes.beside(before, later), before.at.year
+    if not (
+        repeats_value(notes.asked, texts[before.text], texts[later.text]) or has_kind(*pair, of_form=True)
+    ):
+        return False
     odds = retelling(*pair, texts, notes.analyser, year=None, least=POSSIBLE)
     return odds > POSSIBLE and not is_void(*pair, texts, notes.analyser, year)
 
