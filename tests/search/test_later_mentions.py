@@ -153,7 +153,7 @@ def test_a_note_of_another_namespace_is_not_looked_up(memory: Memory, place: str
         "no word of the question",
         "a number after of",
         "an abbreviation that the later note lacks",
-        "a numbered draft",
+        "a dated draft",
     ],
 )
 def test_the_later_of_two_notes_comes_first(memory: Memory, older: str, newer: str, ask: str) -> None:
