@@ -122,15 +122,67 @@ def test_a_note_of_another_namespace_is_not_looked_up(memory: Memory, place: str
             "The parcels went from foam to straw, which saves a third and smells better.",
             "What are the parcels packed in?",
         ),
+        ("Kiln 3 takes cone 6.", "Kiln 3 gets cone 9 with the stoneware.", "cone of kiln 3"),
+        (
+            "Our web host is Larkfield.",
+            "Moved all sites to Brightwater, Larkfield is cancelled.",
+            "Who is our web host?",
+        ),
+        (
+            "The night bakery uses a batch of 40 loaves.",
+            "Oven trouble, we had to go down to a batch of 24 loaves at the night bakery.",
+            "What batch does the night bakery use?",
+        ),
+        (
+            "The cache TTL for menu pages is 10 minutes.",
+            "Lowered menu page caching to 90 seconds.",
+            "What is the cache TTL for menu pages?",
+        ),
+        (
+            "Menus are validated with schema 6.",
+            "Upgraded: menus go through schema 8, draft 2020-12 works.",
+            "Which schema validates the menus?",
+        ),
     ],
     ids=[
         "asked in keywords",
         "a figure that looks like a year",
         "a possessive",
         "a third that is a fraction",
+        "search terms",
+        "no word of the question",
+        "a number after of",
+        "an abbreviation that the later note lacks",
+        "a dated draft",
     ],
 )
 def test_the_later_of_two_notes_comes_first(memory: Memory, older: str, newer: str, ask: str) -> None:
     noted(memory, "2026-01-05", older)
     noted(memory, "2026-03-05", newer)
     assert texts(memory, memory.search(ask))[0] == newer
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        "Has Larkfield been cancelled? Their page says so.",  # a question
+        "Larkfield Road is closed, the florist of Dock Street, the baker and Ms Okafor moved to Brightwater.",
+    ],
+)
+def test_a_note_without_a_word_of_the_question_stays_second_if_it_may_say_anything_else(
+    memory: Memory, newer: str
+) -> None:
+    older = "Our web host is Larkfield, account 4417, paid by Ms Okafor every March from the shop account."
+    noted(memory, "2026-01-05", older)
+    noted(memory, "2026-03-05", newer)
+    assert texts(memory, memory.search("Who is our web host?"))[0] == older
+
+
+def test_an_answer_is_given_with_a_later_note_that_may_end_it_for_another_person(memory: Memory) -> None:
+    noted(memory, "2026-01-05", "Moss control on the roof is done with the brush.")
+    newer = "After the storm Grandpa sold the brush, we're spraying the roof nowadays."
+    noted(memory, "2026-03-05", newer)
+    answer = memory.recall("How do we keep moss off the roof?")
+    told = str(answer.content or answer.suggestion)
+    assert "the brush (2026-01-05)" in told
+    assert newer in told

@@ -21,15 +21,26 @@ from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.change_markers import ENDED
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
-from rlm_mem.text.distinct import exceptions, is_passing
+from rlm_mem.text.distinct import exceptions, is_passing, is_void
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
+from rlm_mem.text.update_score import (
+    LIKELY,
+    POSSIBLE,
+    SURE,
+    are_tied,
+    has_kind,
+    may_end,
+    repeats_value,
+    retelling,
+    tells_of_change,
+)
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly
@@ -139,7 +150,7 @@ def with_later_notes(
     if notes is None:
         return found
     if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
-        return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), POSSIBLE)
+        return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes))
     return _with_later_note(found, notes)
 
 
@@ -240,22 +251,20 @@ def _with_earlier_note(
                 found, most = one, odds
     if found is None:
         return reading
-    return _with_note(
-        replace(reading, answer=found.text, passages=(found, *reading.passages)), found, home, POSSIBLE
-    )
+    return _with_note(replace(reading, answer=found.text, passages=(found, *reading.passages)), found, home)
 
 
 def _note_text(note: Passage) -> str:
     return " ".join(note.text.split())[:_LONGEST_NOTE]
 
 
-def _with_note(reading: Reading, before: Passage, later: Passage, odds: float) -> Reading:
-    """An answer with its day, followed by a later note that may change it, and its day."""
+def _with_note(reading: Reading, before: Passage, later: Passage, most: float = _MAX_DISPUTED) -> Reading:
+    """An answer with its day, followed by a later note that may change it, and its day; its confidence is limited."""
     answer = " ".join(str(reading.answer).split()).rstrip(".")
     return replace(
         reading, answer=f"{answer} ({before.at:%Y-%m-%d}); later, {later.at:%Y-%m-%d}: {_note_text(later)}",
         passages=tuple(dict.fromkeys((before, later, *reading.passages))),
-        confidence=min(reading.confidence, _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED),
+        confidence=min(reading.confidence, most),
     )  # fmt: skip
 
 
@@ -307,7 +316,13 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             texts = home.text, later.text, notes.analyser
             changes = are_tied(*texts) and tells_of_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
-    return reading if found is None else _with_note(reading, home, _latest(home, found, notes), odds)
+    most = _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED
+    if found is None:  # a change that may be of another person or thing
+        found, most = (
+            next((one for one in notes.passages if _may_end(home, one, notes)), None),
+            _MAX_WITH_LATER,
+        )
+    return reading if found is None else _with_note(reading, home, _latest(home, found, notes), most)
 
 
 def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
@@ -474,6 +489,24 @@ def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:
         return False
     texts, year = notes.beside(before, later), before.at.year
     return any(exceptions(notes.asked, before.text, later.text, texts, notes.analyser, year))
+
+
+def _may_end(before: Passage, later: Passage, notes: _Notes) -> bool:
+    """Whether a later note has a word for an end or a change, in force, and perhaps the earlier note's subject.
+
+    It must also have the earlier value, or another one of the same form.
+    """
+    if not (
+        before.at and later.current and _is_later(before, later, notes.asked) and ENDED.found_in(later.text)
+    ):
+        return False
+    pair, texts, year = (notes.asked, before.text, later.text), notes.beside(before, later), before.at.year
+    if not (
+        repeats_value(notes.asked, texts[before.text], texts[later.text]) or has_kind(*pair, of_form=True)
+    ):
+        return False
+    odds = retelling(*pair, texts, notes.analyser, year=None, least=POSSIBLE)
+    return odds > POSSIBLE and not is_void(*pair, texts, notes.analyser, year)
 
 
 def _changes(before: Passage, later: Passage, notes: _Notes) -> bool:

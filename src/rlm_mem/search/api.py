@@ -19,6 +19,7 @@ from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
+from rlm_mem.search.distant import with_distant_first
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.labels import with_labels
 from rlm_mem.search.marking import with_marks
@@ -431,20 +432,30 @@ class _QuestionSearch:
                     hits.append(_hit(chunk, shown, text, explain))
         more = partial(self._later_notes, read, explain)
         hits = with_current_first(hits, read, self._asked.text, self._analyser, more if later else None)
-        beside = [] if later or by == "conversation" else self._change_notes(hits, read, explain)
+        beside = [] if later or by == "conversation" else self._notes_beside(hits, read, explain)
+        if beside or len(hits) > COMPARED:
+            hits = with_distant_first(hits, beside, read, self._asked.text, self._analyser)
+        if beside:
+            beside = self._changes(hits, beside, read)
         return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
 
-    def _change_notes(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
-        """Return later notes, not among the hits, that are tied to the first of them and report a change."""
+    def _notes_beside(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
+        """Return later notes, not among the hits, that share rare words with the first of them."""
         asked = PresentQuestion.of(self._asked.text, self._analyser)
         if not hits or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
             return []
-        hit_ids, text = {hit.chunk_id for hit in hits}, read[hits[0].chunk_id].content
+        hit_ids = {hit.chunk_id for hit in hits}
+        return [note for note in self._later_notes(read, explain, hits[0]) if note.chunk_id not in hit_ids]
+
+    def _changes(self, hits: list[Hit], beside: list[Hit], read: dict[str, Chunk]) -> list[Hit]:
+        """Return those of the notes beside the hits that are tied to the first of these and report a change."""
+        if hits[0].chunk_id in {note.chunk_id for note in beside}:
+            return []
+        text = read[hits[0].chunk_id].content
         return [
             note
-            for note in self._later_notes(read, explain, hits[0])
-            if note.chunk_id not in hit_ids
-            and are_tied(text, later := read[note.chunk_id].content, self._analyser)
+            for note in beside
+            if are_tied(text, later := read[note.chunk_id].content, self._analyser)
             and tells_of_change(text, later, self._analyser)
         ]
 

@@ -15,7 +15,7 @@ from msgspec import structs
 from rlm_mem.chunk.types import rank
 from rlm_mem.search.ranking import Hit, OtherNote, compared_texts, is_note_hit
 from rlm_mem.text.present import PresentQuestion
-from rlm_mem.text.update_score import POSSIBLE, best_sentence, retelling
+from rlm_mem.text.update_score import best_sentence, retelling
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _MARKED, _COMPARED = 3, 10
 """Number of best hits that may be marked with a later note, and of those that may be that note."""
+_LEAST_ODDS = -2.5
+"""Log-odds above which a later note is named; lower than for a changed order, since a mark leaves the choice to the
+reader."""
 _MAX_QUOTED = 120
 """Most characters quoted from a note in a mark."""
 
@@ -55,7 +58,7 @@ def with_marks(
         linked = contradicting[earlier.chunk_id]
         if not notes[place] or (matched[place] < max(matched) and not linked):
             continue  # another hit has more words of the question
-        odds, found = POSSIBLE, -1
+        odds, found = _LEAST_ODDS, -1
         marked_id = None if earlier.later_note is None else earlier.later_note.chunk_id
         for other, later in enumerate(best):
             if notes[other] and later.at > earlier.at and rank(later.trust) >= rank(earlier.trust):

@@ -522,7 +522,7 @@ def with_current_first(
         return hits
     asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_place(hits[:COMPARED], read, asked, analyser)):
-        hits = _with_first(hits, place, "lasts")
+        hits = with_first(hits, place, "lasts")
     was_first = hits[0].chunk_id
     hits = _latest_first(hits, COMPARED, read, asked, analyser)
     if later is None or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
@@ -564,11 +564,11 @@ def _latest_first(
             place, part = _retelling_place(best, read, asked, analyser), "tells again"
         if not place:
             break
-        hits = _with_first(hits, place, part)
+        hits = with_first(hits, place, part)
     return hits
 
 
-def _with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
+def with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
     """Return the hits with the one at ``place`` moved to the front."""
     first, chosen = hits[0].score + _STEP, hits[place]
     parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
@@ -602,7 +602,7 @@ def _lasting_place(
 def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
     """Return the place of the best hit that states that the first one is no longer valid; 0 for none."""
     later = []
-    for place in _later_places(hits):
+    for place in later_places(hits):
         if may_end(hits[place].snippet) and not is_taken_back(hits[place].snippet):
             later.append(place)
     if not later:
@@ -631,7 +631,7 @@ def _retelling_place(
     """
     if asked is None:
         return 0
-    later = _later_places(hits)
+    later = later_places(hits)
     if not later or not is_note_hit(hits[0], read, asked):
         return 0
     texts, stems = compared_texts(hits, read, analyser)
@@ -678,7 +678,7 @@ def is_note_hit(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> 
     return alone or is_note(hit.author, asked)
 
 
-def _later_places(hits: list[Hit]) -> list[int]:
+def later_places(hits: list[Hit]) -> list[int]:
     """Return the places of hits that are not superseded, not older than the first and trusted at least as far."""
     first, found = hits[0], []
     for place, hit in enumerate(hits):

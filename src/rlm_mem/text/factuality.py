@@ -99,7 +99,7 @@ _FICTION = late(
 )
 """Works in the previous sentence to which "In it" may refer."""
 _NOT_IN_FORCE = late(
-    r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft|not adopted|april fools?)\b"
+    r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft(?! (?:19|20)\d\d)|not adopted|april fools?)\b"
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
     re.IGNORECASE,
     signs="rejected|declined|withdrawn|not adopted|draft|april fool|failed|tabled",

@@ -69,7 +69,8 @@ class PresentQuestion(Struct, frozen=True):
     Attributes:
         text: the question.
         stems: the stems of its words.
-        names: the stems of its names and numbers.
+        names: the stems of its names and numbers; abbreviations: those of names in capitals, such as "API", which
+            often are the name of a kind.
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
         asks: whether it is a question, or names an attribute of a thing; not just search terms.
         happened: whether it asks about an event ("did"), so that only a note with a change answers it.
@@ -80,6 +81,7 @@ class PresentQuestion(Struct, frozen=True):
     text: str
     stems: frozenset[str]
     names: frozenset[str]
+    abbreviations: frozenset[str]
     subject: frozenset[str]
     asks: bool
     happened: bool
@@ -105,12 +107,17 @@ class PresentQuestion(Struct, frozen=True):
             text,
             frozenset(analyser.terms(text)),
             frozenset(analyser.terms(" ".join(named))),
+            frozenset(analyser.terms(" ".join(filter(_is_abbreviation, named)))),
             frozenset(analyser.terms(" ".join(subject))),
             asks,
             _HAPPENED.search(text) is not None,
             not german and not _INTERROGATIVES.isdisjoint(_PLAIN.findall(text.lower())[:3]),
             not text.isascii() and SPACELESS.search(text) is not None,
         )
+
+
+def _is_abbreviation(word: str) -> bool:
+    return len(word) > 1 and word.isalpha() and word.isupper()
 
 
 def is_german(question: str) -> bool:

@@ -33,8 +33,9 @@ from rlm_mem.text.distinct import (
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
-SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
-"""Log-odds (nats) above which a later note is the answer, ranks first, or is returned beside the earlier note."""
+SURE, PROBABLE, LIKELY, POSSIBLE = 2.0, 0.0, -0.9, -2.0
+"""Log-odds (nats) above which a later note is the answer, ranks first if few words of the question found it, ranks
+first, or is returned beside the earlier note."""
 WEIGHTS: dict[str, float] = {
     "words": 2.2,
     "not the subject": -0.75,
@@ -67,6 +68,8 @@ WEIGHTS: dict[str, float] = {
 APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 """Added if the later note is about something else or not in force; if that is uncertain (a guess, a plan, a quotation,
 a short time, a part or another person), which also prevents certainty; and if the uncertain note is the nearest."""
+KEYWORDS = -1.4
+"""Added for search terms, which may not ask what the earlier note states."""
 _BIAS = -4.45
 _OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
 _MAX_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
@@ -146,7 +149,8 @@ def retelling(
     Returns:
         The log-odds; ``least`` if they are not higher.
     """
-    if (not asked.asks or asked.spaceless) and not ENDED.found_in(later):
+    is_end = ENDED.found_in(later)
+    if not is_end and (asked.spaceless or not (asked.asks or later in list(texts)[:2])):
         return least  # without a question, or with bigrams for words, shared terms do not imply the same question
     if asked.happened and not says(later).change:
         return least
@@ -155,6 +159,8 @@ def retelling(
         return least
     # Rounded, so that the order of summation cannot move odds across a threshold.
     odds: float = round(_BIAS + sum(map(mul, WEIGHTS.values(), found)), 9)
+    if not (asked.asks or is_end):
+        odds += KEYWORDS
     if odds <= least or year is None:
         return max(odds, least)
     apart, doubtful = exceptions(asked, earlier, later, texts, analyser, year)
@@ -186,6 +192,16 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
 def is_telling(stem: str) -> bool:
     """Whether a stem that two notes share may tie them: not a bare figure, a day, a month or a measure."""
     return not stem.isdigit() and stem not in _CALENDAR and stem not in MEASURES
+
+
+def repeats_value(asked: PresentQuestion, before: Set[str], after: Set[str]) -> bool:
+    """Whether a later note has at least half of the words by which an earlier one may answer a question.
+
+    Args:
+        before, after: stems of the two notes.
+    """
+    value = before - asked.stems - MEASURES
+    return bool(value) and 2 * len(value & after) >= len(value)
 
 
 def are_tied(earlier: str, later: str, analyser: Analyser) -> bool:
@@ -231,7 +247,7 @@ def signs(
     often = Counter(chain.from_iterable(texts.values()))
     if _shares_little(asked, both, later, texts.values(), often) and not (
         (nearest or not asked.names.isdisjoint(both))
-        and _has_kind(asked, earlier, later, of_form=not nearest)
+        and has_kind(asked, earlier, later, of_form=not nearest)
         and _share_name(earlier, later, both, analyser)
     ):
         return ()
@@ -278,7 +294,7 @@ def signs(
         float(denies),
         float(narrows),
         float(tells_of_change(earlier, later, analyser)),
-        float(_has_kind(asked, earlier, later)),
+        float(has_kind(asked, earlier, later)),
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
     )
@@ -302,7 +318,7 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
     return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 
 
-def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
+def has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
     """Whether a later note gives another value of the same kind: a figure, a day or month, a name.
 
     Args:
