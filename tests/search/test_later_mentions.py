@@ -176,13 +176,3 @@ def test_a_note_without_a_word_of_the_question_stays_second_if_it_may_say_anythi
     noted(memory, "2026-01-05", older)
     noted(memory, "2026-03-05", newer)
     assert texts(memory, memory.search("Who is our web host?"))[0] == older
-
-
-def test_an_answer_is_given_with_a_later_note_that_may_end_it_for_another_person(memory: Memory) -> None:
-    noted(memory, "2026-01-05", "Moss control on the roof is done with the brush.")
-    newer = "After the storm Grandpa sold the brush, we're spraying the roof nowadays."
-    noted(memory, "2026-03-05", newer)
-    answer = memory.recall("How do we keep moss off the roof?")
-    told = str(answer.content or answer.suggestion)
-    assert "the brush (2026-01-05)" in told
-    assert newer in told

@@ -21,26 +21,15 @@ from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.offline.word_classes import stem_of
 from rlm_mem.text.analysis import Analyser, get_analyser
-from rlm_mem.text.change_markers import ENDED
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
-from rlm_mem.text.distinct import exceptions, is_passing, is_void
+from rlm_mem.text.distinct import exceptions, is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
-from rlm_mem.text.update_score import (
-    LIKELY,
-    POSSIBLE,
-    SURE,
-    are_tied,
-    has_kind,
-    may_end,
-    repeats_value,
-    retelling,
-    tells_of_change,
-)
+from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly
@@ -317,11 +306,6 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             changes = are_tied(*texts) and tells_of_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
     most = _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED
-    if found is None:  # a change that may be of another person or thing
-        found, most = (
-            next((one for one in notes.passages if _may_end(home, one, notes)), None),
-            _MAX_WITH_LATER,
-        )
     return reading if found is None else _with_note(reading, home, _latest(home, found, notes), most)
 
 
@@ -489,24 +473,6 @@ def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:
         return False
     texts, year = notes.beside(before, later), before.at.year
     return any(exceptions(notes.asked, before.text, later.text, texts, notes.analyser, year))
-
-
-def _may_end(before: Passage, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note has a word for an end or a change, in force, and perhaps the earlier note's subject.
-
-    It must also have the earlier value, or another one of the same form.
-    """
-    if not (
-        before.at and later.current and _is_later(before, later, notes.asked) and ENDED.found_in(later.text)
-    ):
-        return False
-    pair, texts, year = (notes.asked, before.text, later.text), notes.beside(before, later), before.at.year
-    if not (
-        repeats_value(notes.asked, texts[before.text], texts[later.text]) or has_kind(*pair, of_form=True)
-    ):
-        return False
-    odds = retelling(*pair, texts, notes.analyser, year=None, least=POSSIBLE)
-    return odds > POSSIBLE and not is_void(*pair, texts, notes.analyser, year)
 
 
 def _changes(before: Passage, later: Passage, notes: _Notes) -> bool:

@@ -137,7 +137,7 @@ def exceptions(
     before, after = texts[earlier], texts[later]
     had, has = asked_stems(asked, earlier, texts, later, analyser), asked.stems & after
     parts = sentences(later, analyser)
-    if is_void(asked, earlier, later, texts, analyser, year):
+    if _is_void(asked, earlier, later, texts, analyser, year):
         return True, False
     best = best_of(parts, had, before)
     known, value = before | asked.stems, before - asked.stems
@@ -160,7 +160,7 @@ def exceptions(
     )
 
 
-def is_void(
+def _is_void(
     asked: PresentQuestion,
     earlier: str,
     later: str,

@@ -247,7 +247,7 @@ def signs(
     often = Counter(chain.from_iterable(texts.values()))
     if _shares_little(asked, both, later, texts.values(), often) and not (
         (nearest or not asked.names.isdisjoint(both))
-        and has_kind(asked, earlier, later, of_form=not nearest)
+        and _has_kind(asked, earlier, later, of_form=not nearest)
         and _share_name(earlier, later, both, analyser)
     ):
         return ()
@@ -294,7 +294,7 @@ def signs(
         float(denies),
         float(narrows),
         float(tells_of_change(earlier, later, analyser)),
-        float(has_kind(asked, earlier, later)),
+        float(_has_kind(asked, earlier, later)),
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
     )
@@ -318,7 +318,7 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
     return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 
 
-def has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
+def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
     """Whether a later note gives another value of the same kind: a figure, a day or month, a name.
 
     Args:
