@@ -109,7 +109,7 @@ class Memory:
         store = ChunkStore(
             place if isinstance(place, str) else place / "memory",
             namespace=namespace,
-            config=config or Config.load(place),
+            config=Config.load(place) if config is None else config,
             clock=clock,
             read_only=read_only,
             actor=actor,
