@@ -10,7 +10,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Literal, TypeGuard, cast
+from typing import Any, Literal, TypeGuard
 
 from rlm_mem.errors import InvalidChunk, InvalidLink, InvalidQuery
 from rlm_mem.record import FrozenRecord
@@ -338,14 +338,14 @@ def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
 def check_origin(value: object) -> Origin:
     """Return ``value`` if it is an origin; raises InvalidChunk."""
     if isinstance(value, str) and value in ORIGINS:
-        return cast("Origin", value)
+        return value
     raise InvalidChunk(f"origin must be one of {', '.join(ORIGINS)}, not {shown(value)}")
 
 
 def check_trust(value: object) -> TrustLevel:
     """Return ``value`` if it is a trust level; raises InvalidChunk."""
     if isinstance(value, str) and value in TRUST_LEVELS:
-        return cast("TrustLevel", value)
+        return value
     raise InvalidChunk(f"trust must be one of {', '.join(TRUST_LEVELS)}, not {shown(value)}")
 
 
