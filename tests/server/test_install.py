@@ -478,7 +478,7 @@ def test_an_uninstall_removes_tools_and_hooks_from_one_client_or_all(run: Run, b
     gemini, codex = settings_file("gemini-cli"), settings_file("codex")
     gemini.parent.mkdir(parents=True)
     gemini.write_text('{"theme":"dark"}')
-    assert "nothing to remove: no client" in run("uninstall").out
+    assert "nothing to remove: no client has an entry or hooks" in run("uninstall").out
     for name in ("gemini-cli", "codex", "cursor"):
         assert run("install", name).code == 0
     assert run("install", "gemini-cli", "--hooks").code == 0

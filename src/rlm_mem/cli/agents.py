@@ -116,7 +116,7 @@ def uninstall(
         except RlmMemError as error:  # the others are disconnected nevertheless
             failed.append(error.sentence)
             continue
-        removed.append(str(path))
+        removed += [] if str(path) in removed else [str(path)]  # one file may have had both
     if call.json:
         print_json({"removed_from": removed, "failed": failed})
     else:
@@ -125,8 +125,8 @@ def uninstall(
         for line in failed:
             note(line)
         if not removed and not failed:
-            what = "no client" if client_name is None else client_name
-            screen().print(text(f"nothing to remove: {what} has neither the entry nor the hooks"))
+            what = "no client has an" if client_name is None else f"{client_name} has no"
+            screen().print(text(f"nothing to remove: {what} entry or hooks of this memory"))
         screen().print(
             text(f"The memories stay in {shown_place(call.place)}; delete it to remove them."), soft_wrap=True
         )
