@@ -123,6 +123,14 @@ def test_a_wrong_argument_of_the_continuum_is_an_error_of_the_tree(memory: Memor
     assert [odd for name in TIERED[place] for odd in odd_errors(owner, name)] == []
 
 
+def test_a_memory_that_was_not_opened_says_how(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as made:
+        Memory(str(tmp_path))  # type: ignore[arg-type]
+    assert "Memory.open" in str(made.value.hint)
+    with pytest.raises(AttributeError, match="await"):
+        AsyncMemory.open(tmp_path / "brain").remember("Ann lives in Oslo.")  # type: ignore[attr-defined]
+
+
 def test_text_of_a_subclass_is_stored_as_text(tmp_path: Path) -> None:
     """Columns of a table give np.str_, and enumerations their members: their text is kept, and can be read again."""
     conversation = StrEnum("Conversation", {"TRIP": "trip"}).TRIP

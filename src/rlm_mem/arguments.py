@@ -37,11 +37,11 @@ def check_function(value: _Function, what: str) -> _Function:
     raise InputError(f"{what} must be a function, not {shown(value)}")
 
 
-def check_kind(value: object, kind: type[_Kind], what: str) -> _Kind:
+def check_kind(value: object, kind: type[_Kind], what: str, *, hint: str | None = None) -> _Kind:
     """Return ``value`` if it is an instance of ``kind``; raises InputError."""
     if isinstance(value, kind):
         return value
-    raise InputError(f"{what} must be {_NAMES.get(kind, kind.__name__)}, not {shown(value)}")
+    raise InputError(f"{what} must be {_NAMES.get(kind, kind.__name__)}, not {shown(value)}", hint=hint)
 
 
 _NAMES: dict[type, str] = {str: "text"}
