@@ -71,7 +71,7 @@ class Memory:
     """
 
     def __init__(self, store: ChunkStore, llm: object = None) -> None:
-        self.store = check_kind(store, ChunkStore, "store", hint="Memory.open(PLACE) opens a folder")
+        self.store = check_kind(store, ChunkStore, "store", hint="open a folder with Memory.open(PATH)")
         self._llm_argument = llm
         self._llm: LLM | None = None
         self._llm_lock = Lock()
