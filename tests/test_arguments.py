@@ -7,10 +7,12 @@ import inspect
 import pickle
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
+from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rlm_mem import (
@@ -18,6 +20,7 @@ from rlm_mem import (
     Config,
     Filters,
     InputError,
+    InvalidChunk,
     InvalidConfig,
     InvalidQuery,
     Limits,
@@ -33,7 +36,8 @@ WRONG: dict[str, Any] = {
     "number": -1, "huge": 10**30, "fraction": 1.5, "nan": float("nan"), "yes": True, "empty": "", "words": "no such",
     "surrogate": "\ud800", "nul": "\0", "bytes": b"bytes", "list": [None], "tuple": (), "mapping": {"a": object()},
     "odd mapping": {1: 2}, "object": object(), "day": date(1, 1, 1), "time": datetime.max,
-    "path": Path("/nonexistent/\0"), "iterator": iter([1]),
+    "path": Path("/nonexistent/\0"), "iterator": iter([1]), "array": np.array(["a", "b"]), "no array": np.array([]),
+    "array of one": np.array("a"), "nested": [[[]]],
 }  # fmt: skip
 """Values that are wrong for most arguments. None is callable: what a caller's own function raises is the caller's."""
 
@@ -119,12 +123,38 @@ def test_a_wrong_argument_of_the_continuum_is_an_error_of_the_tree(memory: Memor
     assert [odd for name in TIERED[place] for odd in odd_errors(owner, name)] == []
 
 
+def test_a_memory_that_was_not_opened_says_how(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as made:
+        Memory(str(tmp_path))  # type: ignore[arg-type]
+    assert "Memory.open" in str(made.value.hint)
+    with pytest.raises(AttributeError, match="await"):
+        AsyncMemory.open(tmp_path / "brain").remember("Ann lives in Oslo.")  # type: ignore[attr-defined]
+
+
+def test_text_of_a_subclass_is_stored_as_text(tmp_path: Path) -> None:
+    """Columns of a table give np.str_, and enumerations their members: their text is kept, and can be read again."""
+    conversation = StrEnum("Conversation", {"TRIP": "trip"}).TRIP
+    with Memory.open(tmp_path / "brain") as memory:
+        for conversation_id in (np.str_("trip"), conversation):
+            text = np.str_(f"Ann took the train, says {type(conversation_id).__name__}.")
+            [one] = memory.remember(text, conversation_id=conversation_id, tags=np.array(["rail"])).chunk_ids
+            memory.update(one, content=np.str_(f"{text} And back."))
+            found = memory.get(one)
+            assert found is not None
+            assert (found.content, found.metadata.conversation_id) == (f"{text} And back.", "trip")
+            assert found.tags == ["rail"]
+        [one] = memory.remember_many([np.str_("Ben took the bus.")])
+        for metadata in ({"seat": np.str_("4A")}, {"price": [np.float64(4.5)]}):
+            with pytest.raises(InvalidChunk, match="which JSON cannot represent"):
+                memory.remember("Cleo walked.", metadata=metadata)
+
+
 def test_a_wrong_setting_of_a_memory_is_an_error_of_the_tree(tmp_path: Path) -> None:
     for argument in ("namespace", "config", "clock", "read_only", "actor", "confined"):
-        for value in (5, -1.5, "\ud800", b"x", [1], object()):
+        for value in (5, -1.5, "\ud800", b"x", [1], object(), np.array(["a", "b"])):
             with pytest.raises(RlmMemError):
                 Memory.open(tmp_path / "brain", **{argument: value})
-    for place in (5, b"brain", "\ud800", "\0", ["brain"]):
+    for place in (5, b"brain", "\ud800", "\0", ["brain"], np.array(["a", "b"])):
         with pytest.raises(RlmMemError):
             Memory.open(place)  # type: ignore[arg-type]
 

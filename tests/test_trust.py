@@ -30,6 +30,7 @@ from rlm_mem.models import Completion, as_messages
 from rlm_mem.models.base import Usage
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
 from tests.server.api import client_of
 from tests.server.site import opened, text_of
@@ -397,6 +398,25 @@ def test_untrusted_chunks_rise_no_tier(memory: Memory) -> None:
 
 
 # --- faces -------------------------------------------------------------------------------------------------------
+
+
+def test_the_undo_of_an_agent_reads_the_audit_log_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(OpenMemory(Settings(brain=tmp_path / "brain", every_tool=True)))
+    try:
+        service.call("remember", {"text": "The agent likes figs."})
+        read_events, times = LocalBackend.read_events, []
+        monkeypatch.setattr(
+            LocalBackend,
+            "read_events",
+            lambda *given, **named: times.append(1) or read_events(*given, **named),
+        )
+        assert not service.call("undo", {}).failed
+        assert len(times) == 1
+        assert service.call("undo", {}).failed
+    finally:
+        service.close()
 
 
 def test_agents_cannot_raise_trust_and_people_decide_in_the_review_queue(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from typing import (
     Any,
     Concatenate,
     Generic,
+    NoReturn,
     ParamSpec,
     Protocol,
     Self,
@@ -354,6 +355,11 @@ class _Opening(Generic[R]):
 
     def __await__(self) -> Generator[Any, Any, R]:
         return self._begin().__await__()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"no {name!r:.60}, since nothing is open yet: use `async with`, or `await` it first"
+        )
 
     async def __aenter__(self) -> R:
         self._opened = await self._begin()

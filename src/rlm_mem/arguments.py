@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
 from rlm_mem.chunk import format_time, parse_time
-from rlm_mem.chunk.types import shown
+from rlm_mem.chunk.types import is_iterable, shown
 from rlm_mem.errors import InputError, InvalidChunk, InvalidQuery
 
 _Kind = TypeVar("_Kind")
@@ -37,11 +37,11 @@ def check_function(value: _Function, what: str) -> _Function:
     raise InputError(f"{what} must be a function, not {shown(value)}")
 
 
-def check_kind(value: object, kind: type[_Kind], what: str) -> _Kind:
+def check_kind(value: object, kind: type[_Kind], what: str, *, hint: str | None = None) -> _Kind:
     """Return ``value`` if it is an instance of ``kind``; raises InputError."""
     if isinstance(value, kind):
         return value
-    raise InputError(f"{what} must be {_NAMES.get(kind, kind.__name__)}, not {shown(value)}")
+    raise InputError(f"{what} must be {_NAMES.get(kind, kind.__name__)}, not {shown(value)}", hint=hint)
 
 
 _NAMES: dict[type, str] = {str: "text"}
@@ -56,7 +56,7 @@ def check_mapping(value: object, what: str) -> Mapping[str, Any]:
 
 def check_items(value: Iterable[_Kind], what: str) -> Iterable[_Kind]:
     """Return ``value`` if it is iterable but not a single text; raises InputError."""
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping):
+    if is_iterable(value) and not isinstance(value, str | bytes | bytearray | Mapping):
         return value
     raise InputError(f"{what} must be a list, not {shown(value)}")
 

@@ -68,7 +68,7 @@ class Memory:
     """
 
     def __init__(self, store: ChunkStore, llm: object = None) -> None:
-        self.store = check_kind(store, ChunkStore, "store")  # of a folder: Memory.open
+        self.store = check_kind(store, ChunkStore, "store", hint="open a folder with Memory.open(PATH)")
         self._llm_argument = llm
         self._llm: LLM | None = None
         self._llm_lock = Lock()
@@ -106,7 +106,7 @@ class Memory:
         store = ChunkStore(
             place if isinstance(place, str) else place / "memory",
             namespace=namespace,
-            config=config or Config.load(place),
+            config=Config.load(place) if config is None else config,
             clock=clock,
             read_only=read_only,
             actor=actor,

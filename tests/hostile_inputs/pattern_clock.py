@@ -1,7 +1,8 @@
 """Measures patterns in a process of its own: reads patterns as JSON lines, answers with a line for each that is slow.
 
-Run as a program. Before each pattern the kernel is asked to end the process after some seconds of processor time:
-matching holds the interpreter's lock, and in some loops it looks at no signal.
+Run as a program, with the seconds of processor time that all texts of one pattern may take; a linear one takes some
+milliseconds. Before each pattern the kernel is asked to end the process after that time: matching holds the
+interpreter's lock, and in some loops it looks at no signal.
 """
 
 from __future__ import annotations
@@ -21,9 +22,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from worst_texts import text_of, worst_texts
 
 SIZES = (600, 8_000, 100_000)
-PATIENCE = 1.5
-"""Seconds of processor time for all texts of one pattern; a linear one takes some milliseconds."""
-
 FLOOR = 0.004
 """Seconds below which a difference says nothing."""
 
@@ -73,10 +71,10 @@ def judged(source: str, flags: int, method: str) -> str:
     return ""
 
 
-def main() -> None:
+def main(patience: float) -> None:
     for line in sys.stdin:
         one = json.loads(line)
-        signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)  # ends the process
+        signal.setitimer(signal.ITIMER_VIRTUAL, patience)  # ends the process
         said = next(
             filter(None, (judged(one["pattern"], one["flags"], method) for method in one["methods"])), ""
         )
@@ -85,4 +83,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]))

@@ -10,6 +10,7 @@ import pytest
 from tests.integrations.frameworks import Lazy, needs
 
 from rlm_mem import AsyncMemory
+from rlm_mem.models.scripted import ScriptedLLM
 
 ai = Lazy("rlm_mem.integrations.pydantic_ai", "pydantic_ai", "pydantic_ai.models.test")
 harness = Lazy("pydantic_ai_harness.memory", "rlm_mem.integrations.pydantic_ai_harness")
@@ -49,8 +50,25 @@ def test_tools_answer_and_say_what_is_wrong(tmp_path: Path) -> None:
             assert [hit["text"] for hit in await tools["search_memory"].function("Ines")] == [
                 "Ines lives in Porto."
             ]
+            assert answer["closest"] == []
             with pytest.raises(ai.ModelRetry):
                 await tools["remember"].function("")
+
+    asyncio.run(work())
+
+
+@needs("pydantic_ai", "the extra llm")
+def test_an_unsure_answer_comes_with_the_closest_memories(tmp_path: Path) -> None:
+    async def work() -> None:
+        first = "FINAL('1950', chunk_ids=[search('Faro')[0]['chunk_id']], confidence=0.5)"
+        model = ScriptedLLM([f"```repl\n{first}\n```"])
+        async with await AsyncMemory.open(tmp_path / "brain", llm=model) as memory:
+            for text in ("The harbour in Porto is old.", "The harbour of Faro was built in 1950."):
+                await memory.remember(text, origin="web")
+            answer = await ai.memory_toolset(memory).tools["recall"].function("When was the harbour built?")
+            assert [one["text"] for one in answer["closest"]] == [
+                "untrusted, from web: The harbour in Porto is old."
+            ]
 
     asyncio.run(work())
 

@@ -473,6 +473,26 @@ def test_a_removal_decides_by_one_reading_of_the_file(
     assert len(read) == len(set(read)) == 1
 
 
+def test_an_uninstall_removes_tools_and_hooks_from_one_client_or_all(run: Run, brain: Path) -> None:
+    gemini, codex = settings_file("gemini-cli"), settings_file("codex")
+    gemini.parent.mkdir(parents=True)
+    gemini.write_text('{"theme":"dark"}')
+    assert "nothing to remove: no client has an entry or hooks" in run("uninstall").out
+    for name in ("gemini-cli", "codex", "cursor"):
+        assert run("install", name).code == 0
+    assert run("install", "gemini-cli", "--hooks").code == 0
+    said = run("uninstall", "gemini-cli")
+    assert said.code == 0 and gemini.read_text() == '{"theme":"dark"}'
+    assert f"The memories stay in {brain}" in said.out and "pip uninstall rlm-mem" in said.out
+    assert codex.exists()
+    settings_file("cursor").write_text("{")
+    said = run("uninstall")
+    assert said.code == 1 and not codex.exists()
+    assert "mcp.json" in said.err
+    assert run("uninstall", "nonsense").code == 2
+    assert run("uninstall", "codex", "--json").json == {"removed_from": [], "failed": []}
+
+
 def test_what_was_changed_since_the_install_stays_when_the_entry_is_removed(run: Run) -> None:
     path = client_named("cursor").user(Path.home(), os.environ)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,6 +43,7 @@ from rlm_mem.chunk.types import (
     check_origin,
     check_reasoning,
     duration,
+    is_iterable,
     shown,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
@@ -497,7 +498,7 @@ def check_chunk_id(value: object) -> str:
 
 def check_chunk_ids(value: Iterable[str] | str) -> list[str]:
     """Validate one chunk id or several, and return them as a list; raises InvalidChunkId."""
-    if not isinstance(value, Iterable):
+    if not is_iterable(value):
         raise InvalidChunkId(f"chunk ids must be a list, not {shown(value)}")
     return [check_chunk_id(one) for one in ([value] if isinstance(value, str) else value)]
 
@@ -543,7 +544,7 @@ def check_content(value: object, *, max_bytes: int | None = None) -> str:
             f"content of {size:,} bytes is larger than the {max_bytes:,} bytes that one chunk can have",
             hint="use remember, which splits text into chunks, or raise store.max_content_bytes",
         )
-    return value
+    return str.__str__(value)  # msgspec cannot encode np.str_
 
 
 def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
@@ -555,16 +556,15 @@ def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
     # isprintable() decides the usual case in one call; it is also false for some spaces and marks.
     if not value.isprintable() and any(unicodedata.category(char) in ("Cc", "Cs") for char in value):
         raise InvalidChunk(f"{what} {shown(value)} contains control characters or lone surrogates")
-    return value
+    return str.__str__(value)
 
 
 def check_tags(value: object) -> list[str]:
     """Return the tags, stripped, in NFC, without duplicates; a single text is one tag. Raises InvalidChunk."""
     if value is None:
         return []
-    if isinstance(value, str):
-        value = (value,)
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | bytearray):
+    value = (value,) if isinstance(value, str) else value
+    if not is_iterable(value) or isinstance(value, Mapping | bytes | bytearray):
         raise InvalidChunk(f"tags must be a list of words, not {shown(value)}")
     tags: dict[str, None] = {}
     for tag in value:

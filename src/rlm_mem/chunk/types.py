@@ -7,9 +7,10 @@ docs/spec/chunk-format.md, Origin and trust.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from enum import Enum
+from typing import Any, Literal, TypeGuard
 
 from rlm_mem.errors import InvalidChunk, InvalidLink, InvalidQuery
 from rlm_mem.record import FrozenRecord
@@ -78,6 +79,9 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
     """Raise InvalidChunk unless a value is finite, shallow JSON, which is read back as written."""
     if depth > 32:
         raise InvalidChunk(f"{where} is nested more than 32 levels deep")
+    exact = type(value) in (str, int, float, bool) or isinstance(value, Enum)
+    if isinstance(value, str | int | float) and not exact:  # such as np.str_, which the encoder refuses
+        raise InvalidChunk(f"{where} has a value of type {type(value).__name__}, which JSON cannot represent")
     if value is None or isinstance(value, bool | int):
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise InvalidChunk(f"{where} has a whole number too large for JSON readers: {shown(value)}")
@@ -317,19 +321,31 @@ def at_least(level: str) -> tuple[str, ...]:
     return TRUST_LEVELS[rank(level) :]
 
 
+def is_one_of(value: object, known: Container[str]) -> bool:
+    """Whether a value is text and one of the known words; arrays, which have no truth value, are not compared."""
+    return isinstance(value, str) and value in known
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether a loop over a value would begin; some arrays of numpy have the method for it and refuse."""
+    try:
+        iter(value)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
+
+
 def check_origin(value: object) -> Origin:
     """Return ``value`` if it is an origin; raises InvalidChunk."""
-    for one in ORIGINS:
-        if value == one:
-            return one
+    if isinstance(value, str) and value in ORIGINS:
+        return value
     raise InvalidChunk(f"origin must be one of {', '.join(ORIGINS)}, not {shown(value)}")
 
 
 def check_trust(value: object) -> TrustLevel:
     """Return ``value`` if it is a trust level; raises InvalidChunk."""
-    for one in TRUST_LEVELS:
-        if value == one:
-            return one
+    if isinstance(value, str) and value in TRUST_LEVELS:
+        return value
     raise InvalidChunk(f"trust must be one of {', '.join(TRUST_LEVELS)}, not {shown(value)}")
 
 
@@ -374,7 +390,9 @@ def duration(ttl: object) -> timedelta:
 def words_of(value: object, known: Sequence[str], what: str) -> tuple[str, ...]:
     """Validate one or several words against the known ones; raises InvalidChunk."""
     words = (value,) if isinstance(value, str) else value
-    if not isinstance(words, list | tuple | set | frozenset) or any(one not in known for one in words):
+    if not isinstance(words, list | tuple | set | frozenset) or not all(
+        is_one_of(one, known) for one in words
+    ):
         raise InvalidChunk(f"{what} must be one of {', '.join(known)}, not {shown(value)}")
     return tuple(sorted(set(words)))
 
@@ -391,7 +409,8 @@ def wanted_origins(value: Any) -> tuple[str, ...]:
 
 def wanted_trust(value: Any) -> tuple[str, ...]:
     """Parse a filter by minimum trust: the named level and all higher ones; raises InvalidQuery."""
-    if value not in _SHOWN_LEVELS:
-        hidden_one = ": what is in quarantine is in the review queue alone" if value == "quarantined" else ""
+    if not is_one_of(value, _SHOWN_LEVELS):
+        quarantined = is_one_of(value, ("quarantined",))
+        hidden_one = ": what is in quarantine is in the review queue alone" if quarantined else ""
         raise InvalidQuery(f"trust must be one of {', '.join(_SHOWN_LEVELS)}, not {shown(value)}{hidden_one}")
     return at_least(value)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +21,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import note, print_json, screen, table, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import shown_dsn
-from rlm_mem.errors import InputError, InvalidConfig
+from rlm_mem.errors import InputError, InvalidConfig, RlmMemError
 from rlm_mem.mcp import clients
 from rlm_mem.mcp.clients import write_with_backup
 from rlm_mem.mcp.doctor import FAIL, OK, examine
@@ -63,7 +64,7 @@ def install(
     known = clients.client_named(client) if client is not None else _chosen_client(call.json)
     if project and known.project is None:
         raise InputError(f"{known.name} has no project settings", hint="leave --project out")
-    path = Path.cwd() / known.project if project and known.project else known.user(Path.home(), os.environ)
+    path = _settings_file(known, project)
     if project:
         launcher, named = clients.shared_launcher(), _shared_brain(call, known)
     else:
@@ -90,6 +91,80 @@ def install(
                 f"{launcher[0]} is not on the PATH here: each user of the project must install it, for example with "
                 "pipx install 'rlm-mem[server]'"
             )
+
+
+def uninstall(
+    call: Call,
+    client_name: Annotated[str | None, argument("CLIENT", "The client; without it: every client.")] = None,
+    project: Annotated[
+        bool, flag("--project", "Change the settings of this project instead of yours.")
+    ] = False,
+) -> None:
+    """Disconnect an agent: remove the entry and the hooks of the memory from a client, or all; the memories stay."""
+    if client_name is not None:
+        clients.client_named(client_name)  # raises for an unknown one
+    removed: list[str] = []
+    failed: list[str] = []
+    for name, path, edit in _removals(call, project):
+        if client_name not in (None, name):
+            continue
+        try:
+            made = edit()
+            if made is None:
+                continue
+            _replace(name, path, made)
+        except RlmMemError as error:  # the others are disconnected nevertheless
+            failed.append(error.sentence)
+            continue
+        removed += [] if str(path) in removed else [str(path)]  # one file may have had both
+    if call.json:
+        print_json({"removed_from": removed, "failed": failed})
+    else:
+        for line in removed:
+            screen().print(text(f"removed from {line}"), soft_wrap=True)
+        for line in failed:
+            note(line)
+        if not removed and not failed:
+            what = "no client has an" if client_name is None else f"{client_name} has no"
+            screen().print(text(f"nothing to remove: {what} entry or hooks of this memory"))
+        screen().print(
+            text(f"The memories stay in {shown_place(call.place)}; delete it to remove them."), soft_wrap=True
+        )
+        screen().print(text("The command itself is removed by: pip uninstall rlm-mem"))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _removals(call: Where, project: bool) -> Iterator[tuple[str, Path, Callable[[], str | None]]]:
+    """Each client and file that may have an entry or hooks, and what gives the file without them (None: has none)."""
+    for client in clients.CLIENTS:
+        if client.project or not project:
+            path = _settings_file(client, project)
+            yield client.name, path, partial(clients.planned, client, path, None)
+    launcher, named = (
+        (clients.shared_launcher(), []) if project else (clients.launcher(), ["--brain", _own_brain(call)])
+    )
+    for hook_client in HOOK_CLIENTS:
+        path = _settings_file(hook_client, project)
+        ours = hooks_of(hook_client, launcher, named)
+        yield hook_client.name, path, partial(_without_hooks, hook_client, path, ours)
+
+
+def _settings_file(client: clients.Client | HookClient, project: bool) -> Path:
+    """The file of a client's settings: of the project in this folder, if it has such, or the user's."""
+    return Path.cwd() / client.project if project and client.project else client.user(Path.home(), os.environ)
+
+
+def _without_hooks(client: HookClient, path: Path, ours: Mapping[str, object]) -> str | None:
+    """The text of a file without our hooks, ``ours`` if nothing was changed since; None if it has none."""
+    edit = partial(_with_hooks, client=client, path=path)
+    return clients.removal(path, clients.read_text(path), edit, ours)
+
+
+def _with_hooks(
+    before: str, wanted: Mapping[str, object] | None, *, client: HookClient, path: Path
+) -> str | None:
+    return with_hooks(before, client, wanted, where=str(path))
 
 
 def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str) -> None:
@@ -119,17 +194,21 @@ def _is_ours_alone(name: str, path: Path) -> bool:
     return not rest.strip()
 
 
+def _replace(name: str, path: Path, made: str) -> Path | None:
+    """Replace a client's file, or delete it if nothing is left; returns the backup, if one was needed."""
+    if not made:
+        clients.remove_file(path)
+        return None
+    return write_with_backup(path, made, datetime.now(), keep=not _is_ours_alone(name, path))
+
+
 def _write(call: Call, name: str, path: Path, made: str | None, done: str) -> bool:
     """Change a client's file, keep a backup, and report it; a file without other content is deleted.
 
     Returns:
         False if there is nothing more to print.
     """
-    backup = (
-        write_with_backup(path, made, datetime.now(), keep=not _is_ours_alone(name, path)) if made else None
-    )
-    if made == "":
-        clients.remove_file(path)
+    backup = None if made is None else _replace(name, path, made)
     if call.json:
         print_json({"file": str(path), "changed": made is not None, "backup": backup})
         return False
@@ -146,7 +225,7 @@ def _write(call: Call, name: str, path: Path, made: str | None, done: str) -> bo
 def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, show: bool) -> None:
     """Write the hooks into a client's settings, or remove them; other entries are kept."""
     if project:
-        path, launcher = Path.cwd() / client.project, clients.shared_launcher()
+        launcher = clients.shared_launcher()
         # A committed file must not name a folder of this machine, and hooks run in any folder of the project.
         if call.named_brain is not None:
             raise InputError(
@@ -155,21 +234,21 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
             )
         named: list[str] = []
     else:
-        path, launcher = client.user(Path.home(), os.environ), clients.launcher()
+        launcher = clients.launcher()
         # The same brain as the entry of the server has, which may also be installed from this folder.
         named = ["--brain", _own_brain(call)]
     if call.namespace:
         named += ["--namespace", option_value(call.namespace)]
+    path = _settings_file(client, project)
     ours = hooks_of(client, launcher, named)
     if show:
         _show_entry(call, path, {"hooks": ours}, with_hooks("", client, ours, where=str(path)) or "")
         return
 
-    def edit(before: str, wanted: Mapping[str, object] | None) -> str | None:
-        return with_hooks(before, client, wanted, where=str(path))
-
-    present = clients.read_text(path)
-    made = clients.removal(path, present, edit, ours) if remove else edit(present, ours)
+    if remove:
+        made = _without_hooks(client, path, ours)
+    else:
+        made = _with_hooks(clients.read_text(path), ours, client=client, path=path)
     if not _write(call, client.name, path, made, f"hooks {'removed from' if remove else 'written to'}"):
         return
     if not remove:

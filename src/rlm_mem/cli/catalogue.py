@@ -79,6 +79,7 @@ _COMMANDS = (
     ("import", "interchange:import_", "Import memories, chats and notes, also from other tools."),
     ("export", "interchange:export", "Export as Markdown (for Obsidian), JSON lines or zip."),
     ("install", "agents:install", "Connect an agent: configure its MCP client or hooks."),
+    ("uninstall", "agents:uninstall", "Disconnect agents: remove the entry and the hooks."),
     ("serve", "serve:serve", "Serve MCP, the HTTP interface and the dashboard."),
     ("doctor", "agents:doctor", "Check the installation, the memory and the clients."),
     ("mcp", "serve:mcp", "Serve MCP on stdin and stdout; started by clients."),
@@ -198,7 +199,7 @@ _GROUPS = (
 _PANELS = (
     ("Remember and ask", ("remember", "recall", "search", "reason", "verify", "query")),
     ("Look and change", ("show", "list", "edit", "delete", "erase", "undo", "import", "export")),
-    ("Agents", ("install", "serve", "token", "doctor", "mcp", "hook", "project")),
+    ("Agents", ("install", "uninstall", "serve", "token", "doctor", "mcp", "hook", "project")),
     (
         "More, by subject",
         ("chunk", "link", "store", "tier", "trace", "review", "state", "trajectories", "persona", "config",

@@ -116,7 +116,7 @@ class QueryMemoryTool:
         weights = _normalise_weights(DEFAULT_WEIGHTS if tier_weights is None else tier_weights)
         if not isinstance(goal, str) or not goal.strip():
             raise InvalidQuery("a query needs a goal")
-        tags = [f"task:{task_type}"] if task_type else []
+        tags = [f"task:{check_words(task_type, 'task_type')}"] if task_type is not None else []
         hits = [hit for hit in self._ranked(goal, weights, tags=tags) if hit.confidence >= min_confidence]
         return QueryResult(hits[: page(limit, "limit")], self.core() if include_core else [])
 

@@ -197,7 +197,7 @@ class Traces:
         check_confidence(confidence)
         name, body = self._clean(name), self._clean(body, report=True)
         file = places.pattern_file(places.slug(name))
-        data = self._manual_fields("mid", confidence, name, fields or {})
+        data = self._manual_fields("mid", confidence, name, {} if fields is None else fields)
         made = self._changes.apply(
             lambda: self._changes.draft(
                 "record", file, "recorded", [self._changes.added(file, new_text(data, body))], tier_to="mid"
@@ -229,7 +229,7 @@ class Traces:
             raise InvalidMemory(f"{file} contains one memory, not entries")
         tier = places.tiers_of(places.kind_of(file))[0]
         title, body = self._clean(title), self._clean(body, report=True)
-        data = self._manual_fields(tier, confidence, title, fields or {})
+        data = self._manual_fields(tier, confidence, title, {} if fields is None else fields)
         return self._add_block(file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", tier)
 
     def _manual_fields(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.arguments import check_kind
 from rlm_mem.continuum import places
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.results import RecordedChange, UndoneChange
@@ -26,6 +27,7 @@ def change_to_undo(store: ChunkStore, change_id: str | None = None) -> LoggedCha
     """
     if change_id is None:
         return next((one for one in changes_in_force(store) if not _only_mirrors(one)), None)
+    check_kind(change_id, str, "the id of a change")
     found = next((one for one in logged_changes(store) if one.id == change_id), None)
     if found is None:
         raise NotFoundError(
@@ -42,8 +44,11 @@ def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> Und
             is no longer stored.
     """
     found = change_to_undo(store, change_id)
-    if found is None:
-        return None
+    return None if found is None else undo_found(store, tiers, found)
+
+
+def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:
+    """Undo a change that :func:`change_to_undo` returned; raises ConflictError as :func:`undo`."""
     if found.id is None and _mirrors(found):
         return _undo_unidentified(store, tiers, found)
     record = record_of(store, found)

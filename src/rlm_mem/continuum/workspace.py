@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.arguments import check_mapping, check_words
+from rlm_mem.chunk.types import is_one_of
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Changes
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
@@ -47,7 +48,7 @@ class Workspace:
 
     def put(self, name: str, text: str) -> None:
         """Replace plan, context, history or constraints; raises InvalidMemory for any other name."""
-        if name not in _TEXTS:
+        if not is_one_of(name, _TEXTS):
             raise InvalidMemory(f"there is no state file {name!r:.40}: use {', '.join(_TEXTS)}")
         check_words(text, "text")
         with self._changes.locked():
@@ -63,8 +64,10 @@ class Workspace:
         context: str | None = None,
     ) -> None:
         """Update the state after a tool call: add a line of history, merge variables, append context."""
-        for text, what in ((tool, "tool"), (call, "call"), (result, "result"), (context or "", "context")):
+        for text, what in ((tool, "tool"), (call, "call"), (result, "result")):
             check_words(text, what)
+        if context is not None:
+            check_words(context, "context")
         if variables is not None:
             check_mapping(variables, "variables")
         with self._changes.locked():

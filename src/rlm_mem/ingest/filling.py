@@ -142,7 +142,7 @@ def _overlap_length(piece: ChunkResult) -> int:
 def _parse_item(item: object) -> _Text | _Refused:
     """Parse an item into a text with its arguments, or the reason for refusing it."""
     if isinstance(item, str):
-        return _Text(item, {})
+        return _Text(str.__str__(item), {})  # msgspec cannot encode subclasses
     if isinstance(item, InputError):
         return _Refused(item.message, item.hint)
     if not isinstance(item, Mapping):
@@ -155,7 +155,7 @@ def _parse_item(item: object) -> _Text | _Refused:
     if not isinstance(text, str):
         remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
         return _Refused(f"the text to remember must be str, not {_type_name(text)}", remedy)
-    return _Text(text, cast("TextOptions", options))
+    return _Text(str.__str__(text), cast("TextOptions", options))
 
 
 def _type_name(value: object) -> str:

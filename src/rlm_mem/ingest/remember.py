@@ -314,6 +314,8 @@ def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: 
     screened, tags, more = analysed.screened, get("tags"), Screened("")
     if tags is not None:
         tags = check_tags(tags)
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
     if metadata or provenance or tags:
         (metadata, provenance, tags), more = screen_data(
             (metadata, provenance, tags), settings.secrets, secrets, where="what is stored with the text"
@@ -351,7 +353,7 @@ def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: 
             piece_fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
         pieces.append((piece, piece_fields))
     found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
-    return PreparedText(pieces, extra, check_chunk_ids(replaces) if replaces else [], again, found)
+    return PreparedText(pieces, extra, [] if replaces is None else check_chunk_ids(replaces), again, found)
 
 
 def store_text(

@@ -10,6 +10,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from rlm_mem.aio import AsyncMemory
 from rlm_mem.chunk.types import origin_mark
 from rlm_mem.errors import InputError
+from rlm_mem.recall.recall import Source
 
 _MOST = 20
 
@@ -31,7 +32,9 @@ def memory_toolset(
     """
 
     async def recall(question: str) -> dict[str, Any]:
-        """Answer a question from long-term memory, with the ids of the memories that it rests on.
+        """Answer a question from long-term memory, with the memories that it rests on (sources).
+
+        If the answer is unsure, closest has the memories that match the question best.
 
         Args:
             question: One question in plain words.
@@ -41,14 +44,8 @@ def memory_toolset(
             "outcome": result.outcome,
             "answer": result.content,
             "suggestion": result.suggestion,
-            "sources": [
-                {
-                    "id": one.chunk_id,
-                    "date": one.at[:10],
-                    "text": origin_mark(one.origin, one.trust) + one.excerpt,
-                }
-                for one in result.sources
-            ],
+            "sources": [_memory(one) for one in result.sources],
+            "closest": [_memory(one) for one in result.closest],
         }
 
     async def search_memory(query: str, limit: int = 5) -> list[dict[str, Any]]:
@@ -72,6 +69,12 @@ def memory_toolset(
         return ids
 
     return FunctionToolset([recall, search_memory, *([] if read_only else [remember])], id=id)
+
+
+def _memory(source: Source) -> dict[str, str]:
+    """A memory of an answer, as the model reads it."""
+    text = origin_mark(source.origin, source.trust) + source.excerpt
+    return {"id": source.chunk_id, "date": source.at[:10], "text": text}
 
 
 async def _refused(work: Any) -> Any:

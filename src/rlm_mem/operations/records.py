@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from decimal import Decimal
 from itertools import dropwhile, islice
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from msgspec import Meta, Struct, to_builtins
 
 from rlm_mem import recall
 from rlm_mem.chunk.types import rank
-from rlm_mem.continuum.undoing import change_to_undo
+from rlm_mem.continuum.undoing import change_to_undo, undo_found
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
@@ -297,20 +297,21 @@ def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:
 
 def _undo(context: Context, request: UndoChange) -> UndoneOut:
     undone = context.memory.undo(change=request.change)
-    if undone is None:
-        raise NotFoundError("there is nothing to undo", hint="see the list of changes")
-    return fill(UndoneOut, undone)
+    return fill(UndoneOut, undone or _nothing_to_undo())
+
+
+def _nothing_to_undo() -> NoReturn:
+    raise NotFoundError("there is nothing to undo", hint="see the list of changes")
 
 
 def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
     """Undo, unless it would release a chunk from quarantine or trust the same text more, which only a person may."""
     store = context.memory.store
     with context.memory.batch():  # a refusal leaves everything as it was
-        change = change_to_undo(store, request.change)
-        ids = [] if change is None else change.chunk_ids
-        before = store.backend.chunks(store.namespace, ids, status=None)
-        undone = _undo(context, request)
-        for chunk_id, chunk in store.backend.chunks(store.namespace, ids, status=None).items():
+        change = change_to_undo(store, request.change) or _nothing_to_undo()
+        before = store.backend.chunks(store.namespace, change.chunk_ids, status=None)
+        undone = undo_found(store, context.memory.continuum.changes, change)
+        for chunk_id, chunk in store.backend.chunks(store.namespace, change.chunk_ids, status=None).items():
             former, now = before[chunk_id].metadata, chunk.metadata
             if rank(now.trust) <= rank(former.trust):
                 continue
@@ -321,7 +322,7 @@ def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
                     if former.trust == "quarantined"
                     else "ask them to undo it",
                 )
-    return undone
+    return fill(UndoneOut, undone)
 
 
 def _recent_runs(context: Context, request: RunsArguments) -> RunList:

@@ -17,7 +17,8 @@ from rlm_mem.config import SecretAction
 # `$` alone would match before a final line break; other languages lack `\Z`.
 _END = r"$(?!\n)"
 _LINE = rf"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*{_END}"
-_VISIBLE = r"\S"
+# A look-ahead: generators of requests merge a bare `\S` with the greatest length into one for text without spaces.
+_VISIBLE = r"(?=\S)"
 # Exactly the days that exist in the years 1000 to 8999, so that no time that matches is refused later.
 _YEAR = "[1-8][0-9]{3}"
 _LEAP = "(?:[1-8][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[1357][26])00)"

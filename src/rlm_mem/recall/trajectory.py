@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from rlm_mem.arguments import check_since
 from rlm_mem.chunk import parse_time
+from rlm_mem.chunk.types import is_one_of
 from rlm_mem.errors import InvalidQuery, NotFoundError
 from rlm_mem.models.base import (
     LLM,
@@ -148,7 +149,7 @@ class Trajectory:
 
 def check_operation(operation: str | None) -> None:
     """Raise InvalidQuery for a text that is not an operation of recorded runs."""
-    if operation is not None and operation not in RUN_OPERATIONS:
+    if operation is not None and not is_one_of(operation, RUN_OPERATIONS):
         raise InvalidQuery(
             f"{operation!r:.80} is not an operation of recorded runs", hint=f"use {OPERATION_WORDS}"
         )

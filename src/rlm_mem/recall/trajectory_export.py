@@ -102,7 +102,7 @@ def export_trajectories(
     for bound, what in ((since, "since"), (until, "until")):
         check_since(bound, what)  # now, not when the first run is read
     chosen = list(FIELDS) if fields is None else list(check_items(fields, "fields"))
-    unknown = [name for name in chosen if name not in _FIELDS]
+    unknown = [name for name in chosen if not isinstance(name, str) or name not in _FIELDS]
     if unknown or not chosen:
         problem = f"no field {unknown[0]!r:.60}" if unknown else "no field to export"
         raise InputError(f"trajectories do not have {problem}", hint=f"there are: {', '.join(FIELDS)}")

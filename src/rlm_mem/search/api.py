@@ -579,7 +579,7 @@ def _check(query: object, limit: object, by: object) -> None:
         raise InvalidQuery(f"limit must be a whole number, not {type(limit).__name__}", hint="pass limit=10")
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidQuery(f"limit must be 1 to {MAX_LIMIT}, not {limit}", hint="leave it out for 10 hits")
-    if by not in _BY:
+    if not isinstance(by, str) or by not in _BY:
         raise InvalidQuery(f"by must be one of {', '.join(_BY)}, not {by!r}", hint="leave it out for chunks")
 
 

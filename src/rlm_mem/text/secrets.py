@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, field
 
-from rlm_mem.chunk.types import amount
+from rlm_mem.chunk.types import amount, is_one_of
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.lazy import logger
@@ -318,7 +318,7 @@ def screen_data(
 def _chosen(settings: SecretsConfig, action: SecretAction | None) -> str:
     if action is None:
         return settings.action
-    if action not in get_args(SecretAction):
+    if not is_one_of(action, get_args(SecretAction)):
         raise InputError(f"secrets must be one of {', '.join(get_args(SecretAction))}, not {action!r:.60}")
     return action
 

@@ -288,7 +288,7 @@ def _drop_undo_records(reader: NamespaceReader, needles: _Matcher) -> None:
 
 
 def _checked(person: str | None, source: str | None, namespace: str | None) -> str:
-    if [person, source, namespace].count(None) != 2:
+    if sum(one is not None for one in (person, source, namespace)) != 1:
         raise InputError("nothing to erase was named", hint="name a person, a source or a namespace")
     if namespace is not None:
         return check_namespace(namespace)

@@ -226,11 +226,10 @@ class ChunkReader:
         return {}
 
     def _checked_namespace(self, namespace: str | None) -> str:
-        if namespace is None or namespace == self.namespace:
-            return self.namespace
-        if self.confined:
+        named = self.namespace if namespace is None else check_namespace(namespace)
+        if self.confined and named != self.namespace:
             raise NamespaceError(f"this store is confined to the namespace {self.namespace!r}")
-        return check_namespace(namespace)
+        return named
 
     # --- single chunks ----------------------------------------------------------------------------------
 
@@ -526,7 +525,7 @@ class ChunkReader:
         limit: int | None = 50,
     ) -> dict[str, list[LinkedChunk]]:
         """Return the result of ``linked`` for each of several chunks."""
-        if direction not in ("out", "in", "both"):
+        if not isinstance(direction, str) or direction not in ("out", "in", "both"):
             raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
         if link_type is not None:
             check_words(link_type, "link_type")
