@@ -345,7 +345,7 @@ def build_opening(
 def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline for a question as hits in order of time, and how to get what it leaves out."""
     functions = StoreFunctions(store, _not_noted)
-    rows = functions.account(question, kind.chars, kind.row_chars, points=kind.points, others=kind.others)
+    rows = functions.account(question, kind.chars, points=kind.points, others=kind.others)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:

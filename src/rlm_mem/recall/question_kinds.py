@@ -53,8 +53,6 @@ class Outlined(NamedTuple):
 
     chars: int
     """Most characters of the outline."""
-    row_chars: int
-    """Most characters of a row that does not match well."""
     others: bool
     """Whether turns that share no word with a question without names get the room that is left."""
     points: bool
@@ -66,23 +64,21 @@ class Outlined(NamedTuple):
 
 _ORDERED = Outlined(
     5_500,
-    80,
     True,
     False,
-    "Answer with as many items as asked, in the order in which they first came up: with as many days as items, one a "
-    "day, else by subject. Name in each all that belongs to it, with particulars (who, which tool, figures), also what "
-    "was asked on (>).",
+    "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
+    "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
+    "name in each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
     9_000,
-    120,
     True,
     True,
     "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
     "changed, each problem with its solution, what was advised (after |), with names and figures. More headings of "
     "replies: print_rows(turns(chunks=[IDS], points=True)).",
 )
-_COUNTED = Outlined(4_000, 120, False, False, _COUNT_TASK, FROM_EXCERPTS)
+_COUNTED = Outlined(4_000, False, False, _COUNT_TASK, FROM_EXCERPTS)
 _MAX_COUNTED = 1_000
 """Most chunks of a memory for which such questions get an outline: of a larger one it has too few turns."""
 

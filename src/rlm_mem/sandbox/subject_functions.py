@@ -107,27 +107,17 @@ class SubjectFunctions:
             points=bool(points),
         )
 
-    def account(
-        self, question: str, chars: int, row_chars: int, *, points: bool, others: bool
-    ) -> list[dict[str, Any]]:
+    def account(self, question: str, chars: int, *, points: bool, others: bool) -> list[dict[str, Any]]:
         """Return the outline of a question for an opening.
 
         Args:
             chars: most characters of all rows.
-            row_chars: most characters of a turn that does not match well.
             points: whether rows have headings of the replies.
             others: whether turns that share no word with the question get the room that is left, if the question
                 has no name: "my plans" may be plans of any kind.
         """
         return self._outlined(
-            [question],
-            (None, None),
-            _MAX_ACCOUNT,
-            chars,
-            None,
-            row_chars=row_chars,
-            points=points,
-            others=others,
+            [question], (None, None), _MAX_ACCOUNT, chars, None, points=points, others=others
         )
 
     def _outlined(
@@ -138,7 +128,6 @@ class SubjectFunctions:
         room: int,
         who: str | None,
         *,
-        row_chars: int = _ROW_CHARS,
         points: bool,
         others: bool = False,
     ) -> list[dict[str, Any]]:
@@ -201,7 +190,7 @@ class SubjectFunctions:
             fits = (
                 shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
             )
-            row_room = _FITTING_CHARS if fits else row_chars if place in matching else _OTHER_CHARS
+            row_room = _FITTING_CHARS if fits else _ROW_CHARS if place in matching else _OTHER_CHARS
             text = shortener.short(lines[place].text, row_room)
             text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
             size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
