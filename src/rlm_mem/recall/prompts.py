@@ -238,9 +238,9 @@ class Opening:
             + (" | headings of the reply" if " | " in listed else "")
             + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
-            else "Chunks that fit the question, the best first"
+            else "Chunks that fit the words of the question, the best first"
             + (
-                "; #1, #2 … are those of one day in order of time"
+                "; #1, #2 … number those of one day, the earliest first"
                 if any("of_day" in hit for hit in hits)
                 else ""
             )
@@ -345,7 +345,7 @@ def build_opening(
 def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline for a question as hits in order of time, and how to get what it leaves out."""
     functions = StoreFunctions(store, _not_noted)
-    rows = functions.account(question, kind.chars, points=kind.points, others=kind.others)
+    rows = functions.outline(question, chars=kind.chars, points=kind.points)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -353,8 +353,7 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
     cut = functions.cut.remark().partition(";")[0]
-    matching = "all" if all(map(itemgetter("score"), rows)) else "not all"
-    found = cut or f"{matching} rows share a word with the question"
+    found = cut or "all rows share a word with the question"
     return tuple(
         hits.values()
     ), f"; {found}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"

@@ -53,8 +53,6 @@ class Outlined(NamedTuple):
 
     chars: int
     """Most characters of the outline."""
-    others: bool
-    """Whether turns that share no word with a question without names get the room that is left."""
     points: bool
     """Whether the outline has headings of the replies."""
     task: str
@@ -64,7 +62,6 @@ class Outlined(NamedTuple):
 
 _ORDERED = Outlined(
     5_500,
-    True,
     False,
     "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
     "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
@@ -73,12 +70,11 @@ _ORDERED = Outlined(
 _SUMMED_UP = Outlined(
     9_000,
     True,
-    True,
     "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
-    "changed, each problem with its solution, what was advised (after |), with names and figures. More headings of "
-    "replies: print_rows(turns(chunks=[IDS], points=True)).",
+    "changed, and each problem with its solution (what the reply advised is after |), with names and figures. More "
+    "headings of replies: print_rows(turns(chunks=[IDS], points=True)).",
 )
-_COUNTED = Outlined(4_000, False, False, _COUNT_TASK, FROM_EXCERPTS)
+_COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS)
 _MAX_COUNTED = 1_000
 """Most chunks of a memory for which such questions get an outline: of a larger one it has too few turns."""
 

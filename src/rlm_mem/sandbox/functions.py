@@ -111,7 +111,6 @@ class StoreFunctions:
         subjects = SubjectFunctions(lines, self.cut)
         self.outline, self.updates = subjects.outline, subjects.updates
         self.contradictions = subjects.contradictions
-        self.account = subjects.account
 
     def table(self) -> dict[str, Callable[..., Any]]:
         """Return the functions by name."""

@@ -39,9 +39,8 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_ROW_CHARS, _FITTING_CHARS, _OTHER_CHARS, _POINTS_CHARS = 120, 250, 60, 30
-"""Maximum characters in a row of ``outline``: of a turn, of one that matches well, of one that shares no word with the
-query, and of the headings of the reply."""
+_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 120, 250, 30
+"""Maximum characters in a row of ``outline``: of a turn, of one that matches well, of the headings of the reply."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 """Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
 and as listed."""
@@ -74,8 +73,6 @@ _COMPARED_CHARS = 1_500
 _STATEMENTS = 80
 """Maximum lines about a subject whose sentences are compared."""
 _MAX_LINKS = 5
-_MAX_ACCOUNT = 200
-"""Maximum rows of the outline of an opening."""
 
 
 class SubjectFunctions:
@@ -97,44 +94,13 @@ class SubjectFunctions:
         points: Any = True,
     ) -> list[dict[str, Any]]:
         """Return a row for each turn about a subject, or about everything, that has room, in order of time."""
-        queries = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
-        return self._outlined(
-            queries,
-            (start, end),
-            count("limit", limit, 1, 500),
-            count("chars", chars, 500, 20_000),
-            optional_text("author", author),
-            points=bool(points),
-        )
-
-    def account(self, question: str, chars: int, *, points: bool, others: bool) -> list[dict[str, Any]]:
-        """Return the outline of a question for an opening.
-
-        Args:
-            chars: most characters of all rows.
-            points: whether rows have headings of the replies.
-            others: whether turns that share no word with the question get the room that is left, if the question
-                has no name: "my plans" may be plans of any kind.
-        """
-        return self._outlined(
-            [question], (None, None), _MAX_ACCOUNT, chars, None, points=points, others=others
-        )
-
-    def _outlined(
-        self,
-        queries: list[str],
-        period: tuple[Any, Any],
-        maximum: int,
-        room: int,
-        who: str | None,
-        *,
-        points: bool,
-        others: bool = False,
-    ) -> list[dict[str, Any]]:
         analyser = get_analyser(self._store.config.search.language)
+        queries = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
         subjects = [one for one in queries if analyser.terms(one)]
+        room = count("chars", chars, 500, 20_000)
+        maximum = count("limit", limit, 1, 500)
         today = self._store.clock()
-        start, end = period
+        who = optional_text("author", author)
         users = frozenset[str]() if who else users_of(self._store)
         following_turns = FollowingTurns(self._lines)
         period_lines = list(
@@ -167,16 +133,9 @@ class SubjectFunctions:
         best = list(
             dict.fromkeys(place for some in zip_longest(*rankings) for place in some if place is not None)
         )
-        names = frozenset[str]().union(*map(shortener.names, subjects))
-        matching = set(best)
-        if others and subjects and not names:
-            distinctive = [
-                0.0 if place in matching else factor * shortener.content(texts[place])
-                for place, factor in enumerate(early)
-            ]
-            best += _by_period(_best_of_each_day(days, distinctive), days)
         chunks = {line.chunk.id: line.chunk for line in period_lines}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
+        names = frozenset[str]().union(*map(shortener.names, subjects))
         top = max(weights, default=0.0) or 1.0
         chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
@@ -190,8 +149,7 @@ class SubjectFunctions:
             fits = (
                 shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
             )
-            row_room = _FITTING_CHARS if fits else _ROW_CHARS if place in matching else _OTHER_CHARS
-            text = shortener.short(lines[place].text, row_room)
+            text = shortener.short(lines[place].text, _FITTING_CHARS if fits else _ROW_CHARS)
             text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
             size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
             room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
@@ -208,9 +166,9 @@ class SubjectFunctions:
         )
         outlined = list(self._outline_rows(rows))
         if len(outlined) < len(best):
-            which = " that share a word with its query" if subjects and len(best) == len(matching) else ""
+            matching = " that share a word with its query" if subjects else ""
             self._cut.add_remark(
-                f"outline returned {len(outlined)} of {len(best):,} turns{which}; "
+                f"outline returned {len(outlined)} of {len(best):,} turns{matching}; "
                 "more chars, or start and end, give others"
             )
         return outlined
