@@ -21,6 +21,10 @@ _TABLE = re.compile(rf"rlm_mem\.({'|'.join(TABLES)}|§)|§name")
 _VOLATILE = re.compile(
     r"\b(now|\w*_timestamp|nextval|random|gen_random_uuid|timeofday)\b\s*\(?", re.IGNORECASE
 )
+#: In an UPDATE alone, a cluster computes ``now()`` and ``statement_timestamp()`` once.
+_VOLATILE_IN_UPDATE = re.compile(
+    r"\b(DEFAULT|clock_timestamp|nextval|random|gen_random_uuid|timeofday)\b", re.IGNORECASE
+)
 #: What concerns every namespace on purpose: their listing, the directory of databases, and a migration of rows.
 _EVERYWHERE = {"_COUNTED", "_COUNTED_APART", "_NORMAL_TAGS", "shards", "Routes.namespaces"}
 #: Of the server, not of its tables: sizes and kinds of tables, and their maintenance and making.
@@ -128,6 +132,8 @@ def _wrong(text: str) -> Iterator[str]:
             values = " ".join(level[level.index("DO") :])
             if _VOLATILE.search(values.replace(" (", "(").split(" RETURNING")[0]):
                 yield "DO UPDATE sets what each server would compute for itself"
+        elif "UPDATE" in level and _VOLATILE_IN_UPDATE.search(" ".join(level).split(" RETURNING")[0]):
+            yield "UPDATE sets what each server would compute for itself"
         for at, token in enumerate(level):
             if re.fullmatch(r"\w+\.ns", token) and level[at + 1 : at + 2] == ["="] and level[at + 2] != "%s":
                 yield f"{token} = {level[at + 2]} joins by namespace instead of naming it"
@@ -177,6 +183,8 @@ def test_the_shapes_that_a_cluster_refuses_are_found() -> None:
         "INSERT INTO rlm_mem.tags(ns, tag) SELECT given.ns, tag FROM given",
         "COPY rlm_mem.chunks(doc, ns) FROM STDIN",
         f"{insert} modified_at = clock_timestamp()",
+        "UPDATE rlm_mem.files SET modified_at = DEFAULT WHERE ns = %s",
     ]
     assert [text for text in refused if not list(_wrong(text))] == []
     assert list(_wrong(f"{insert} modified_at = excluded.modified_at")) == []
+    assert list(_wrong("UPDATE rlm_mem.files SET modified_at = now() WHERE ns = %s")) == []

@@ -56,7 +56,7 @@ _NO_SYNC = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off'
 _APPEND_UNLOCKED = f"WITH file AS ({_ADDED}), {_NO_SYNC} {_PART}, quick"
 _CREATE_UNLOCKED = f"WITH file AS ({_NEW}), {_NO_SYNC} {_PART}, quick RETURNING part"
 _EXTENDED = """
-    UPDATE rlm_mem.files SET revision = revision + 1, size = size + %s, modified_at = DEFAULT
+    UPDATE rlm_mem.files SET revision = revision + 1, size = size + %s, modified_at = statement_timestamp()
     WHERE ns = %s AND name = %s RETURNING revision
 """
 _EXTEND_UNLOCKED = f"WITH file AS ({_EXTENDED}), {_NO_SYNC} {_PART}, quick RETURNING part"
