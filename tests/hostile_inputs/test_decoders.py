@@ -95,6 +95,13 @@ def unguarded(node: ast.AST, caught: frozenset[str]) -> list[int]:
         inside = [line for part in node.body for line in unguarded(part, caught | names)]
         others = (*node.handlers, *node.orelse, *node.finalbody)
         return inside + [line for part in others for line in unguarded(part, caught)]
+    if isinstance(node, ast.With):
+        caught |= {
+            ast.unparse(name)
+            for item in node.items
+            if isinstance(call := item.context_expr, ast.Call) and ast.unparse(call.func) == "suppress"
+            for name in call.args
+        }
     decodes = isinstance(node, ast.Call) and ast.unparse(node.func) in (
         "json.load", "json.loads", "msgspec.json.decode", "_DECODER.raw_decode",
     )  # fmt: skip

@@ -261,7 +261,8 @@ class Guard:
         sized: int | None = None  # bytes of the answer, if it has a Content-Length
         body = TimedBody(receive)
         closes = (
-            scope["http_version"] == "1.0" or "close" in Headers(scope=scope).get("connection", "").lower()
+            scope.get("http_version") == "1.0"
+            or "close" in Headers(scope=scope).get("connection", "").lower()
         )
 
         async def counted(message: Message) -> None:
