@@ -150,18 +150,12 @@ class EventLog:
         dry_run: bool,
     ) -> int:
         """Replace the lines of a namespace for which ``rewrite`` returns an event; return how many were replaced."""
-        count = 0
-        for path in [*self._months(), *self._months("reads-")]:
-            lines = path.read_bytes().splitlines(keepends=True)
-            changed = False
-            for place, line in enumerate(lines):
-                event = parse_event(line)
-                made = rewrite(event) if event is not None and event.get("ns") == namespace else None
-                if made is not None:
-                    lines[place], changed, count = msgspec.json.encode(made) + b"\n", True, count + 1
-            if changed and not dry_run:
-                files.write_atomic(path, b"".join(lines))
-        return count
+
+        def replaced(_: bytes, event: dict[str, Any] | None) -> bytes | None:
+            made = rewrite(event) if event is not None and event.get("ns") == namespace else None
+            return None if made is None else msgspec.json.encode(made) + b"\n"
+
+        return self._replace_lines(replaced, dry_run=dry_run)
 
     def rewrite_strays(
         self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
@@ -171,13 +165,21 @@ class EventLog:
         Returns:
             How many were replaced.
         """
+
+        def replaced(line: bytes, event: dict[str, Any] | None) -> bytes | None:
+            return rewrite(line) if event is None or event.get("ns") not in namespaces else None
+
+        return self._replace_lines(replaced, dry_run=dry_run)
+
+    def _replace_lines(
+        self, replaced: Callable[[bytes, dict[str, Any] | None], bytes | None], *, dry_run: bool
+    ) -> int:
         count = 0
         for path in [*self._months(), *self._months("reads-")]:
             lines = path.read_bytes().splitlines(keepends=True)
             changed = False
             for place, line in enumerate(lines):
-                event = parse_event(line)
-                made = rewrite(line) if event is None or event.get("ns") not in namespaces else None
+                made = replaced(line, parse_event(line))
                 if made is not None:
                     lines[place], changed, count = made, True, count + 1
             if changed and not dry_run:
