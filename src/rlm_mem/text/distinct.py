@@ -137,13 +137,24 @@ def exceptions(
     before, after = texts[earlier], texts[later]
     had, has = asked_stems(asked, earlier, texts, later, analyser), asked.stems & after
     parts = sentences(later, analyser)
-    if _is_void(asked, earlier, later, texts, analyser, year):
+    if not parts:
         return True, False
     best = best_of(parts, had, before)
     known, value = before | asked.stems, before - asked.stems
-    context = f"{asked.text}\n{earlier}"
+    telling, context = value - MEASURES, f"{asked.text}\n{earlier}"
+    is_question = any(
+        one.rstrip().endswith(("?", "？")) and not (has | telling).isdisjoint(stems) for one, stems in parts
+    )
     if (
-        _is_about_unnamed_thing(best, has, known, analyser)
+        is_question
+        or _CALLED_OFF.search(later[:LONGEST])
+        or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
+        or _holds_again(telling & after, parts, analyser)
+        or is_denied(best, asked.text, year)
+        or is_elsewhere(best, context, later[: later.find(best)])
+        or (not ENDED.found_in(later[:LONGEST]) and _is_of_the_past(best, asked, earlier, telling, analyser))
+        or _DENIAL.search(later[:LONGEST])
+        or _is_about_unnamed_thing(best, has, known, analyser)
         or _is_about_another_of_the_sort(asked, later, known, after, analyser)
         or (asked.is_english and _is_about_another_person(best, known, asked, analyser))
         or _denies_another_value(best, value & after, analyser)
@@ -157,42 +168,6 @@ def exceptions(
         or _doubted(best, asked, had | before, analyser)
         or _is_about_another_person(best, known, asked, analyser)
         or _is_about_part(best, asked, known, analyser)
-    )
-
-
-def _is_void(
-    asked: PresentQuestion,
-    earlier: str,
-    later: str,
-    texts: Mapping[str, Set[str]],
-    analyser: Analyser,
-    year: int,
-) -> bool:
-    """Whether a later note states nothing that is in force, as far as the earlier one is concerned.
-
-    It is a question, a denial, a trial, a story or about the past, or the earlier statement is in force again.
-
-    Args:
-        texts, year: as for :func:`exceptions`.
-    """
-    before, parts = texts[earlier], sentences(later, analyser)
-    if not parts:
-        return True
-    best = best_of(parts, asked_stems(asked, earlier, texts, later, analyser), before)
-    value = before - asked.stems - MEASURES
-    asked_or_value = (asked.stems & texts[later]) | value
-    return bool(
-        _CALLED_OFF.search(later[:LONGEST])
-        or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
-        or any(
-            one.rstrip().endswith(("?", "？")) and not asked_or_value.isdisjoint(stems)
-            for one, stems in parts
-        )
-        or _holds_again(value & texts[later], parts, analyser)
-        or is_denied(best, asked.text, year)
-        or is_elsewhere(best, f"{asked.text}\n{earlier}", later[: later.find(best)])
-        or (not ENDED.found_in(later[:LONGEST]) and _is_of_the_past(best, asked, earlier, value, analyser))
-        or _DENIAL.search(later[:LONGEST])
     )
 
 

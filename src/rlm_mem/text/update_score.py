@@ -150,7 +150,8 @@ def retelling(
         The log-odds; ``least`` if they are not higher.
     """
     is_end = ENDED.found_in(later)
-    if not is_end and (asked.spaceless or not (asked.asks or later in list(texts)[:2])):
+    is_of_best = later in list(texts)[:2]
+    if not is_end and (asked.spaceless or not (asked.asks or is_of_best)):
         return least  # without a question, or with bigrams for words, shared terms do not imply the same question
     if asked.happened and not says(later).change:
         return least

@@ -93,7 +93,8 @@ class ChunkStore(ChunkReader):
 
     def quarantined_among(self, chunk_ids: Sequence[str]) -> str | None:
         """Return the first of these chunks that somebody put into quarantine; None if there is none."""
-        hidden = [one for one in chunk_ids if one not in self.existing(chunk_ids)]
+        visible = self.existing(chunk_ids)
+        hidden = [one for one in chunk_ids if one not in visible]
         found = self.backend.chunks(self.namespace, hidden) if hidden else {}
         return next(
             (

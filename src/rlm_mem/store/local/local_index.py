@@ -126,9 +126,8 @@ class LocalIndex:
         )
         self._closed = False
         self._thread = _ThreadState()
-        self.caught_up = (
-            0  # how often files that were read, or a check in between, showed changes of other programs
-        )
+        # How often files that were read, or a check in between, showed changes of other programs
+        self.caught_up = 0
         self._mark = UnsyncedMark(self.layout.index, config.store.lock_wait_seconds)
         self._healing = threading.RLock()
         self.queries = Queries(self._connections)

@@ -273,7 +273,7 @@ class LocalSource:
                 rows = self._connection.execute(_HIDDEN, (self._ns, self._ns, shown_at)).fetchall()
                 self._hidden[shown_at] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
             if len(self._hidden[shown_at]):
-                scores[np.isin(docs, self._hidden[shown_at])] = -1
+                scores[contained(docs, self._hidden[shown_at])] = -1
         order = np.lexsort((docs, view.both("at", old, new), scores))[: -limit - 1 : -1]
         order = order[scores[order] >= 0]
         matched = map(frozenset, map(compress, repeat(terms), contains[:, order].T.tolist()))

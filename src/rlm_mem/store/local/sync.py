@@ -63,9 +63,8 @@ def sync_folders(
     report = SyncReport(scanned_folders=len(folders))
     if tidy:
         _clean_up_unfinished(connection, layout)
-    now = (
-        time.time_ns()
-    )  # before the files are listed: a change after that has a later time, or a time that is racy
+    # Before the files are listed: a change after that has a later time, or a time that is racy
+    now = time.time_ns()
     seen_at = {path: _mtime(layout, path) for path in folders}
     missing: list[ChunkRow] = []
     todo = []
