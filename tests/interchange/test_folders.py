@@ -25,6 +25,7 @@ from rlm_mem.interchange.report import FolderReport
 from rlm_mem.memory import Memory
 from rlm_mem.operations.moving import SyncFolderRequest
 from rlm_mem.operations.registry import operation_named
+from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import workers
 
@@ -386,6 +387,22 @@ def test_the_brain_itself_is_no_document(store: ChunkStore, folder: Path) -> Non
     report = sync_folder(store, folder.parent)
     assert sync_folder(store, folder.parent).added == []
     assert report.added == ["notes/gate.md", "notes/sub/boat.txt"]
+
+
+def test_a_folder_called_build_is_read_unless_a_tool_writes_it(store: ChunkStore, folder: Path) -> None:
+    names = ("build/a.md", "sub/build/b.md", "sub/dist/c.md")
+    write(folder, {"package.json": "{}", **{name: f"The note {name}." for name in names}})
+    added = sync_folder(store, folder, patterns=["*.md"]).added
+    assert set(names).intersection(added) == {"sub/build/b.md", "sub/dist/c.md"}
+
+
+def test_every_folder_of_a_path_is_context_of_its_text(store: ChunkStore, folder: Path) -> None:
+    for tool in ("alder", "quartz"):
+        write(folder, {f"{tool}/manual/guide/reference/start.md": "# Start\n\nThe server listens on a socket."})
+    sync_folder(store, folder)
+    for tool in ("alder", "quartz"):
+        (hit, *_) = search(store, f"where does the server of {tool} listen?")
+        assert f"/{tool}/" in str(hit.conversation_id)
 
 
 def test_a_watched_folder_is_kept_in_step(store: ChunkStore, folder: Path) -> None:

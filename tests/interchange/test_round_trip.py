@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
@@ -74,7 +75,7 @@ def chunks(draw: st.DrawFn) -> Chunk:
             superseded_by=draw(st.none() | chunk_ids), provenance=draw(tables), extra=draw(tables),
         ),
         links=links,
-        tags=list(dict.fromkeys(tag.strip() for tag in draw(st.lists(word, max_size=3)))),
+        tags=list(dict.fromkeys(normalize("NFC", tag.strip()) for tag in draw(st.lists(word, max_size=3)))),
         revision=draw(st.integers(1, 10**6)),
         namespace=draw(st.sampled_from(["default", "agent/project/user"])),
         extra={key: value for key, value in draw(tables).items() if key not in named},

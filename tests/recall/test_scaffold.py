@@ -113,6 +113,22 @@ def test_a_slow_model_whose_programs_ran_or_that_is_left_to_itself_is_not_replac
         asked(store, [ModelTimeout("no answer")], config=Config.load(None, recall={"scaffold": "never"}))
 
 
+def test_a_model_that_has_read_nothing_cannot_conclude_that_the_memory_has_no_answer(
+    store: ChunkStore,
+) -> None:
+    ids = fill(store)
+    failing, silent, nothing = (
+        block("print(hits)"),
+        block("for p in passages('tea'):\n    pass"),
+        block("FINAL(None)"),
+    )
+    result = asked(store, [failing, silent, nothing, first])
+    assert (result.method, result.chunk_ids) == ("scaffolded", [ids["tea"]])
+    assert "printed nothing" in result.note
+    for replies in ([nothing], [silent, nothing], [failing, block("print(search('tea'))"), nothing]):
+        assert asked(store, replies).method == "programs", "a model whose programs run may conclude"
+
+
 def test_the_setting_makes_every_run_scaffolded_or_none(store: ChunkStore) -> None:
     fill(store)
     always, never = (Config.load(None, recall={"scaffold": word}) for word in ("always", "never"))

@@ -24,9 +24,6 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
 
-#: Names of folders with files written by tools, not people.
-_TOOL_FOLDERS = ("build", "dist", "target")
-
 
 def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
     """Return the folder to sync; if the brain is inside it, the brain is left out.
@@ -43,7 +40,7 @@ def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not stat.S_ISDIR(mode):
         raise InputError(f"{path} is not a folder", hint="remember a single file with remember, or import it")
-    return FolderPlace(path, passed_over=_TOOL_FOLDERS, apart=_places_of(store), whole=True)
+    return FolderPlace(path, apart=_places_of(store), whole=True)
 
 
 def _places_of(store: ChunkStore) -> list[Path]:

@@ -22,6 +22,12 @@ from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
+_BUILD_FOLDERS = {"build", "dist", "target"}
+_BUILD_FILES = (
+    "pyproject.toml", "setup.py", "setup.cfg", "package.json", "Cargo.toml", "pom.xml", "build.gradle",
+    "build.gradle.kts", "build.sbt", "CMakeLists.txt", "meson.build", "Makefile", "make.bat", "conf.py",
+)  # fmt: skip
+"""Of these files, one beside a folder called ``build`` shows that a tool writes it; else it is a folder like others."""
 _AGENT_FOLDERS = {".agents", ".claude"}
 _MAX_FILES = 2_000_000
 _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
@@ -122,10 +128,10 @@ class FolderPlace:
     """The files of a folder, as the source of an import.
 
     Args:
-        passed_over: names of folders that are not entered, in addition to folders of tools and hidden folders.
         apart: resolved paths of folders that are not entered.
-        whole: False: also enter the hidden folders of agents, and if there are memories of agents, read only these,
-            not the source code around them.
+        whole: the folder itself is to be remembered: folders that tools build are not entered. False: also enter
+            these and the hidden folders of agents, and if there are memories of agents, read only these, not the
+            source code around them.
     """
 
     label: str | None = None
@@ -134,12 +140,10 @@ class FolderPlace:
         self,
         path: Path,
         *,
-        passed_over: Collection[str] = (),
         apart: Collection[Path] = (),
         whole: bool = False,
     ) -> None:
         self.path = path
-        self._passed_over = {*_SKIPPED_FOLDERS, *passed_over}
         self._apart = set(apart)
         self._whole = whole
 
@@ -206,7 +210,7 @@ class FolderPlace:
         name = path.name
         if name.startswith(".") and (self._whole or name not in _AGENT_FOLDERS):
             return False
-        if name in self._passed_over:
+        if name in _SKIPPED_FOLDERS or (self._whole and _is_built(path)):
             return False
         # Path.is_symlink and Path.exists raise an error below a folder that cannot be entered.
         if os.path.islink(path) or os.path.exists(f"{path}/pyvenv.cfg"):  # noqa: PTH110, PTH114
@@ -347,6 +351,15 @@ class _ArchiveFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _is_built(folder: Path) -> bool:
+    """Whether the files in a folder are written by a tool, not by people."""
+    # A path object raises an error below a folder that cannot be entered.
+    return folder.name in _BUILD_FOLDERS and any(
+        os.path.exists(f"{folder.parent}/{name}")  # noqa: PTH110
+        for name in _BUILD_FILES
+    )
 
 
 def _entry(status: os.stat_result, name: str) -> Entry:

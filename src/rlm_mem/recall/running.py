@@ -40,6 +40,7 @@ _MIN_OFFLINE_SECONDS = 5.0
 _MAX_QUERY = 10_000
 _FALLBACK_BUDGETS = ("iterations", "model_calls", "seconds", "tokens", "usd")
 """Budgets (``stopped_by``) after which the offline model replaces a model with replies that did not run."""
+_UNREAD = "the model's programs printed nothing"
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
@@ -51,6 +52,12 @@ class _Result(Protocol):
 
 
 _ResultT = TypeVar("_ResultT", bound=_Result)
+
+
+def _concluded_unread(loop: LoopResult) -> bool:
+    """Whether the model concluded that the memory has no answer before any of its programs printed anything."""
+    said = loop.answer is not None or loop.suggestion is not None
+    return loop.concluded and not said and not any(step.output for step in loop.steps)
 
 
 @dataclass(frozen=True)
@@ -332,9 +339,10 @@ class _Answering:
     def answer(self, opening: Opening, depth: int = 0, on_text: OnText = None) -> LoopResult:
         """Answer by programs of the model.
 
-        If these do not run, a failed reply is repeated, or the model does not answer in time, the fallback writes
-        the programs. In RECALL the model then reads the memories that the fallback found, unless the fallback is
-        sure of an answer, or a budget or the time ended the model's run.
+        If these do not run, a failed reply is repeated, the model concludes after a failure that the memory has no
+        answer although no program printed anything, or it does not answer in time, the fallback writes the
+        programs. In RECALL the model then reads the memories that the fallback found, unless the fallback is sure
+        of an answer, or a budget or the time ended the model's run.
         """
         scaffold = "never" if is_offline(self._llm) else self._runner.config.recall.scaffold
         steps: list[LoopStep] = []
@@ -350,10 +358,11 @@ class _Answering:
                     raise
                 reason, can_read = "the model did not answer in time", False
             else:
-                weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _FALLBACK_BUDGETS)
-                if scaffold == "never" or not weak:
+                why = loop.handed_over or (_UNREAD if loop.not_run and _concluded_unread(loop) else "")
+                stopped = loop.not_run > 0 and loop.stopped_by in _FALLBACK_BUDGETS
+                if scaffold == "never" or not (why or stopped):
                     return loop
-                reason, can_read = loop.handed_over or NOT_RUN, bool(loop.handed_over)
+                reason, can_read = why or NOT_RUN, bool(why)
         # The offline model costs only a little time.
         limits = Limits(
             iterations=10,

@@ -22,6 +22,7 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
+from rlm_mem.store.core.records import surroundings
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
@@ -159,7 +160,9 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
         totals = score_chunks(scores, owner, relevant, summed=by == "conversation")[owner[best]]
     # Chunks ordered by succession keep that order.
     ordered = "supersedes" in scores.parts or "succeeded" in scores.parts
-    penalty = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
+    # A document is one conversation, too, but its parts have different subjects: only talks are spread.
+    spread = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
+    penalty = np.where(candidates.author[best] >= 0, spread, 0.0)
     totals = totals + penalty
     for place in np.lexsort((candidates.seg_no[best], ids[best], -candidates.at[best], -totals)).tolist():
         yield _result(candidates, int(best[place]), float(totals[place]), scores.parts, float(penalty[place]))
@@ -636,9 +639,14 @@ def _retelling_place(
         return 0
     texts, stems = compared_texts(hits, read, analyser)
     year = int(hits[0].at[:4])
+    named = asked.stems & stems_in(surroundings(read[hits[0].chunk_id].metadata.provenance), analyser)
     best, found = LIKELY if nearest is None else POSSIBLE, 0
     for place in later:
         hit = hits[place]
+        if named and not named <= stems_in(
+            f"{surroundings(read[hit.chunk_id].metadata.provenance)} {texts[place]}", analyser
+        ):
+            continue  # the question names the folder or title of the first
         if hit.at > hits[0].at and is_note_hit(hit, read, asked):
             near = hit.chunk_id == nearest
             odds = retelling(

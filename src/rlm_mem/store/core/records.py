@@ -152,7 +152,7 @@ def surroundings(provenance: Mapping[str, Any]) -> str:
     if isinstance(path, str):
         folders, _, name = path[-_MAX_PATH:].replace("\\", "/").rpartition("/")
         stem, _, ending = name.rpartition(".")
-        named += [*folders.split("/")[-2:], stem if stem and ending.isalnum() else name]
+        named += [*folders.split("/"), stem if stem and ending.isalnum() else name]
     return " ".join(" ".join(named).split())[:_MAX_SURROUNDINGS]
 
 
