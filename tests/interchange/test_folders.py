@@ -398,7 +398,9 @@ def test_a_folder_called_build_is_read_unless_a_tool_writes_it(store: ChunkStore
 
 def test_every_folder_of_a_path_is_context_of_its_text(store: ChunkStore, folder: Path) -> None:
     for tool in ("alder", "quartz"):
-        write(folder, {f"{tool}/manual/guide/reference/start.md": "# Start\n\nThe server listens on a socket."})
+        write(
+            folder, {f"{tool}/manual/guide/reference/start.md": "# Start\n\nThe server listens on a socket."}
+        )
     sync_folder(store, folder)
     for tool in ("alder", "quartz"):
         (hit, *_) = search(store, f"where does the server of {tool} listen?")
