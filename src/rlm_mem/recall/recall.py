@@ -25,8 +25,9 @@ from rlm_mem.recall.outcome import (
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import Run, Runner
 from rlm_mem.recall.trajectory import Trajectory, TrajectoryRecorder, record_recall, unrecorded
-from rlm_mem.store.core.records import standing
+from rlm_mem.store.core.records import repeated_prefix, standing
 from rlm_mem.telemetry import observed
+from rlm_mem.text.blocks import one_line
 from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class Source:
         at: when it was said or happened (ISO 8601).
         line: its beginning, on one line of at most 160 characters.
         excerpt: the part most relevant to the question, on one line of at most 1,500 characters, from the fourth source
-            on of at most 500; only the first ten sources of a result have one, for others it is ``line``.
+            on of at most 500; only the first ten sources of a result have one, for others it is ``line``. Without an
+            answer, a whole part of a document goes on with the part after it.
         origin: where it came from: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
     """
@@ -246,7 +248,7 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
     log_recall(store, run.recorder, [*returned_ids, *closest_ids])
     cited_chunks = list(store.get_many(values["chunk_ids"], track=False).values())
     closest_chunks = list(store.get_many(closest_ids, track=False).values())
-    sources = _sources(store, trajectory, [*cited_chunks, *closest_chunks])
+    sources = _sources(store, trajectory, [*cited_chunks, *closest_chunks], continued=content is None)
     return RecallResult(
         iterations_used=run.spent.iterations,
         trajectory=trajectory,
@@ -270,10 +272,42 @@ def with_unread(store: ChunkStore, detail: Mapping[str, Any]) -> tuple[dict[str,
     return {**detail, "note": "; ".join(filter(None, (detail.get("note"), unread_note(unread))))}, True
 
 
-def _sources(store: ChunkStore, trajectory: Trajectory, chunks: list[Chunk]) -> list[Source]:
+def _sources(
+    store: ChunkStore, trajectory: Trajectory, chunks: list[Chunk], *, continued: bool
+) -> list[Source]:
+    """The chunks as sources; ``continued``: parts of documents are read on, see :func:`_continued`."""
     lines = {hit["id"]: hit["lines"] for hit in trajectory.hits}
     excerpts = searching.excerpts(store, trajectory.query, chunks, longest=_EXCERPT_CHARS, lines=lines)
+    if continued:
+        excerpts.update(_continued(store, chunks, excerpts))
     return [source_of(chunk, excerpts.get(chunk.id)) for chunk in chunks]
+
+
+def _continued(store: ChunkStore, chunks: list[Chunk], excerpts: Mapping[str, str]) -> dict[str, str]:
+    """Excerpts with room left, by id, continued with the next part of their document.
+
+    A question often has the words of a heading or of the first lines below it, and the answer is in the part that
+    follows. Parts that are shown anyway are not repeated.
+    """
+    whole = {
+        one.id: (one, room)
+        for one, room in zip(chunks, _EXCERPT_CHARS, strict=False)
+        if one.metadata.provenance.get("parts", 1) != 1
+        and len(excerpts[one.id]) == len(" ".join(one.content.split())) < room
+    }
+    if not whole:
+        return {}
+    following = {one: after for one, (_, after) in store.neighbours_of_each(list(whole), 0, 1).items()}
+    shown = {one.id for one in chunks[: len(_EXCERPT_CHARS)]}
+    read = store.get_many([one for ids in following.values() for one in ids if one not in shown], track=False)
+    found = {}
+    for chunk_id, ids in following.items():
+        for after in filter(None, map(read.get, ids)):
+            part = whole[chunk_id][0].metadata.provenance.get("part")
+            if isinstance(part, int) and after.metadata.provenance.get("part") == part + 1:
+                rest = after.content[repeated_prefix(after) :]
+                found[chunk_id] = one_line(f"{excerpts[chunk_id]} {rest}", whole[chunk_id][1])
+    return found
 
 
 def source_of(chunk: Chunk, excerpt: str | None = None) -> Source:
