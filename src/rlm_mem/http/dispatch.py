@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from rlm_mem.access.clients import NEEDED, client_of
+from rlm_mem.access.grants import NEEDED, client_of
 from rlm_mem.errors import AccessDenied, ConflictError, RlmMemError, StoreReadOnly
 from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body

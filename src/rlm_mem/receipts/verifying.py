@@ -20,8 +20,7 @@ from rlm_mem.models.base import Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, existing, first_ids, supporting
 from rlm_mem.recall.outcome import outcome_word
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
-from rlm_mem.receipts.canonical import canonical, plain_json
-from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, read_bytes
+from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, canonical, plain_json, read_bytes
 from rlm_mem.receipts.making import (
     REPLAY_SECONDS,
     RecordedParts,

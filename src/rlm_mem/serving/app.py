@@ -12,8 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from rlm_mem import dashboard as pages
-from rlm_mem.access.clients import client_of
-from rlm_mem.access.grants import PERMISSIONS
+from rlm_mem.access.grants import PERMISSIONS, client_of
 from rlm_mem.errors import AccessDenied
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.guard import API, Guard, Keys, login_routes

@@ -8,12 +8,19 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidChunk
-from rlm_mem.interchange.derived import derived_chunks
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, is_chunk_markdown
 from rlm_mem.interchange.reading import SourceFile, clean, moment, plain_tags, read_text, text_lines
-from rlm_mem.interchange.records import Asset, ImportedChunk, ImportProblem, Note, Record, mapped_id
+from rlm_mem.interchange.records import (
+    Asset,
+    ImportedChunk,
+    ImportProblem,
+    Note,
+    Record,
+    derived_chunks,
+    mapped_id,
+)
 
 _FIELD = re.compile(r"\*\*(Created|Category|Tags):\*\*[ \t]*(.*)")
 _TITLE = re.compile(r"#[ \t]+(.+)")
