@@ -11,7 +11,7 @@ import pytest
 
 from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.periods import day_of
-from rlm_mem.cli.toml_lines import toml_with_value
+from rlm_mem.cli.settings import toml_with_value
 from rlm_mem.errors import InputError, InvalidConfig, InvalidQuery, NotFoundError
 
 from .conftest import Run

@@ -74,7 +74,7 @@ def test_every_json_decoder_handles_deep_nesting() -> None:
     package = Path(rlm_mem.__file__).parent
     # Files of the package itself, or what this process wrote a moment ago; the others are guarded by their callers.
     known = {"cli/demo.py", "offline/weights.py", "operations/context.py", "text/yaml.py"}
-    known |= {"http/dispatch.py", "store/core/backup_archive.py", "interchange/documents.py"}
+    known |= {"http/app.py", "store/core/backup_archive.py", "interchange/documents.py"}
     known |= {"ingest/filling.py", "store/postgres/routes.py"}
     found = [
         f"{name}:{line}"

@@ -29,8 +29,8 @@ class Late(NamedTuple):
 
 LATE = {
     "cryptography": Late("sign", "receipts.signing"),
-    "genai_prices": Late("llm", "models.pricing"),
-    "keyring": Late("keyring", "models.keys"),
+    "genai_prices": Late("llm", "models.providers"),
+    "keyring": Late("keyring", "models.targets"),
     "markdown_it": Late("server", "dashboard.markdown"),
     "mcp": Late("server", "serving.mcp_app serving.run"),
     "numpy": Late(278, "store.core.records"),
@@ -48,7 +48,7 @@ LATE = {
     "rlm_mem.dashboard.pages": Late(235, "dashboard"),
     "rlm_mem.dashboard.rendering": Late(119, "dashboard"),
     "rlm_mem.http.app": Late(58, "serving.app"),
-    "rlm_mem.ingest.chunking": Late(30, "interchange.derived"),
+    "rlm_mem.ingest.chunking": Late(30, "interchange.records"),
     "rlm_mem.ingest.filling": Late(60, "memory"),
     "rlm_mem.ingest.remember": Late(25, "capture.moving memory"),
     "rlm_mem.interchange.folders": Late(54, "memory"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test may find a real key, address or proxy in the environment."""
-    from rlm_mem.models.keys import KEY_VARIABLES
+    from rlm_mem.models.targets import KEY_VARIABLES
 
     for name in [name for names in KEY_VARIABLES.values() for name in names]:
         monkeypatch.delenv(name, raising=False)

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from rlm_mem.models import Usage
-from rlm_mem.models.pricing import price
+from rlm_mem.models.providers import price
 
 USAGE = Usage(input_tokens=1000, output_tokens=500, cached_tokens=200, reasoning_tokens=100)
 

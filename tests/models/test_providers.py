@@ -561,7 +561,7 @@ def test_errors_of_google(client: Make, server: HTTPServer) -> None:
 
 def test_a_provider_of_ones_choice_is_priced(client: Make, play: Play) -> None:
     """The figures that come back are what the price is computed from."""
-    from rlm_mem.models.pricing import price
+    from rlm_mem.models.providers import price
 
     play.answers = [chat("x")]
     cost = price("gpt-4o", "openai", client("openai").complete("x").usage)

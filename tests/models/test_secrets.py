@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rlm_mem.errors import ModelUnavailable
-from rlm_mem.models.keys import find_key, require_key
+from rlm_mem.models.targets import find_key, require_key
 from rlm_mem.text.secrets import redact
 
 KEYS = [

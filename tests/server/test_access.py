@@ -246,7 +246,7 @@ def over_mcp(app: Starlette, headers: dict[str, str], play: Callable[[McpClient]
 
 
 def test_agents_see_the_tools_and_memories_of_their_token(tmp_path: Path) -> None:
-    from rlm_mem.access.clients import client_of
+    from rlm_mem.access.grants import client_of
     from rlm_mem.operations.context import Settings
     from rlm_mem.serving.app import create_app
 

@@ -24,8 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from rlm_mem.access.clients import client_of
-from rlm_mem.access.grants import PERMISSIONS, Access
+from rlm_mem.access.grants import PERMISSIONS, Access, client_of
 from rlm_mem.access.oauth import ResourceServer
 from rlm_mem.access.tokens import TokenFile
 from rlm_mem.errors import InvalidConfig, NotFoundError, StorageError

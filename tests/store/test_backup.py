@@ -19,9 +19,8 @@ from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.memory import Memory
 from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files
-from rlm_mem.store.core.backup_archive import read_backup
+from rlm_mem.store.core.backup_archive import read_backup, staging_folder
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.core.staging import staging_folder
 from rlm_mem.store.local import backup as backup_module
 from rlm_mem.store.local.restore import restore_folder
 

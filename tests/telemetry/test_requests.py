@@ -22,7 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from rlm_mem import telemetry
-from rlm_mem.http.observed import Observed
+from rlm_mem.http.metrics import Observed
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from tests.telemetry.test_telemetry import Watched

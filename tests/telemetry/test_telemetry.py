@@ -25,7 +25,7 @@ from rlm_mem.config import Config, TelemetryConfig
 from rlm_mem.errors import InvalidChunk, InvalidConfig, ModelTimeout
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.telemetry.names import ATTRIBUTES, METRICS, OPERATIONS
+from rlm_mem.telemetry.recorder import ATTRIBUTES, METRICS, OPERATIONS
 
 SECRET = "The harbour code is heronblue."
 

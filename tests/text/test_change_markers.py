@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlm_mem.text.change_markers import CONDITION, ENDED, HINTS, PRESENT
+from rlm_mem.text.distinct import CONDITION, ENDED, HINTS, PRESENT
 
 OVER = (
     "The club MOVED to Oslo.",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.search import query
-from rlm_mem.text import change_markers, distinct, factuality, present, update_score
+from rlm_mem.text import distinct, factuality, present, update_score
 from rlm_mem.text.patterns import Expressions, SignedPattern, folded
 
 ANYTHING, SIGN = "\0", "\1"
@@ -61,7 +61,7 @@ def without_sign(pattern: SignedPattern) -> set[str]:
 
 SIGNED = {
     f"{module.__name__}.{name}": value
-    for module in (query, change_markers, distinct, factuality, present, update_score)
+    for module in (query, distinct, factuality, present, update_score)
     for name, one in vars(module).items()
     if isinstance(value := one.others if isinstance(one, Expressions) else one, SignedPattern)
 }

@@ -1,10 +1,10 @@
-"""Permissions and namespaces of a client of a server."""
+"""Permissions and namespaces of a client of a server, and the client of a request as the guard identified it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from rlm_mem.chunk import check_namespace
 from rlm_mem.errors import AccessDenied, InputError, NamespaceError
@@ -173,3 +173,19 @@ def _covers(pattern: str, namespace: str) -> bool:
     if pattern in ("*", namespace):
         return True
     return pattern.endswith("/*") and namespace.startswith(pattern[:-1])
+
+
+_KEY = "rlm_mem.client"
+#: Key of the ASGI scope for the permission that a refused request lacked.
+NEEDED = "rlm_mem.needed"
+
+
+def set_client(scope: MutableMapping[str, Any], client: Caller) -> None:
+    """Set the client of a request; only called by the guard."""
+    scope[_KEY] = client
+
+
+def client_of(scope: Mapping[str, Any]) -> Caller:
+    """The client of a request; without a guard, a client without permissions."""
+    found = scope.get(_KEY)
+    return found if isinstance(found, Caller) else Caller()

@@ -20,7 +20,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk
-from rlm_mem.mcp.pausing import pause, paused, resume
+from rlm_mem.mcp.hooks import pause, paused, resume
 
 Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor, gemini-cli or qwen-code.")]
 

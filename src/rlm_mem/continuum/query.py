@@ -6,7 +6,7 @@ Matching uses the lexical ranking of search over the mirrors, so a reworded goal
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -333,9 +333,8 @@ def _figures(entry: TieredMemory) -> str:
     return f"{entry.key} ({entry.meta.successes} of {entry.meta.usage_count} uses went well)"
 
 
-def _risks(entry: TieredMemory) -> list[Hint]:
+def _risks(entry: TieredMemory) -> Iterator[Hint]:
     run = read_run(entry.body)
-    found = []
     failures = Counter(
         (failure.get("step"), str(failure.get("error") or "").strip()) for failure in entry.meta.failures
     )
@@ -344,19 +343,12 @@ def _risks(entry: TieredMemory) -> list[Hint]:
         where = f"step {number} ({step.tool})" if step else "it"
         cure = f"; on error: {step.on_error}" if step and step.on_error else ""
         again = f" {times} times" if times > 1 else ""
-        found.append(
-            Hint(
-                "risk",
-                f"{where} failed{again}: {error or 'no reason was recorded'}{cure}",
-                (_figures(entry),),
-            )
-        )
+        what = f"{where} failed{again}: {error or 'no reason was recorded'}{cure}"
+        yield Hint("risk", what, (_figures(entry),))
     for context, (uses, good) in entry.meta.contexts.items():
         if uses >= _USES and good / uses < _RISKY:
-            found.append(
-                Hint("risk", f"went well in only {good} of {uses} uses in {context}", (_figures(entry),))
-            )
-    return found
+            what = f"went well in only {good} of {uses} uses in {context}"
+            yield Hint("risk", what, (_figures(entry),))
 
 
 def _success(entry: TieredMemory) -> Hint:

@@ -15,8 +15,7 @@ from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, marked
 from rlm_mem.errors import InputError
-from rlm_mem.operations.exported import RemovedAfterwards
-from rlm_mem.operations.moving import ExportQuery, export_file
+from rlm_mem.operations.moving import ExportQuery, RemovedAfterwards, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser

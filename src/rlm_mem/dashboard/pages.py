@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from rlm_mem.access.clients import client_of
+from rlm_mem.access.grants import client_of
 from rlm_mem.dashboard import (
     answers,
     changes_page,

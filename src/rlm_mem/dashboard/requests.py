@@ -15,8 +15,7 @@ from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from rlm_mem.access.clients import client_of
-from rlm_mem.access.grants import Caller, Permission
+from rlm_mem.access.grants import Caller, Permission, client_of
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
 from rlm_mem.errors import InputError, NamespaceError, RlmMemError
 from rlm_mem.operations.decoding import from_agent, part

@@ -18,13 +18,11 @@ from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from rlm_mem.access.clients import NEEDED, set_client
-from rlm_mem.access.grants import OWNER, Access, Caller
+from rlm_mem.access.grants import NEEDED, OWNER, Access, Caller, set_client
 from rlm_mem.errors import StorageError
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.limits import BODY_SECONDS, BodyTooLarge, TimedBody, read_body
-from rlm_mem.http.metrics import Metrics
-from rlm_mem.http.observed import route_of
+from rlm_mem.http.metrics import Metrics, route_of
 from rlm_mem.http.site import Site
 from rlm_mem.operations.problems import problem
 

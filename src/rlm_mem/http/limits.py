@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from rlm_mem.access.clients import client_of
+from rlm_mem.access.grants import client_of
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.operations.problems import Problem, problem
 

@@ -20,13 +20,13 @@ from rlm_mem.http.limits import body_parts
 from rlm_mem.http.openapi import document
 from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEvents, limits_of, run_out
 from rlm_mem.operations.changes import with_keep_alive
-from rlm_mem.operations.exported import RemovedAfterwards
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import (
     MAX_UPLOAD_BYTES,
     ExportQuery,
     Imported,
     ImportQuery,
+    RemovedAfterwards,
     export_file,
     import_file,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from operator import attrgetter
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -153,29 +153,63 @@ def _figures(current: ObservedOperation, result: RememberResult) -> None:
     count("rlm_mem.chunks.repeated", len(result.duplicates))
 
 
+class MoreOptions(TypedDict, total=False):
+    """Arguments of :func:`remember` that apply to a single text, besides those of ``TextOptions``.
+
+    Attributes:
+        source: its source: interaction (default), import, derived, …
+        occurred_at: time of the statement, if that is not now; for a text that spans time, a function from a
+            character position to the time there.
+        metadata: further fields of every chunk, stored in ``metadata.extra``.
+        provenance: further facts about its origin, such as a path.
+        secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``; None:
+            ``config.secrets.action``.
+        replaces: ids of chunks that the text replaces (``ChunkStore.supersede``); if it has several chunks, its first
+            one replaces them.
+        origin: person, agent, tool, import or web; None: derived from ``source``.
+        trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
+        expires, ttl: time, or duration (seconds, ``30d``), after which reads do not return it; not both.
+        again: store the text even if ``ingest.max_similar`` chunks say nearly the same already.
+    """
+
+    source: str
+    occurred_at: When | None
+    metadata: Mapping[str, Any] | None
+    provenance: Mapping[str, Any] | None
+    secrets: SecretAction | None
+    replaces: Sequence[str] | str | None
+    origin: str | None
+    trust: str | None
+    expires: str | date | None
+    ttl: Ttl | None
+    again: bool
+
+
+class TextOptions(MoreOptions, total=False):
+    """Every argument of :func:`remember` that applies to a single text.
+
+    Attributes:
+        conversation_id: the conversation it belongs to; None for none.
+        tags: its tags; a single text is one tag.
+        confidence: 0-1; default 0.7.
+        chunk_type: preference, fact, pattern, decision, note or a registered type; None detects it per chunk.
+    """
+
+    conversation_id: str | None
+    tags: Sequence[str] | str | None
+    confidence: float
+    chunk_type: str | None
+
+
 @observed("remember", _figures)
 def remember(
     store: ChunkStore,
     text: str,
     *,
-    conversation_id: str | None = None,
-    tags: Sequence[str] | str | None = None,
-    confidence: float = 0.7,
-    chunk_type: str | None = None,
-    source: str = "interaction",
-    occurred_at: When | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    provenance: Mapping[str, Any] | None = None,
-    secrets: SecretAction | None = None,
     progress: Progress | None = None,
-    replaces: Sequence[str] | str | None = None,
-    origin: str | None = None,
-    trust: str | None = None,
-    expires: str | date | None = None,
-    ttl: Ttl | None = None,
-    again: bool = False,
     finder: LinkFinder | None = None,
     config: Config | None = None,
+    **options: Unpack[TextOptions],
 ) -> RememberResult:
     """Store a text with automatic chunking, typing and linking, in one transaction.
 
@@ -186,26 +220,10 @@ def remember(
     Args:
         store: the store to write to.
         text: at most ``ingest.max_content_bytes`` bytes of UTF-8.
-        conversation_id: the conversation it belongs to; None for none.
-        tags: its tags; a single text is one tag.
-        confidence: 0-1.
-        chunk_type: preference, fact, pattern, decision, note or a registered type; None detects it per chunk.
-        source: its source: interaction, import, derived, …
-        occurred_at: time of the statement, if that is not now; for a text that spans time, a function from a
-            character position to the time there.
-        metadata: further fields of every chunk, stored in ``metadata.extra``.
-        provenance: further facts about its origin, such as a path.
-        secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``; None:
-            ``config.secrets.action``.
         progress: called after each chunk with (done, total).
-        replaces: ids of chunks that the text replaces (``ChunkStore.supersede``); if it has several chunks, its first
-            one replaces them.
-        origin: person, agent, tool, import or web; None: derived from ``source``.
-        trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
-        expires, ttl: time, or duration (seconds, ``30d``), after which reads do not return it; not both.
-        again: store the text even if ``ingest.max_similar`` chunks say nearly the same already.
         finder: finds the chunks that the text replaces or contradicts.
         config: settings; None takes the store's.
+        options: what applies to this text alone.
 
     Raises:
         InvalidChunk: the text is empty, an argument is wrong, or the text contains a secret and secrets are
@@ -214,21 +232,14 @@ def remember(
         NotFoundError, ConflictError: a chunk to replace does not exist, or was already replaced; nothing was changed.
         StorageError: the write failed; nothing was changed.
     """
+    unknown = next((name for name in options if name not in TextOptions.__annotations__), None)
+    if unknown is not None:
+        raise TypeError(f"remember() got an unexpected keyword argument {unknown!r}")
     settings = config or store.config
     if progress is not None:
         check_function(progress, "progress")
-    analysed = analyse(text, settings.ingest, settings.secrets, secrets)
-    ready = prepare(
-        store,
-        analysed,
-        settings,
-        {
-            "conversation_id": conversation_id, "tags": tags, "confidence": confidence, "chunk_type": chunk_type,
-            "source": source, "occurred_at": occurred_at, "metadata": metadata, "provenance": provenance,
-            "secrets": secrets, "replaces": replaces, "origin": origin, "trust": trust, "expires": expires,
-            "ttl": ttl, "again": again,
-        },
-    )  # fmt: skip
+    analysed = analyse(text, settings.ingest, settings.secrets, options.get("secrets"))
+    ready = prepare(store, analysed, settings, options)
     if finder is not None:
         finder.begin(list(map(attrgetter("content"), analysed.pieces)))
     with store.batch():
@@ -260,26 +271,6 @@ def _read_ahead(
 
     store.backend.read_ahead(draft, reading)
     return [draft]
-
-
-class TextOptions(TypedDict, total=False):
-    """The arguments of :func:`remember` that apply to a single text."""
-
-    conversation_id: str | None
-    tags: Sequence[str] | str | None
-    confidence: float
-    chunk_type: str | None
-    source: str
-    occurred_at: When | None
-    metadata: Mapping[str, Any] | None
-    provenance: Mapping[str, Any] | None
-    secrets: SecretAction | None
-    replaces: Sequence[str] | str | None
-    origin: str | None
-    trust: str | None
-    expires: str | date | None
-    ttl: Ttl | None
-    again: bool
 
 
 class PreparedText(Struct):
@@ -588,17 +579,8 @@ class RememberOperation:
         confidence: float = 0.7,
         chunk_type: str | None = None,
         *,
-        source: str = "interaction",
-        occurred_at: When | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        provenance: Mapping[str, Any] | None = None,
-        secrets: SecretAction | None = None,
         progress: Progress | None = None,
-        replaces: Sequence[str] | str | None = None,
-        origin: str | None = None,
-        trust: str | None = None,
-        expires: str | date | None = None,
-        ttl: Ttl | None = None,
+        **options: Unpack[MoreOptions],
     ) -> dict[str, Any]:
         """Store content like :func:`remember`, and return results and failures as a dictionary.
 
@@ -610,34 +592,17 @@ class RememberOperation:
         """
         try:
             made = remember(
-                self._store,
-                content,
-                conversation_id=conversation_id,
-                tags=tags,
-                confidence=confidence,
-                chunk_type=chunk_type,
-                source=source,
-                occurred_at=occurred_at,
-                metadata=metadata,
-                provenance=provenance,
-                secrets=secrets,
-                progress=progress or self._on_progress,
-                replaces=replaces,
-                origin=origin,
-                trust=trust,
-                expires=expires,
-                ttl=ttl,
-                config=self._config,
-            )
+                self._store, content, conversation_id=conversation_id, tags=tags, confidence=confidence,
+                chunk_type=chunk_type, progress=progress or self._on_progress, config=self._config, **options,
+            )  # fmt: skip
         except RlmMemError as error:  # documented: failures are returned as one sentence
-            failed = {
-                "success": False,
-                "chunk_ids": [],
-                "total_tokens": 0,
-                "chunks_created": 0,
-                "duplicates": [],
-            }
-            return failed | {"error": error.message} | ({"hint": error.hint} if error.hint else {})
+            failed = {"chunk_ids": [], "total_tokens": 0, "chunks_created": 0, "duplicates": []}
+            return (
+                {"success": False}
+                | failed
+                | {"error": error.message}
+                | ({"hint": error.hint} if error.hint else {})
+            )
         answer: dict[str, Any] = {
             "success": True,
             "chunk_ids": made.chunk_ids,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types import beta
@@ -252,6 +252,18 @@ def _size(count: int) -> str:
     return f"{size:.0f}{unit}" if size == int(size) else f"{size:.1f}{unit}"
 
 
+def _in_thread(
+    command: Callable[Concatenate[MemoryTool, P], str],
+) -> Callable[Concatenate[AsyncMemoryTool, P], Coroutine[Any, Any, str]]:
+    """Run a command in a worker thread."""
+
+    @wraps(command)
+    async def run(self: AsyncMemoryTool, /, *args: P.args, **keywords: P.kwargs) -> str:
+        return await self._memory.run(lambda _: command(self._tool, *args, **keywords))
+
+    return run
+
+
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same for ``AsyncAnthropic``; commands run in worker threads.
 
@@ -264,30 +276,10 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         self._memory = memory
         self._tool = MemoryTool(memory.memory)
 
-    async def view(self, command: View) -> str:
-        """A file with numbered lines, or the listing of a folder."""
-        return await self._memory.run(lambda _: self._tool.view(command))
-
-    async def create(self, command: Create) -> str:
-        """Write a new file."""
-        return await self._memory.run(lambda _: self._tool.create(command))
-
-    async def str_replace(self, command: StrReplace) -> str:
-        """Replace a text that occurs once in a file."""
-        return await self._memory.run(lambda _: self._tool.str_replace(command))
-
-    async def insert(self, command: Insert) -> str:
-        """Insert text after a line."""
-        return await self._memory.run(lambda _: self._tool.insert(command))
-
-    async def delete(self, command: Delete) -> str:
-        """Delete a file, or a folder with its contents."""
-        return await self._memory.run(lambda _: self._tool.delete(command))
-
-    async def rename(self, command: Rename) -> str:
-        """Rename or move a file or a folder."""
-        return await self._memory.run(lambda _: self._tool.rename(command))
-
-    async def clear_all_memory(self) -> str:
-        """Delete every file of the tool; other memories stay."""
-        return await self._memory.run(lambda _: self._tool.clear_all_memory())
+    view = _in_thread(MemoryTool.view)
+    create = _in_thread(MemoryTool.create)
+    str_replace = _in_thread(MemoryTool.str_replace)
+    insert = _in_thread(MemoryTool.insert)
+    delete = _in_thread(MemoryTool.delete)
+    rename = _in_thread(MemoryTool.rename)
+    clear_all_memory = _in_thread(MemoryTool.clear_all_memory)

@@ -224,19 +224,15 @@ class _Import:
                 if entry is not None:
                     yield entry
 
-        found = sync.run(present)
-        report = self.report
-        self.report.documents = found
+        found, report = sync.run(present), self.report
+        report.documents = found
         touched = len({*found.added, *found.changed, *found.restored, *(new for _, new in found.renamed)})
         report.files += touched
         if touched:
             report.formats["notes"] = report.formats.get("notes", 0) + touched
         report.unchanged_files += found.unchanged
-        report.created += found.chunks_created
-        report.updated += found.chunks_updated
-        report.superseded += found.chunks_superseded
-        report.archived += found.chunks_archived
-        report.restored += found.chunks_restored
+        for name in ("created", "updated", "superseded", "archived", "restored"):
+            setattr(report, name, getattr(report, name) + getattr(found, f"chunks_{name}"))
         report.tokens += found.tokens
         report.add_secrets(found.secrets, found.secrets_hidden)
         for chunk_id in sync.created:

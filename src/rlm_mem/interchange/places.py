@@ -318,7 +318,6 @@ class _Archive:
             raise Unreadable(f"damaged archive: {error}") from None
 
     def close(self) -> None:
-        """Close the archive."""
         self._zip.close()
 
     def name(self, entry: Entry) -> str:

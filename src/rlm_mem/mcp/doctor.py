@@ -19,8 +19,7 @@ from rlm_mem.mcp.clients import CLIENTS, Client, is_here, read_text
 from rlm_mem.mcp.commented_json import read_commented
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named
 from rlm_mem.mcp.hook_settings import our_hooks
-from rlm_mem.mcp.hooks import log_file, recent_failures
-from rlm_mem.mcp.pausing import paused
+from rlm_mem.mcp.hooks import log_file, paused, recent_failures
 from rlm_mem.mcp.starting import ServerEntry, Started, entry_in, is_our_command, started
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,7 @@ from rlm_mem.capture.projects import Project, project_of
 from rlm_mem.capture.rules import load_limits, load_rules
 from rlm_mem.capture.transcripts import Session, SessionMessage
 from rlm_mem.config import user_data_brain
-from rlm_mem.errors import InputError, RlmMemError
-from rlm_mem.mcp.pausing import paused
+from rlm_mem.errors import InputError, RlmMemError, StorageError
 from rlm_mem.store.core.brain_files import SHOWN
 
 if TYPE_CHECKING:
@@ -281,3 +280,51 @@ def _write_log(what: str, reason: str) -> None:
             file.write(line[:2_000] + "\n")
     except OSError:
         return  # a full disk must not block the client either
+
+
+# --- pauses, during which hooks neither provide memories to agents nor capture anything ---------------------
+
+_NO_END = "until resumed"
+
+
+def _pause_file() -> Path:
+    return user_data_brain().parent / "hooks.paused"
+
+
+def pause(length: timedelta | None) -> str:
+    """Pause the hooks of all clients of this user; return the end of the pause in words."""
+    end = _NO_END if length is None else f"{datetime.now(UTC) + length:%Y-%m-%dT%H:%M:%SZ}"
+    path = _pause_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(end, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}; the hooks are not paused") from None
+    return _end_in_words(end)
+
+
+def resume() -> bool:
+    """End the pause; return False if there was none."""
+    was_paused = paused() is not None
+    try:
+        _pause_file().unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"{_pause_file()} cannot be removed: {error.strerror}") from None
+    return was_paused
+
+
+def paused() -> str | None:
+    """Return the end of the pause in words; None if there is none. An unreadable file is a pause without end."""
+    try:
+        end = _pause_file().read_text(encoding="utf-8").strip()
+        return (
+            _end_in_words(end) if end == _NO_END or datetime.now(UTC) < datetime.fromisoformat(end) else None
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError):
+        return _end_in_words(_NO_END)
+
+
+def _end_in_words(end: str) -> str:
+    return end if end == _NO_END else f"until {end[:16].replace('T', ' ')} UTC"

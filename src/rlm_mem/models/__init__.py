@@ -2,8 +2,8 @@
 
 ``base`` has the protocol, its types and the budget of a run; ``opening`` finds a model by name; ``apis`` has a record
 for each provider; ``scripted`` replies from a queue; ``cli_models`` runs command-line agents; ``providers`` calls APIs
-and local servers (extra ``llm``); ``pricing`` computes costs; ``keys`` finds keys of providers. Prompts and the use of
-answers belong to ``sandbox`` and ``recall``.
+and local servers (extra ``llm``) and computes costs; ``targets`` finds their addresses and keys. Prompts and the use
+of answers belong to ``sandbox`` and ``recall``.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ from pydantic_ai.settings import ModelSettings
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout, ModelUnavailable
 from rlm_mem.models.apis import APIS, Target
 from rlm_mem.models.base import Message, Usage, sendable
-from rlm_mem.models.keys import KEY_VARIABLES
 from rlm_mem.models.retry import TRANSIENT_STATUS, TransientFailure
+from rlm_mem.models.targets import KEY_VARIABLES
 from rlm_mem.text.secrets import redact
 
 

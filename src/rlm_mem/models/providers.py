@@ -2,6 +2,9 @@
 
 One library (``pydantic-ai-slim``, extra ``llm``) calls all of them and normalises their usage figures; it is imported
 with the first completion. Retries, deadlines and errors are handled here, in the same way for every provider.
+
+Costs come from the price data of the package ``genai-prices``, without network access. A model without a known price
+is *unpriced*: its cost is None, never 0, so that a sum over unpriced calls is not mistaken for a low cost.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeout
@@ -23,7 +27,6 @@ from rlm_mem.models.base import (
     render_prompt,
 )
 from rlm_mem.models.event_loop import LoopThread
-from rlm_mem.models.pricing import price
 from rlm_mem.models.retry import RetryPolicy, TransientFailure, call_with_retries
 from rlm_mem.models.targets import NO_KEY, resolve_target
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
     from rlm_mem.config import LLMConfig
+    from rlm_mem.models.base import Usage
 
 # A request ends at its own deadline; a client that hangs is abandoned after this further time.
 _GRACE_SECONDS = 10.0
@@ -213,3 +217,44 @@ class ProviderLLM:
         if extra:
             request_settings["extra_body"] = extra
         return request_settings  # type: ignore[return-value]
+
+
+# Built in: no model is called.
+_FREE = frozenset({"offline"})
+
+
+def price(model: str, provider: str, usage: Usage, *, base_url: str | None = None) -> Decimal | None:
+    """The cost of ``usage`` in US dollars, or None if the price is unknown.
+
+    Args:
+        model: the model's name as the provider spells it.
+        provider: as in ``Completion.provider``.
+        usage: ``input_tokens`` and ``output_tokens`` include their cached and reasoning parts. Estimated
+            figures are not priced: the result would look like a real charge.
+        base_url: the server asked, when it is not the provider's own; a price is then looked up by its
+            address alone, since a local server may call its model ``gpt-4o``.
+    """
+    if provider in _FREE:
+        return Decimal(0)
+    if usage.estimated or not model:
+        return None
+    try:
+        from genai_prices import Usage as PricedUsage, calc_price
+    except ImportError:  # without the extra there is no price data
+        return None
+    tokens = PricedUsage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens or None,
+        cache_write_tokens=usage.cache_write_tokens or None,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        if base_url:
+            return calc_price(tokens, model, provider_api_url=base_url).total_price
+        api = APIS.get(provider)
+        if api is None or not api.prices:
+            return None
+        return calc_price(tokens, model, provider_id=api.prices).total_price
+    except (LookupError, ValueError):
+        # LookupError: the model is not listed. ValueError: inconsistent figures, as some servers report.
+        return None

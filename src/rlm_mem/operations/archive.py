@@ -1,4 +1,4 @@
-"""The archive over HTTP: listing, reading and restoring deleted chunks."""
+"""Chunks that no read returns, over HTTP: deleted ones in the archive, and those in quarantine until their release."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from msgspec import Meta, Struct
 
 from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, IdsArguments, Place, page_of_chunks
-from rlm_mem.operations.fitting import Bounded, Reply
+from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import decode_cursor, etag, not_modified
-from rlm_mem.operations.types import Cursor, Limit, Line, Since, TypeFilter, Until
-
-_GROUP = "chunks"
+from rlm_mem.operations.types import ChunkId, Cursor, Limit, Line, Request, Since, TypeFilter, Until
 
 
 class ArchiveQuery(Bounded, kw_only=True):
@@ -69,17 +67,66 @@ def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse
     return RestoreResponse([one for one in ids if done[one]], [one for one in ids if not done[one]])
 
 
+class QuarantineRequest(Request):
+    """Why the chunk is hidden."""
+
+    reason: Annotated[Line, Meta(description="Why, for the reviewer.")] | None = None
+
+
+class QuarantineArguments(QuarantineRequest, kw_only=True):
+    """The tool's arguments."""
+
+    chunk_id: ChunkId
+
+
+class ReleaseRequest(Request):
+    """The trust of the chunk after its release."""
+
+    trust: (
+        Annotated[
+            Literal["untrusted", "ordinary", "trusted"],
+            Meta(description="Default: its trust before the quarantine."),
+        ]
+        | None
+    ) = None
+
+
+class QuarantineQuery(Request):
+    """Maximum number of chunks."""
+
+    limit: Limit = 50
+
+
+class Quarantined(MayBeCut):
+    """Chunks in quarantine, oldest first; ``extra.quarantine`` has the reason."""
+
+    items: list[ChunkOut]
+
+
+def _quarantine(context: Context, request: QuarantineRequest) -> ChunkOut:
+    context.check_owned([context.path["chunk_id"]])
+    return chunk_out(context.memory.quarantine(context.path["chunk_id"], request.reason))
+
+
+def _release(context: Context, request: ReleaseRequest) -> ChunkOut:
+    return chunk_out(context.memory.release(context.path["chunk_id"], request.trust))
+
+
+def _quarantined(context: Context, request: QuarantineQuery) -> Quarantined:
+    return Quarantined([chunk_out(one) for one in context.memory.store.quarantined(request.limit)])
+
+
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/archive", "listArchive", "List deleted chunks, in order of time.", _GROUP,
+        "GET", "/archive", "listArchive", "List deleted chunks, in order of time.", "chunks",
         run=_archive, request=ArchiveQuery, response=ChunkPage, paged=True,
     ),
     Operation(
-        "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", _GROUP,
+        "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", "chunks",
         run=_archived, request=Bounded, response=ChunkOut, tagged=True,
     ),
     Operation(
-        "", "", "restoreChunks", "Restore chunks from the archive, by ids.", _GROUP,
+        "", "", "restoreChunks", "Restore chunks from the archive, by ids.", "chunks",
         run=_restore_several, request=IdsArguments, response=RestoreResponse, writes=True,
         tool=Tool(
             name="restore",
@@ -88,5 +135,29 @@ OPERATIONS: tuple[Operation, ...] = (
             aliases=dict.fromkeys(("id", "chunk_id", "chunk_ids", "memory_ids"), "ids"),
             default=False,
         ),
+    ),
+    Operation(
+        "GET", "/quarantine", "listQuarantine", "Chunks in quarantine.", "review",
+        run=_quarantined, request=QuarantineQuery, response=Quarantined,
+    ),
+    Operation(
+        "POST", "/chunks/{chunk_id}/quarantine", "quarantineChunk",
+        "Hide a chunk from all reads until it is released.", "review",
+        run=_quarantine, request=QuarantineRequest, response=ChunkOut, writes=True,
+        tool=Tool(
+            name="quarantine",
+            title="Put a memory into quarantine",
+            description="Hide a memory that looks harmful or false until a person releases it. Give the "
+            "reason. You cannot release it yourself.",
+            request=QuarantineArguments,
+            destructive=True,
+            idempotent=False,
+            aliases={**dict.fromkeys(("id", "memory_id"), "chunk_id"), "why": "reason"},
+            default=False,
+        ),
+    ),
+    Operation(
+        "POST", "/chunks/{chunk_id}/release", "releaseChunk", "Release a chunk from quarantine.", "review",
+        permission="review", run=_release, request=ReleaseRequest, response=ChunkOut, writes=True,
     ),
 )  # fmt: skip

@@ -21,9 +21,9 @@ from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.errors import BudgetError, ConflictError, InputError
 from rlm_mem.models.base import Limits
 from rlm_mem.recall.trajectory import Trajectory, load_trajectory
-from rlm_mem.receipts.canonical import VOLATILE, digest, plain_json
 from rlm_mem.receipts.format import (
     FORMAT,
+    VOLATILE,
     AskedQuestion,
     Bundle,
     ChunkVersion,
@@ -36,6 +36,8 @@ from rlm_mem.receipts.format import (
     ReceiptStep,
     RunCost,
     RunSettings,
+    digest,
+    plain_json,
 )
 from rlm_mem.receipts.signing import sign
 from rlm_mem.receipts.tape import CallRecorder, args_hash, pinned, result_hash

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rlm_mem.errors import BudgetError
 from rlm_mem.recall.replaying import Replayer
-from rlm_mem.receipts.canonical import digest, plain_json, without_volatile
+from rlm_mem.receipts.format import digest, plain_json, without_volatile
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
 from rlm_mem.sandbox.session import SandboxSession

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -20,8 +20,7 @@ from rlm_mem.models.base import Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, existing, first_ids, supporting
 from rlm_mem.recall.outcome import outcome_word
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
-from rlm_mem.receipts.canonical import canonical, plain_json
-from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, read_bytes
+from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, canonical, plain_json, read_bytes
 from rlm_mem.receipts.making import (
     REPLAY_SECONDS,
     RecordedParts,
@@ -136,7 +135,9 @@ def verify(
     try:
         notes = Bundle.from_bytes(bundle) if isinstance(bundle, bytes) else bundle
         if notes is not None:
-            checks += _bundle(found, check_kind(notes, Bundle, "bundle"))
+            differences = list(_differences(found, check_kind(notes, Bundle, "bundle")))
+            held = f"{amount(len(notes.chunks), 'chunk')} and the calls of the programs"
+            checks += differences or [PartCheck("bundle", "holds", held)]
     except Altered as error:
         return _verdict([*checks, PartCheck("bundle", "altered", str(error))], found, signer)
     chunks = [] if store is None else _chunks(found, store)
@@ -204,36 +205,30 @@ def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[PartCheck, str 
     return PartCheck("signature", "holds", f"made with the key {name}"), name
 
 
-def _consistency(receipt: Receipt) -> list[PartCheck]:
+def _consistency(receipt: Receipt) -> Iterator[PartCheck]:
     """Find contradictions between the parts."""
-    wrong: list[PartCheck] = []
     answer, ids = receipt.answer, [one.id for one in receipt.chunks]
     word = outcome_word(content=answer.content, chunk_ids=answer.chunk_ids, concluded=answer.concluded)
     if answer.outcome != word:
-        wrong.append(PartCheck("answer", "altered", f"its outcome is {word!r}, not {answer.outcome[:40]!r}"))
+        yield PartCheck("answer", "altered", f"its outcome is {word!r}, not {answer.outcome[:40]!r}")
     if answer.by_program != any(step.final and not step.depth for step in receipt.steps):
-        wrong.append(
-            PartCheck("answer", "altered", "it disagrees with the steps on whether a program gave it")
-        )
+        yield PartCheck("answer", "altered", "it disagrees with the steps on whether a program gave it")
     if [one.id for one in receipt.chunks if one.cited] != answer.chunk_ids:
-        wrong.append(PartCheck("answer", "altered", "the chunks that it names are not those that are marked"))
+        yield PartCheck("answer", "altered", "the chunks that it names are not those that are marked")
     read = (one for step in receipt.steps for one in step.chunks_read)
     used = list(dict.fromkeys([*answer.chunk_ids, *read]))
     if ids[: len(used)] != used or len(set(ids)) != len(ids):
-        wrong.append(
-            PartCheck(
-                "chunks", "altered", "they are not those that the answer names and the steps read, in order"
-            )
+        yield PartCheck(
+            "chunks", "altered", "they are not those that the answer names and the steps read, in order"
         )
     turns: dict[tuple[str, int], int] = {}
     for number, step in enumerate(receipt.steps, 1):
         run = (step.question, step.depth)
         if step.turn not in (1, turns.get(run, 0) + 1):
-            wrong.append(PartCheck(f"step {number}", "altered", "it is not at its place"))
+            yield PartCheck(f"step {number}", "altered", "it is not at its place")
         turns[run] = step.turn
         if not step.depth and step.question != receipt.question.text:
-            wrong.append(PartCheck(f"step {number}", "altered", "it is about another question"))
-    return wrong
+            yield PartCheck(f"step {number}", "altered", "it is about another question")
 
 
 def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
@@ -339,43 +334,26 @@ def _hash_of(chunk: Chunk) -> str:
     return chunk_hash(plain_json(chunk.to_dict()))
 
 
-def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
-    """Compare the chunks of a bundle with the hashes of the receipt."""
-    wrong = []
+def _differences(receipt: Receipt, bundle: Bundle) -> Iterator[PartCheck]:
+    """Compare the chunks and calls of a bundle with the hashes of the receipt."""
     if bundle.receipt != receipt.head:
-        wrong.append(
-            PartCheck("bundle", "altered", "it belongs to another receipt, or one of the two was altered")
-        )
+        yield PartCheck("bundle", "altered", "it belongs to another receipt, or one of the two was altered")
     expected_versions = {one.id: one for one in receipt.chunks}
     for chunk_id in {**expected_versions, **bundle.chunks}:
         version, document = expected_versions.get(chunk_id), bundle.chunks.get(chunk_id)
         if version is None or document is None or chunk_hash(document) != version.hash:
-            wrong.append(
-                PartCheck(
-                    f"chunk {chunk_id[:140]}",
-                    "altered",
-                    "the bundle does not contain the version that was read",
-                )
-            )
+            why = "the bundle does not contain the version that was read"
+            yield PartCheck(f"chunk {chunk_id[:140]}", "altered", why)
     for number in range(max(len(receipt.steps), *(step + 1 for step in bundle.calls), 0)):
         step = receipt.steps[number] if number < len(receipt.steps) else None
         noted = bundle.calls.get(number, [])
         made = [(call["name"], args_hash(call["args"]), result_hash(call)) for call in noted]
+        part = f"step {number + 1}"
         if step is None or made != [(call.name, call.args, call.result) for call in step.calls]:
-            wrong.append(
-                PartCheck(f"step {number + 1}", "altered", "the bundle contains other calls than it made")
-            )
-        wrong += [
-            PartCheck(
-                f"step {number + 1}",
-                "altered",
-                f"the bundle quotes {one} with another text than the chunk has",
-            )
-            for one in dict.fromkeys(_misquoted([call.get("result") for call in noted], bundle.chunks))
-        ]
-    return wrong or [
-        PartCheck("bundle", "holds", f"{amount(len(bundle.chunks), 'chunk')} and the calls of the programs")
-    ]
+            yield PartCheck(part, "altered", "the bundle contains other calls than it made")
+        for one in dict.fromkeys(_misquoted([call.get("result") for call in noted], bundle.chunks)):
+            why = f"the bundle quotes {one} with another text than the chunk has"
+            yield PartCheck(part, "altered", why)
 
 
 def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:

@@ -12,14 +12,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from rlm_mem import dashboard as pages
-from rlm_mem.access.clients import client_of
-from rlm_mem.access.grants import PERMISSIONS
+from rlm_mem.access.grants import PERMISSIONS, client_of
 from rlm_mem.errors import AccessDenied
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.guard import API, Guard, Keys, login_routes
 from rlm_mem.http.limits import Buckets, ClientLimits, Limited
-from rlm_mem.http.metrics import MEDIA_TYPE, Metrics
-from rlm_mem.http.observed import Observed
+from rlm_mem.http.metrics import MEDIA_TYPE, Metrics, Observed
 from rlm_mem.http.site import Site
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.serving.mcp_app import McpApp

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import telemetry
-from rlm_mem.access.clients import client_of
+from rlm_mem.access.grants import client_of
 from rlm_mem.access.tokens import TokenFile
 from rlm_mem.config import Config, locate
 from rlm_mem.errors import InvalidConfig, StorageError

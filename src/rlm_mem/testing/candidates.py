@@ -16,7 +16,7 @@ from rlm_mem.errors import InvalidLink
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, WEIGHED, CandidateSource, Filters
-from rlm_mem.testing.stores import MovedClock, StoreFixtures
+from rlm_mem.testing.backend import MovedClock, StoreFixtures
 from rlm_mem.text.analysis import AnalysedSegment, get_analyser
 
 _WORDS = (

@@ -17,10 +17,12 @@ from itertools import chain
 from operator import mul
 
 from rlm_mem.text.analysis import Analyser
-from rlm_mem.text.change_markers import CONDITION, ENDED, HINTS
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES, words
 from rlm_mem.text.distinct import (
+    CONDITION,
     DIGIT,
+    ENDED,
+    HINTS,
     MEASURES,
     NOT,
     OWNERS,

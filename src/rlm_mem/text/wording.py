@@ -199,22 +199,21 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
     made: list[Token] = []
     number = 0
     while number < len(tokens):
-        one = tokens[number]
+        one, read = tokens[number], 1
         if one.low not in _IN_PLACE:
             made.append(one)
             number += 1
             continue
         low = tuple(other.low for other in tokens[number : number + 4])
-        if one.low == "let's":
-            made.append(replace(one, low="we"))
-            number += 1
-            continue
-        if low[:2] in (("decided", "to"), ("agreed", "to")) and made and low[2:3] == ("use",):
-            number += 2  # "we decided to use B"
-            continue
         chosen = next((some for some in _CHOSEN_WITH if low[: len(some)] == some), None)
         gone = next((some for some in _GONE_WITH if low[: len(some)] == some), None)
-        if (
+        again = one.low[2:] if one.low.startswith("re") else ""
+        is_now = [replace(one, low="is"), replace(one, text="now", low="now")]
+        if one.low == "let's":
+            made.append(replace(one, low="we"))
+        elif low[:2] in (("decided", "to"), ("agreed", "to")) and made and low[2:3] == ("use",):
+            read = 2  # "we decided to use B"
+        elif (
             one.low in _BE
             and len(low) > 3
             and low[1] in ("down", "up")
@@ -222,18 +221,14 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
             and low[3][:1].isdigit()
         ):
             made.append(replace(one, low="fell" if low[1] == "down" else "rose"))
-            number += 2
-            continue
-        if (
+            read = 2
+        elif (
             one.low in ("turned", "became", "become")
             and made
             and (one.low != "turned" or (low[1:2] and low[1][0].isdigit()))
         ):
-            made += [replace(one, low="is"), replace(one, text="now", low="now")]
-            number += 1
-            continue
-        again = one.low[2:] if one.low.startswith("re") else ""
-        if (
+            made += is_now
+        elif (
             again in PASTS
             and made
             and made[-1].low in ("been", "was", "were")
@@ -242,43 +237,36 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
         ):
             while made and made[-1].low in ("been", "was", "were", "has", "have"):
                 made.pop()
-            made += [replace(one, low="is"), replace(one, text="now", low="now"), replace(one, low=again)]
-            number += 1
-            continue
-        if (
+            made += [*is_now, replace(one, low=again)]
+        elif (
             low[:2] in (("make", "that"), ("make", "it"))
             and made
             and kind_of(tokens[number + 2 : number + 4]) in _WHEN
         ):
             made = made[:-1] if made[-1].text in ":,–—" else made  # "the picnic: make that four"
-            made += [replace(one, low="is"), replace(one, text="now", low="now")]
-            number += 2
-            continue
-        if chosen is not None and made and not _tells_when(tokens[number + len(chosen) :]):
+            made += is_now
+            read = 2
+        elif chosen is not None and made and not _tells_when(tokens[number + len(chosen) :]):
             made.append(replace(one, low="uses"))
-            number += len(chosen)
-            continue
-        if gone is not None and (
+            read = len(chosen)
+        elif gone is not None and (
             number + len(gone) == len(tokens) or not tokens[number + len(gone)].low.isalpha()
         ):
             made.append(replace(one, low="retired"))
-            number += len(gone)
-            continue
-        if one.low in _FIRST_WORDS:
-            place = _particle(tokens, number)
-            if place:
-                made.append(replace(one, low=_PHRASAL[one.low, tokens[place].low]))
-                made += tokens[number + 1 : place]
-                number = place + 1
-                if (
-                    number < len(tokens)
-                    and tokens[number].low in ("with", "on")
-                    and made[-1].low in _OBJECT_AFTER
-                ):
-                    number += 1
-                continue
-        made.append(one)
-        number += 1
+            read = len(gone)
+        elif one.low in _FIRST_WORDS and (place := _particle(tokens, number)):
+            made.append(replace(one, low=_PHRASAL[one.low, tokens[place].low]))
+            made += tokens[number + 1 : place]
+            read = place + 1 - number
+            if (
+                place + 1 < len(tokens)
+                and tokens[place + 1].low in ("with", "on")
+                and made[-1].low in _OBJECT_AFTER
+            ):
+                read += 1
+        else:
+            made.append(one)
+        number += read
     return made
 
 

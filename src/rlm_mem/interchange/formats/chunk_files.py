@@ -1,4 +1,4 @@
-"""Chunks as JSON: exported JSON lines, and chunk files of every documented layout."""
+"""Chunks as JSON: exported JSON lines, chunk files of every documented layout, and the files beside them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk, check_namespace, is_chunk_id
 from rlm_mem.errors import InputError
-from rlm_mem.interchange.brain_files import file_from_line
+from rlm_mem.interchange.brain_files import file_from_line, read_brain_file
 from rlm_mem.interchange.format import Claim, FileHead, Format
-from rlm_mem.interchange.history import record_of
+from rlm_mem.interchange.history import read_history, record_of
 from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, moment, read_text
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.text.tokens import count_tokens
@@ -190,3 +190,14 @@ def _sniff_lines(head: FileHead) -> Claim:
 
 CHUNK_FILE = Format("chunk-json", _sniff_file, read_chunk_file, "chunk files, of this or an older layout")
 CHUNK_LINES = Format("chunk-jsonl", _sniff_lines, read_chunk_lines, "chunks exported as JSON lines")
+
+
+def _claim_nothing(_head: FileHead) -> Claim:
+    return Claim.NO
+
+
+# Determined by a file's path in an export or a brain folder (``brain_files.format_by_place``).
+BRAIN_FILE = Format(
+    "brain-file", _claim_nothing, read_brain_file, "tiered memories, trajectories and other files of a brain"
+)
+HISTORY = Format("history", _claim_nothing, read_history, "former versions of chunks, and the audit log")

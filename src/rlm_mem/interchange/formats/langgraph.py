@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
-from rlm_mem.interchange.derived import derived_chunks
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, text_lines, whole_text
-from rlm_mem.interchange.records import ImportProblem, Record
+from rlm_mem.interchange.records import ImportProblem, Record, derived_chunks
 
 _INSIDE = ("items", "data")
 _TEXTS = ("text", "content", "memory", "data")

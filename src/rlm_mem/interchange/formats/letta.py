@@ -12,11 +12,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rlm_mem.interchange.derived import derived_chunks
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.formats.chats import Parts, content_text
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
-from rlm_mem.interchange.records import ChatMessage, ImportProblem, Note, Record
+from rlm_mem.interchange.records import ChatMessage, ImportProblem, Note, Record, derived_chunks
 
 _INSIDE = ("agents", "blocks", "files", "core_memory", "messages", "passages")
 _AGENT_KEYS = {"core_memory", "in_context_message_ids", "block_ids", "agent_type", "blocks"}

@@ -14,10 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rlm_mem.interchange.derived import derived_chunks
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
-from rlm_mem.interchange.records import ImportNotice, ImportProblem, Record
+from rlm_mem.interchange.records import ImportNotice, ImportProblem, Record, derived_chunks
 
 _INSIDE = ("results", "memories", "categories", "relations")
 _OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role")

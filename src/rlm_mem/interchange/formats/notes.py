@@ -8,12 +8,19 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidChunk
-from rlm_mem.interchange.derived import derived_chunks
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, is_chunk_markdown
 from rlm_mem.interchange.reading import SourceFile, clean, moment, plain_tags, read_text, text_lines
-from rlm_mem.interchange.records import Asset, ImportedChunk, ImportProblem, Note, Record, mapped_id
+from rlm_mem.interchange.records import (
+    Asset,
+    ImportedChunk,
+    ImportProblem,
+    Note,
+    Record,
+    derived_chunks,
+    mapped_id,
+)
 
 _FIELD = re.compile(r"\*\*(Created|Category|Tags):\*\*[ \t]*(.*)")
 _TITLE = re.compile(r"#[ \t]+(.+)")
@@ -259,10 +266,26 @@ def _sniff_note(head: FileHead) -> Claim:
     return Claim.POSSIBLE if head.is_text else Claim.NO
 
 
+# Claude's memory tool (``memory_20250818``; platform.claude.com, "Memory tool") writes text files of any name below
+# ``/memories``: its documentation shows ``customer_service_guidelines.xml``.
+_MEMORY_SUFFIXES = {"", ".xml", ".yaml", ".yml", ".toml", ".csv", ".html", ".json", ".log"}
+
+
+def _sniff_memory_folder(head: FileHead) -> Claim:
+    """Claim the files of that folder, except Markdown and plain text, which are notes."""
+    folders = {head.folder, *PurePosixPath(head.name).parts[:-1]}
+    if "memories" not in folders or head.suffix not in _MEMORY_SUFFIXES or head.is_derived:
+        return Claim.NO
+    if not head.text.strip() or "\0" in head.text or "\ufffd" in head.text[:-3]:
+        return Claim.NO
+    return Claim.POSSIBLE if head.suffix == ".json" else Claim.LIKELY
+
+
 CANDIDATES = Format("candidates", _sniff_candidates, read_candidates, "a list of memory candidates")
 CHUNK_MARKDOWN = Format(
     "chunk-markdown", _sniff_chunk_markdown, read_chunk_markdown, "chunks exported as Markdown"
 )
+MEMORY_FOLDER = Format("memory-folder", _sniff_memory_folder, read_note, "files of Claude's memory tool")
 MERIDIAN = Format("meridian", _sniff_meridian, read_meridian, "MERIDIAN memories")
 NOTES = Format("notes", _sniff_note, read_note, "notes: Markdown and plain text")
 PERSONA = Format("persona", _sniff_persona, read_asset, "personalities, sliders and gauges")

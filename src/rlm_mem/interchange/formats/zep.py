@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rlm_mem.interchange.derived import derived_chunks
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
-from rlm_mem.interchange.records import ImportProblem, Note, Record
+from rlm_mem.interchange.records import ImportProblem, Note, Record, derived_chunks
 
 _INSIDE = ("edges", "nodes", "episodes", "items", "facts", "communities", "results")
 _GROUPS = ("group_id", "graph_uuid", "graph_id", "user_id")

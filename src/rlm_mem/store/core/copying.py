@@ -21,12 +21,12 @@ from rlm_mem.chunk import Chunk, content_hash, encode_chunk
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files as on_disk
+from rlm_mem.store.core.backup_archive import STAGING, staging_folder
 from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, Runs
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
 from rlm_mem.store.core.records import ACTIVE, ChunkState
-from rlm_mem.store.core.staging import STAGING, staging_folder
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo

@@ -219,6 +219,27 @@ def make_folder(path: Path) -> None:
         translate(error, str(path))
 
 
+def open_file(path: StrPath, flags: int, mode: int = 0o644) -> int:
+    """Open a file and return its descriptor; if it may be created, its folder is made as needed."""
+    try:
+        return os.open(path, flags, mode)
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+        make_folder(Path(path).parent)
+        return os.open(path, flags, mode)
+
+
+def write_and_close(descriptor: int, data: bytes) -> None:
+    """Write all of the data to an open file, and close it."""
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)
+
+
 def write_temp(
     folder: StrPath, name: str, data: bytes, mode: int = 0o644, *, target: StrPath | None = None
 ) -> str:
@@ -230,17 +251,7 @@ def write_temp(
     temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN_ID}{next(_NUMBERS):x}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        try:
-            descriptor = os.open(temp, flags, mode)
-        except FileNotFoundError:
-            make_folder(Path(folder))
-            descriptor = os.open(temp, flags, mode)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-        finally:
-            os.close(descriptor)
+        write_and_close(open_file(temp, flags, mode), data)
     except OSError as error:
         with contextlib.suppress(OSError):  # if nothing can be written, nothing can be removed either
             remove(temp)
@@ -253,11 +264,15 @@ def sync_files(paths: Sequence[StrPath]) -> None:
     if len(paths) > _MANY and _sync_filesystem(paths[0]):
         return
     for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(path)
+
+
+def _sync(path: StrPath) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_filesystem(path: StrPath) -> bool:
@@ -290,13 +305,8 @@ def publish(source: StrPath, target: StrPath) -> None:
 
 def sync_folder(path: StrPath) -> None:
     """Make renames in a folder durable."""
-    if os.name == "nt":  # folders cannot be opened for syncing there; NTFS journals renames
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    if os.name != "nt":  # folders cannot be opened for syncing there; NTFS journals renames
+        _sync(path)
 
 
 def link_or_copy(source: StrPath, target: Path) -> None:

@@ -16,10 +16,9 @@ from rlm_mem.chunk import format_time
 from rlm_mem.errors import InputError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.backup_archive import BackupInfo, can_be_packed, packing, read_backup
+from rlm_mem.store.core.backup_archive import BackupInfo, can_be_packed, packing, read_backup, staging_folder
 from rlm_mem.store.core.brain_files import OF_BRAIN, owned_by
 from rlm_mem.store.core.contents import owners
-from rlm_mem.store.core.staging import staging_folder
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.schema import in_pages
 from rlm_mem.text.secrets import find_secrets, hide

@@ -511,19 +511,7 @@ class LocalBrainFiles:
     @staticmethod
     def _write_bytes(target: Path, data: bytes, how: int, *, create: bool = True) -> None:
         flags = os.O_WRONLY | (os.O_CREAT if create else 0) | how | getattr(os, "O_BINARY", 0)
-        try:
-            descriptor = os.open(target, flags, 0o644)
-        except FileNotFoundError:
-            if not create:
-                raise
-            files.make_folder(target.parent)
-            descriptor = os.open(target, flags, 0o644)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-        finally:
-            os.close(descriptor)
+        files.write_and_close(files.open_file(target, flags), data)
 
     def remove(self, name: str) -> bool:
         """Remove a file, and its monthly trajectory folder if that is then empty."""

@@ -454,19 +454,16 @@ class LocalBackend(LocalIndex):
         *,
         dry_run: bool,
     ) -> int:
-        if dry_run:
-            return self._log.rewrite(namespace, rewrite, dry_run=True)
-        with self.transaction(namespace):  # no other process appends an event of a change meanwhile
-            return self._log.rewrite(namespace, rewrite, dry_run=False)
+        # In a transaction, no other process appends an event of a change meanwhile.
+        with contextlib.nullcontext() if dry_run else self.transaction(namespace):
+            return self._log.rewrite(namespace, rewrite, dry_run=dry_run)
 
     def rewrite_stray_events(
         self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
     ) -> int:
         """Replace lines of the audit log that cannot be read or are of none of these namespaces; return how many."""
-        if dry_run:
-            return self._log.rewrite_strays(namespaces, rewrite, dry_run=True)
-        with self.transaction(""):
-            return self._log.rewrite_strays(namespaces, rewrite, dry_run=False)
+        with contextlib.nullcontext() if dry_run else self.transaction(""):
+            return self._log.rewrite_strays(namespaces, rewrite, dry_run=dry_run)
 
     def _kept_versions(self) -> Iterator[Path]:
         """Yield the folders of former versions, each named after its chunk."""

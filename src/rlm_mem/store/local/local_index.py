@@ -21,7 +21,6 @@ from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import ChunkRow, Encode, SyncReport, encode_content
 from rlm_mem.store.local import schema
-from rlm_mem.store.local.change_detection import RACY_NS, changed_folders, edited_in_place
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
 from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import Queries, merge_is_due
@@ -30,6 +29,7 @@ from rlm_mem.text import ANALYSIS_VERSION
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.local.folder import Layout
     from rlm_mem.store.local.postings import PostingsIndex
     from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
     from rlm_mem.store.local.transaction import Transaction
@@ -531,3 +531,73 @@ class LocalIndex:
             return self._sync_locked(
                 connection, self._rows.get(), self.layout.folders(), progress, fresh=True
             )
+
+
+#: Folder times advance in ticks of a few milliseconds: a recent time may hide a second change in the same tick.
+RACY_NS = 20_000_000
+_LAST = 2**63 - 1  # above the number of any chunk
+
+
+def changed_folders(
+    connection: sqlite3.Connection,
+    layout: Layout,
+    *,
+    full: bool = False,
+    racy: bool = True,
+    copied: bool = True,
+) -> list[str]:
+    """Return the folders that may contain unindexed changes, newest first.
+
+    Args:
+        full: return every folder.
+        racy: also return folders whose time was too recent, when it was recorded, to rule out a later change.
+        copied: also return folders whose time was set explicitly, as by a copy or an unpacked archive: the files of
+            the index and of the folder may be of different moments.
+    """
+    known = {
+        row[0]: (row[1], row[2]) for row in connection.execute("SELECT path, mtime_ns, seen_ns FROM folders")
+    }
+    changed = [path for path in known if not layout.absolute(path).is_dir()]
+    for path in layout.folders():
+        try:
+            stat = layout.absolute(path).stat()
+        except FileNotFoundError:
+            continue
+        mtime, seen = known.get(path, (None, 0))
+        # A time that was recent when it was recorded may hide a later change in the same tick of the clock. The
+        # time of the last change of the folder's own entry (on Windows: its creation time) cannot be set.
+        if (
+            full
+            or mtime != stat.st_mtime_ns
+            or (racy and seen - mtime < RACY_NS)
+            or (copied and stat.st_ctime_ns > max(seen, mtime + RACY_NS))
+        ):
+            changed.append(path)
+    return sorted(changed, reverse=True)
+
+
+def edited_in_place(
+    connection: sqlite3.Connection, layout: Layout, *, before: int | None, most: int
+) -> tuple[list[str], int | None]:
+    """Return the files of some chunks that differ from the index, and where to continue.
+
+    Args:
+        before: check chunks with a lower number than this, the latest first; None: start at the last one.
+        most: how many to check.
+
+    Returns:
+        The paths, and ``before`` of the next call: None after the first chunk of all.
+    """
+    rows = connection.execute(
+        "SELECT path, size, mtime_ns, inode, doc FROM chunks WHERE doc < ? ORDER BY doc DESC LIMIT ?",
+        (_LAST if before is None else before, most),
+    ).fetchall()
+    edited = []
+    for path, size, mtime_ns, inode, _ in rows:
+        try:
+            stat = os.stat(layout.place(path))
+        except OSError:  # moved or removed, which changes the time of its folder
+            continue
+        if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (size, mtime_ns, inode):
+            edited.append(path)
+    return edited, rows[-1][-1] if len(rows) == most else None

@@ -17,8 +17,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
-from rlm_mem.store.core.staging import staging_folder
+from rlm_mem.store.core.backup_archive import BackupInfo, read_backup, staging_folder
 
 _BLOCK = 1 << 20
 

@@ -247,7 +247,6 @@ class _Postings:
         authors: npt.NDArray[np.int64],
         seq: int,
     ) -> Snapshot:
-        """Return the finished snapshot."""
         length_before = np.concatenate([[0], np.cumsum(columns.length, dtype=np.int64)]).astype(np.int64)
         return Snapshot(
             doc=columns.doc,
@@ -287,7 +286,6 @@ class _InMemory:
         self._dtype = dtype
 
     def add(self, values: npt.NDArray[Any]) -> None:
-        """Append `values`."""
         self._parts.append(values.astype(self._dtype, copy=False))
 
     def finish(self) -> npt.NDArray[Any]:

@@ -36,25 +36,18 @@ def write_views(connection: sqlite3.Connection, layout: Layout) -> list[str]:
     return list(views)
 
 
+_FIELDS = (
+    "type", "tokens", "confidence", "created_at", "modified_at", "conversation_id", "namespace", "file",
+)  # fmt: skip
+
+
 def _metadata(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
-    for row in connection.execute(
+    for chunk_id, *values in connection.execute(
         f"SELECT c.id, type, tokens, confidence, created_at, {since_created('modified_at', 'c')}, v.id, n.name, path"
         " FROM chunks c JOIN namespaces n USING(ns) LEFT JOIN conversations v USING(conversation)"
         " WHERE status = 0 ORDER BY doc"
     ):
-        yield (
-            row[0],
-            {
-                "type": row[1],
-                "tokens": row[2],
-                "confidence": row[3],
-                "created_at": row[4],
-                "modified_at": row[5],
-                "conversation_id": row[6],
-                "namespace": row[7],
-                "file": row[8],
-            },
-        )
+        yield chunk_id, dict(zip(_FIELDS, values, strict=True))
 
 
 def _tags(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:

@@ -407,7 +407,6 @@ class _Fork:
         self._reap(0)
 
     def kill(self) -> None:
-        """Kill the process."""
         if self.poll() is None:
             os.kill(self._pid, signal.SIGKILL)
 
