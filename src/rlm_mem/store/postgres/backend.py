@@ -229,6 +229,9 @@ class PostgresBackend:
                 self._routes.moved(namespace, moved.dsn)
 
     def _lock_additional(self, outer: PostgresTransaction, namespace: str) -> None:
+        # A lookup may take a second connection, for which those who wait for this lock may hold all the others.
+        if outer.version(namespace) is not None:
+            return
         if self._routes.of(namespace) is not outer.pool:
             raise NamespaceError(
                 f"the namespace {namespace} is on another server than the batch that writes to it",
