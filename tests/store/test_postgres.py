@@ -32,6 +32,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.postgres import migrate, pool
 from rlm_mem.store.postgres.backend import PostgresBackend
+from rlm_mem.store.postgres.rows import PostgresRowWriter
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES, namespace_key
 from rlm_mem.store.postgres.transaction import PostgresTransaction
 from rlm_mem.store.postgres.values import ListDumper
@@ -496,6 +497,21 @@ def test_a_loss_in_the_middle_of_a_batch_changes_nothing_and_says_so(
         end_connections(databases, dsn)
         store.create_chunk("Two.")
     assert store.get_stats()["chunk_count"] == 0
+
+
+def test_a_loss_in_the_middle_of_a_rebuild_changes_nothing_and_says_so(
+    store: ChunkStore, dsn: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        store.create_chunk(f"Walnut {number}.")
+    monkeypatch.setattr(
+        PostgresRowWriter,
+        "renew",
+        lambda *given, renew=PostgresRowWriter.renew: (end_connections(databases, dsn), renew(*given)),
+    )
+    with pytest.raises(StorageError, match="nothing was changed"):
+        store.backend.rebuild("default")
+    assert len(search(store, "walnut")) == 2 and check(store) == []
 
 
 class LostAt:

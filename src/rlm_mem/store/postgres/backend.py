@@ -475,7 +475,7 @@ class PostgresBackend:
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
         """Rebuild everything that is derived from the chunks of a namespace, in one commit."""
-        with self.transaction(namespace) as transaction:
+        with self.transaction(namespace) as transaction, transaction.translating():
             return rebuild(transaction, namespace, self._analysis_name(), progress)
 
     def pool(self, namespace: str) -> Pool:
