@@ -300,7 +300,11 @@ def test_a_chunk_that_is_restored_without_a_link_keeps_its_version_with_the_link
     store.delete_chunk(target.id, permanent=True)
     restored = store.restore_chunk(chunk.id)
     assert restored is not None and (restored.revision, restored.links) == (3, [])
-    assert [(one.revision, len(one.chunk.links)) for one in store.history(chunk.id)] == [(1, 0), (2, 1), (3, 0)]
+    assert [(one.revision, len(one.chunk.links)) for one in store.history(chunk.id)] == [
+        (1, 0),
+        (2, 1),
+        (3, 0),
+    ]
     assert check(store) == []
 
 
