@@ -171,6 +171,21 @@ def test_names_of_earlier_programs_outlive_a_program_that_had_to_be_killed(sessi
         session.execute("lost")
 
 
+def test_counters_and_dicts_with_a_default_outlive_a_program_that_had_to_be_killed(
+    session: REPLSession,
+) -> None:
+    session.execute(
+        "from collections import Counter, OrderedDict, defaultdict\nseen = Counter('aab')\nby = defaultdict(list)\n"
+        "by['a'].append(1)\nodd = defaultdict(lambda: 7)\nrows = [OrderedDict(b=1), defaultdict(int)]"
+    )
+    with pytest.raises(errors.TimeoutError, match="kept"):
+        session.execute("while True: pass", timeout=0.3)
+    session.execute("seen['c'] += 2\nby['b'].append(2)\nrows[1]['x'] += 1")
+    assert session.execute("seen.most_common(2), by, list(rows[0]), rows[1]['x']") == (
+        *([("a", 2), ("c", 2)], {"a": [1], "b": [2]}, ["b"], 1),
+    )
+
+
 def test_what_reading_changed_outlives_a_program_that_had_to_be_killed(session: REPLSession) -> None:
     session.execute(
         "log = []\nclass Note:\n    def __str__(self):\n        log.append(1)\n        return 'note'\nnote = Note()"
