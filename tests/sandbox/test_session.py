@@ -12,6 +12,7 @@ import pytest
 
 from rlm_mem import errors
 from rlm_mem.models.base import Budget, Completion, Limits
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import REPLSession
 from rlm_mem.sandbox import seccomp
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -206,6 +207,40 @@ def test_pages_and_names_of_variables_end_with_the_session(
     with pytest.raises(errors.ProgramError, match="no output was too long"):
         session.execute("print(page(2))")
     assert session.execute("re.findall('a', 'aba')") == ["a", "a"]
+
+
+class Unreadable(Exception):
+    """An error whose message fails, as in careless programs."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no message")
+
+
+def failing(error: Exception) -> Callable[[], None]:
+    """A function that raises this error."""
+
+    def function() -> None:
+        raise error
+
+    return function
+
+
+def test_a_session_goes_on_after_a_function_gave_text_that_is_no_unicode_or_an_unreadable_error(
+    store: ChunkStore, engine: str
+) -> None:
+    functions: dict[str, Callable[..., object]] = {
+        "cut": lambda: {"text": "half \ud83d", "\udc00": 1},
+        "raises": failing(ValueError("half \ud83d")),
+        "unreadable": failing(Unreadable()),
+    }
+    session = REPLSession(store, ScriptedLLM(["half \ud83d"]), functions=functions, engine=engine)
+    assert session.execute("cut()") == {"text": "half \ufffd", "\ufffd": 1}
+    assert session.execute("llm_query('What?')") == "half \ufffd"
+    with pytest.raises(errors.ProgramError, match="half"):
+        session.execute("raises()")
+    with pytest.raises(errors.ProgramError, match="unreadable: Unreadable"):
+        session.execute("unreadable()")
+    assert session.execute("1 + 1") == 2
 
 
 def test_a_timeout_counts_time_in_host_functions(store: ChunkStore, engine: str) -> None:

@@ -110,7 +110,7 @@ class _Copier:
             return value
         if kind is str or kind is Described:
             self._charge(len(value))
-            return value
+            return value if value.isascii() else kind(well_formed(value))
         if kind is bytes or kind is bytearray:
             self._charge(len(value))
             return bytes(value)
@@ -171,7 +171,7 @@ def _named(value: Any) -> str:
 def plain(value: Any, bounds: Bounds | None = None) -> Any:
     """Copy ``value`` as plain data: None, bool, int, float, str, bytes, list, tuple, set, dict, dates.
 
-    Named tuples and instances become dicts of their fields; functions and types become a short text.
+    Named tuples and instances become dicts of their fields, functions and types a short text, unpaired surrogates U+FFFD.
 
     Raises:
         TooLarge: it exceeds ``bounds``.
