@@ -171,7 +171,8 @@ def _named(value: Any) -> str:
 def plain(value: Any, bounds: Bounds | None = None) -> Any:
     """Copy ``value`` as plain data: None, bool, int, float, str, bytes, list, tuple, set, dict, dates.
 
-    Named tuples and instances become dicts of their fields, functions and types a short text, unpaired surrogates U+FFFD.
+    Named tuples and instances become dicts of their fields; functions and types, a short text; unpaired surrogates,
+    U+FFFD.
 
     Raises:
         TooLarge: it exceeds ``bounds``.
