@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import psycopg
@@ -753,7 +754,9 @@ def test_what_a_text_column_cannot_hold_is_kept_or_simply_not_found(store: Chunk
     assert [link.reasoning for link in store.linked(two.id)] == ["a\0b"]
     assert cast(Chunk, store.undo(two.id) or store.get_chunk(two.id)).links[0].reasoning == "a\0b"
     store.record_event("recall", [one.id], question="what\0ever")
-    assert [event["question"] for event in store.events(op="recall")] == ["what\0ever"]
+    store.record_event("recall", [one.id, Random(1).randbytes(9_000).hex()], question="longer")
+    assert [event["question"] for event in store.events(op="recall")] == ["what\0ever", "longer"]
+    assert len(list(store.events(op="recall", chunk_id=one.id))) == 2
     for odd in ("\0", "a\0b"):
         assert store.list_chunks(tags=[odd]) == store.list_chunks(conversation_id=odd) == []
         assert store.list_chunks(any_tags=[odd]) == []
