@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterator
+from enum import IntEnum, StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rlm_mem import errors
@@ -207,6 +211,47 @@ def test_pages_and_names_of_variables_end_with_the_session(
     with pytest.raises(errors.ProgramError, match="no output was too long"):
         session.execute("print(page(2))")
     assert session.execute("re.findall('a', 'aba')") == ["a", "a"]
+
+
+class Colour(StrEnum):
+    """Text of a subclass."""
+
+    RED = "red"
+
+
+class Level(IntEnum):
+    """A number of a subclass."""
+
+    HIGH = 3
+
+
+class Stamp(dt.datetime):
+    """A time of a subclass, as other packages have."""
+
+
+def test_what_a_function_gives_as_a_kind_of_text_number_or_time_is_one(
+    store: ChunkStore, engine: str
+) -> None:
+    given: list[object] = [
+        *(Colour.RED, Level.HIGH, Fraction(1, 2), Stamp(2026, 1, 2)),
+        *(
+            np.str_("blue"),
+            np.int64(3),
+            np.float32(1.5),
+            np.bool_(True),
+            np.arange(3),
+            {np.int64(1): np.float64(2)},
+        ),
+    ]
+    session = REPLSession(
+        store, functions={"given": lambda: given, "zeros": lambda: np.zeros(10**6)}, engine=engine
+    )
+    assert session.execute("given()") == [
+        *("red", 3, 0.5, dt.datetime(2026, 1, 2)),
+        *("blue", 3, 1.5, True, [0, 1, 2], {1: 2.0}),
+    ]
+    with pytest.raises(errors.ProgramError, match="parts"):
+        session.execute("zeros()")
 
 
 class Unreadable(Exception):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from numbers import Integral, Real
 from typing import Any
 
 from rlm_mem.errors import RlmMemError, TimeoutError
@@ -143,8 +144,20 @@ class _Copier:
         if isinstance(value, Decimal):
             self._charge(len(value.as_tuple().digits))
             return value
+        if isinstance(value, dt.datetime):
+            return value if kind is dt.datetime else dt.datetime.combine(value.date(), value.timetz())
         if isinstance(value, dt.date | dt.time | dt.timedelta):
             return value
+        # Only functions of the caller give these: subclasses, members of enumerations, numbers of other packages.
+        if isinstance(value, str):
+            return copy(str.__str__(value), depth)
+        if isinstance(value, Integral):
+            return copy(int(value), depth)
+        if isinstance(value, Real):
+            return copy(float(value), depth)
+        if kind.__module__ == "numpy" and hasattr(value, "tolist"):
+            self._room(getattr(value, "size", 0))
+            return copy(value.tolist(), depth)
         return Described(_named(value))
 
     def _charge(self, characters: int) -> None:
