@@ -587,6 +587,23 @@ def test_a_long_batch_ends_while_those_who_wait_for_its_lock_hold_every_other_co
         assert set(ids) <= set(store.list_chunks())
 
 
+def test_readers_do_not_wait_for_writers_that_wait_for_a_lock(dsn: str) -> None:
+    settings = Config.load(
+        None,
+        environ={},
+        store={"lock_wait_seconds": 20.0},
+        postgres={"reconnect_seconds": 1.0, "pool_size": 3},
+    )
+    with ChunkStore(dsn, config=settings) as store, ThreadPoolExecutor(4) as threads:
+        chunk = store.create_chunk("The first.")
+        with holding(dsn):
+            writers = [threads.submit(store.create_chunk, f"Note {number}.") for number in range(4)]
+            until(lambda: sql(dsn, "SELECT 1 FROM pg_locks WHERE NOT granted"), "a writer that waits")
+            takes(0.5)
+            assert store.get_chunk(chunk.id) is not None and not any(one.done() for one in writers)
+        assert {one.result().id for one in writers} <= set(store.list_chunks())
+
+
 def test_a_read_only_server_is_refused_for_writing(dsn: str, databases: Databases) -> None:
     impatient = Config.load(None, environ={}, postgres={"reconnect_seconds": 0.2})
     with ChunkStore(dsn, config=impatient) as store:
