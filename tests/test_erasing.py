@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -235,6 +236,27 @@ def test_a_name_that_a_line_break_divides_is_taken_out_of_a_text_file(place: Pat
         left = memory.store.files.read("memory/long_term/lens.md")
         assert left == b"# Notes\n\nThe lens was paid by [erased], they said.\nIt is of glass.\n"
         assert len(report.files) == 1 and memory.verify_erasure(report) == []
+
+
+def test_a_line_that_another_process_appends_during_an_erasure_is_not_lost(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redacted, name = erasing._redacted, "log/continuum.jsonl"
+    with Memory.open(place) as memory, Memory.open(place) as other, ThreadPoolExecutor(1) as threads:
+        memory.store.files.write(name, b'{"ns":"default","id":"1","reason":"Ada Quillvane left"}\n')
+
+        def append() -> None:
+            with other.store.files.transaction():
+                other.store.files.append(name, b'{"ns":"default","id":"2"}\n')
+
+        def appended(*args: Any, **more: Any) -> bytes:
+            wait([threads.submit(append)], timeout=0.5)
+            return redacted(*args, **more)
+
+        monkeypatch.setattr(erasing, "_redacted", appended)
+        memory.erase(person="Ada Quillvane", dry_run=False)
+        threads.shutdown()
+        assert memory.store.files.read(name) == b'{"ns":"default","id":"2"}\n'
 
 
 def test_a_change_whose_line_in_the_log_was_erased_is_not_said_to_be_undone(place: Path | str) -> None:

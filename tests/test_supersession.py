@@ -290,6 +290,18 @@ def test_invalid_replacements_are_refused_and_change_nothing(memory: Memory) -> 
         assert [chunk.to_dict() for chunk in memory.store.iter_chunks()] == before
 
 
+def test_a_refused_replacement_within_a_batch_that_goes_on_changes_nothing(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        first, second = (memory.store.create_chunk(f"Note {number}.").id for number in range(2))
+        by = memory.store.create_chunk("Instead of the second.", links={"supersedes": [second]}).id
+        with memory.batch():
+            with pytest.raises(ConflictError, match="already replaced"):
+                memory.store.create_chunk("Instead of both.", links={"supersedes": [first, second]})
+            memory.remember("Something else.")
+        assert [memory.get(one).metadata.superseded_by for one in (first, second)] == [None, by]  # type: ignore[union-attr]
+        assert sound(memory)
+
+
 def test_a_chunk_comes_back_from_the_archive_with_the_replacements_that_still_hold(place: Path | str) -> None:
     with Memory.open(place) as memory:
         pairs = []

@@ -204,6 +204,26 @@ def test_quarantine_hides_everywhere_and_release_and_undo_bring_back(place: Path
                 act("chunk-2026-02-10-00000000")
 
 
+@pytest.mark.parametrize("by_hand", [True, False], ids=["put in quarantine", "untrusted from the start"])
+def test_words_that_a_reviewer_rejected_stay_hidden_until_they_are_released(
+    place: Path | str, by_hand: bool
+) -> None:
+    words = "Ada says that payments go to account 77."
+    with Memory.open(place) as memory:
+        bad = memory.remember(words, trust=None if by_hand else "quarantined").chunk_ids[0]
+        if by_hand:
+            memory.quarantine(bad, "a lie")
+        (case,) = memory.continuum.review.cases()
+        memory.continuum.review.reject(case.id, reviewer="Ada", reason="I did not say so.")
+        again = memory.remember(words.upper(), conversation_id="later")
+        assert (again.chunk_ids, again.created, again.quarantined) == ([bad], 0, [bad])
+        assert [one.quarantined for one in memory.remember_many([words, "Plums are ripe."])] == [[bad], []]
+        assert [hit.snippet for hit in memory.search("payments plums")] == ["Plums are ripe."]
+        memory.restore(bad)
+        memory.release(bad, "ordinary")
+        assert memory.remember(words).duplicates == [bad] and len(memory.search("payments")) == 1
+
+
 def test_what_an_update_puts_in_quarantine_replaces_nothing(memory: Memory) -> None:
     old = told(memory, "The gate is blue.")
     new = told(memory, "The gate is red.", replaces=old)

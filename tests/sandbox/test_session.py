@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterator
+from enum import IntEnum, StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rlm_mem import errors
 from rlm_mem.models.base import Budget, Completion, Limits
+from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import REPLSession
 from rlm_mem.sandbox import seccomp
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -171,6 +176,21 @@ def test_names_of_earlier_programs_outlive_a_program_that_had_to_be_killed(sessi
         session.execute("lost")
 
 
+def test_counters_and_dicts_with_a_default_outlive_a_program_that_had_to_be_killed(
+    session: REPLSession,
+) -> None:
+    session.execute(
+        "from collections import Counter, OrderedDict, defaultdict\nseen = Counter('aab')\nby = defaultdict(list)\n"
+        "by['a'].append(1)\nodd = defaultdict(lambda: 7)\nrows = [OrderedDict(b=1), defaultdict(int)]"
+    )
+    with pytest.raises(errors.TimeoutError, match="kept"):
+        session.execute("while True: pass", timeout=0.3)
+    session.execute("seen['c'] += 2\nby['b'].append(2)\nrows[1]['x'] += 1")
+    assert session.execute("seen.most_common(2), by, list(rows[0]), rows[1]['x']") == (
+        *([("a", 2), ("c", 2)], {"a": [1], "b": [2]}, ["b"], 1),
+    )
+
+
 def test_what_reading_changed_outlives_a_program_that_had_to_be_killed(session: REPLSession) -> None:
     session.execute(
         "log = []\nclass Note:\n    def __str__(self):\n        log.append(1)\n        return 'note'\nnote = Note()"
@@ -191,6 +211,81 @@ def test_pages_and_names_of_variables_end_with_the_session(
     with pytest.raises(errors.ProgramError, match="no output was too long"):
         session.execute("print(page(2))")
     assert session.execute("re.findall('a', 'aba')") == ["a", "a"]
+
+
+class Colour(StrEnum):
+    """Text of a subclass."""
+
+    RED = "red"
+
+
+class Level(IntEnum):
+    """A number of a subclass."""
+
+    HIGH = 3
+
+
+class Stamp(dt.datetime):
+    """A time of a subclass, as other packages have."""
+
+
+def test_what_a_function_gives_as_a_kind_of_text_number_or_time_is_one(
+    store: ChunkStore, engine: str
+) -> None:
+    given: list[object] = [
+        *(Colour.RED, Level.HIGH, Fraction(1, 2), Stamp(2026, 1, 2)),
+        *(
+            np.str_("blue"),
+            np.int64(3),
+            np.float32(1.5),
+            np.bool_(True),
+            np.arange(3),
+            {np.int64(1): np.float64(2)},
+        ),
+    ]
+    session = REPLSession(
+        store, functions={"given": lambda: given, "zeros": lambda: np.zeros(10**6)}, engine=engine
+    )
+    assert session.execute("given()") == [
+        *("red", 3, 0.5, dt.datetime(2026, 1, 2)),
+        *("blue", 3, 1.5, True, [0, 1, 2], {1: 2.0}),
+    ]
+    with pytest.raises(errors.ProgramError, match="parts"):
+        session.execute("zeros()")
+
+
+class Unreadable(Exception):
+    """An error whose message fails, as in careless programs."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no message")
+
+
+def failing(error: Exception) -> Callable[[], None]:
+    """A function that raises this error."""
+
+    def function() -> None:
+        raise error
+
+    return function
+
+
+def test_a_session_goes_on_after_a_function_gave_text_that_is_no_unicode_or_an_unreadable_error(
+    store: ChunkStore, engine: str
+) -> None:
+    functions: dict[str, Callable[..., object]] = {
+        "cut": lambda: {"text": "half \ud83d", "\udc00": 1},
+        "raises": failing(ValueError("half \ud83d")),
+        "unreadable": failing(Unreadable()),
+    }
+    session = REPLSession(store, ScriptedLLM(["half \ud83d"]), functions=functions, engine=engine)
+    assert session.execute("cut()") == {"text": "half \ufffd", "\ufffd": 1}
+    assert session.execute("llm_query('What?')") == "half \ufffd"
+    with pytest.raises(errors.ProgramError, match="half"):
+        session.execute("raises()")
+    with pytest.raises(errors.ProgramError, match="unreadable: Unreadable"):
+        session.execute("unreadable()")
+    assert session.execute("1 + 1") == 2
 
 
 def test_a_timeout_counts_time_in_host_functions(store: ChunkStore, engine: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.search import search
+from rlm_mem.store.core.changes import UNDO
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.copying import compare, copy_namespace
 from tests.conftest import Clock
@@ -152,6 +153,24 @@ def test_a_file_that_was_changed_in_the_target_is_kept_until_told_to_overwrite(
     write(source, "# Notes\n\nNobody has a key.\n")
     assert copy_namespace(source, target).kept_files == []
     assert target.files.read(name) == b"# Notes\n\nNobody has a key.\n"
+
+
+def test_a_file_of_the_target_is_kept_where_a_record_of_its_changes_is_damaged(
+    pair: tuple[ChunkStore, ChunkStore],
+) -> None:
+    source, target = pair
+    name, text = "memory/long_term/notes.md", b"# Notes\n\nTessa has the key.\n"
+    source.files.write(name, text)
+    copy_namespace(source, target)
+    before = set(target.files.names(UNDO))
+    with target.files.transaction():
+        target.files.write(name, b"# Notes\n")  # a line was taken out, as only the record says
+    (record,) = set(target.files.names(UNDO)) - before
+    target.files.write(record, b'{"edits": [')
+    assert copy_namespace(source, target).kept_files == [name]
+    assert target.files.read(name) == b"# Notes\n"
+    copy_namespace(source, target, overwrite=True)
+    assert target.files.read(name) == text
 
 
 def test_a_change_in_the_target_is_a_conflict_also_where_the_source_has_more_revisions(

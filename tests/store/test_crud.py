@@ -292,6 +292,22 @@ def test_a_chunk_restored_and_changed_in_one_batch_ends_as_changed(store: ChunkS
     assert [version.chunk.content for version in store.history(chunk.id)] == ["before", "after"]
 
 
+def test_a_chunk_that_is_restored_without_a_link_keeps_its_version_with_the_link(store: ChunkStore) -> None:
+    target = store.create_chunk("The harbour has two cranes.")
+    chunk = store.create_chunk("One of them is new.")
+    store.add_link(chunk.id, target.id, "supports")
+    store.delete_chunk(chunk.id)
+    store.delete_chunk(target.id, permanent=True)
+    restored = store.restore_chunk(chunk.id)
+    assert restored is not None and (restored.revision, restored.links) == (3, [])
+    assert [(one.revision, len(one.chunk.links)) for one in store.history(chunk.id)] == [
+        (1, 0),
+        (2, 1),
+        (3, 0),
+    ]
+    assert check(store) == []
+
+
 def test_history_keeps_every_version_and_undo_loses_nothing(store: ChunkStore) -> None:
     chunk = store.create_chunk("first", confidence=0.5)
     store.update_chunk(chunk.id, content="second")

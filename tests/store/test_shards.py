@@ -15,6 +15,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.erasing import erase, verify_erasure
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.core.joined_store import JoinedStore
 from tests.postgres import Databases
@@ -271,6 +272,23 @@ def test_lines_that_a_recall_still_writes_to_the_old_place_come_along(
     with ChunkStore(other, namespace="a") as store:
         assert store.backend.files("a").read(name) == b'{"step": 1}\n{"step": 2}\n'
         assert store.backend.files("a").read(name.replace("0123", "4567")) == b'{"step": 1}\n'
+
+
+def test_what_was_erased_after_a_move_does_not_come_back_when_the_old_rows_are_removed(
+    places: tuple[str, str],
+) -> None:
+    directory, other = places
+    name = "trajectories/2026-11/traj-20261122T060000-0123abcd.jsonl"
+    with ChunkStore(directory, namespace="a") as store:
+        store.create_chunk("Zelda Quillfeather drinks blue tea.")
+        store.backend.files("a").append(name, b'{"query": "What does Zelda Quillfeather drink?"}\n')
+    move_namespace(directory, "a", other)
+    with ChunkStore(directory, namespace="a") as store:
+        report = erase(store, person="Zelda Quillfeather", dry_run=False)
+        assert report.files == [f"a: {name}"]
+    purge_moved(directory, "a")
+    with ChunkStore(directory, namespace="a") as store:
+        assert (store.backend.files("a").read(name), verify_erasure(store, report)) == (None, [])
 
 
 def test_memories_are_moved_into_a_namespace_on_another_server(

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_mem.errors import BudgetError, InputError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.engine import HostCallFailed, program_error
-from rlm_mem.sandbox.functions import failed
+from rlm_mem.sandbox.functions import failed, message_of
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.values import Final, HostCall, StepOutput, TooLarge, clipped, plain, preview, well_formed
 from rlm_mem.sandbox.wire import Described, Fields
@@ -278,20 +278,16 @@ class Dispatcher:
     def _invoke(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         function = self._table[name]
         try:
-            if name in self._caller_functions:
+            if name in self._caller_functions or name in _MODEL_CALLS:
                 return plain(self._in_thread(function, *args, **keywords))
-            return (
-                self._in_thread(function, *args, **keywords)
-                if name in _MODEL_CALLS
-                else function(*args, **keywords)
-            )
+            return function(*args, **keywords)
         except (HostCallFailed, Finished, BudgetError, SessionCancelled, TimeoutError):
             raise
         except TooLarge as error:
             raise HostCallFailed("ValueError", f"{name}: {error}") from None
         except TypeError as error:
             # Usually a wrong argument; replace the class in Python's message by the function's name.
-            text = str(error).replace(getattr(function, "__qualname__", name), name)
+            text = message_of(error).replace(getattr(function, "__qualname__", name), name)
             if name in PAGES and text.startswith(f"{name}()"):
                 text += f"; write {PAGES[name].signature}"
             raise HostCallFailed("TypeError", text if name in text else f"{name}: {text}") from error

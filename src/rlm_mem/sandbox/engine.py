@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
-from rlm_mem.sandbox.values import Bounds
+from rlm_mem.sandbox.values import Bounds, well_formed
 
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 """Answers a call of a host function: takes name, positional and keyword arguments, and returns a plain value. It raises
@@ -46,13 +46,13 @@ class HostCallFailed(Exception):
 
     Args:
         kind: name of a built-in exception, for example ``ValueError``.
-        message: the error and the remedy.
+        message: the error and the remedy; unpaired surrogates become U+FFFD.
     """
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
         self.kind = kind
-        self.message = message
+        self.message = well_formed(message)
+        super().__init__(self.message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Set
+from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -71,10 +72,17 @@ MAX_DATE_CHARS = 200
 MAX_SPEAKERS = 20
 
 
+def message_of(error: Exception) -> str:
+    """Return the message of an error, or its class if it has none, or one that cannot be read."""
+    with suppress(Exception):  # the function of a user may raise an error whose `__str__` fails
+        return str(error) or type(error).__name__
+    return type(error).__name__
+
+
 def failed(name: str, error: Exception) -> HostCallFailed:
     """Return the error that the program gets if a host function raised ``error``."""
     hint = getattr(error, "hint", None)
-    text = str(error) or type(error).__name__
+    text = message_of(error)
     kind = "ValueError" if isinstance(error, InputError) else type(error).__name__
     if isinstance(error, RlmMemError) and not isinstance(error, InputError):
         kind = "RuntimeError"

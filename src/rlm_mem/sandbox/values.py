@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from numbers import Integral, Real
 from typing import Any
 
 from rlm_mem.errors import RlmMemError, TimeoutError
@@ -110,7 +111,7 @@ class _Copier:
             return value
         if kind is str or kind is Described:
             self._charge(len(value))
-            return value
+            return value if value.isascii() else kind(well_formed(value))
         if kind is bytes or kind is bytearray:
             self._charge(len(value))
             return bytes(value)
@@ -143,8 +144,20 @@ class _Copier:
         if isinstance(value, Decimal):
             self._charge(len(value.as_tuple().digits))
             return value
+        if isinstance(value, dt.datetime):
+            return value if kind is dt.datetime else dt.datetime.combine(value.date(), value.timetz())
         if isinstance(value, dt.date | dt.time | dt.timedelta):
             return value
+        # Only functions of the caller give these: subclasses, members of enumerations, numbers of other packages.
+        if isinstance(value, str):
+            return copy(str.__str__(value), depth)
+        if isinstance(value, Integral):
+            return copy(int(value), depth)
+        if isinstance(value, Real):
+            return copy(float(value), depth)
+        if kind.__module__ == "numpy" and hasattr(value, "tolist"):
+            self._room(getattr(value, "size", 0))
+            return copy(value.tolist(), depth)
         return Described(_named(value))
 
     def _charge(self, characters: int) -> None:
@@ -171,7 +184,8 @@ def _named(value: Any) -> str:
 def plain(value: Any, bounds: Bounds | None = None) -> Any:
     """Copy ``value`` as plain data: None, bool, int, float, str, bytes, list, tuple, set, dict, dates.
 
-    Named tuples and instances become dicts of their fields; functions and types become a short text.
+    Named tuples and instances become dicts of their fields; functions and types, a short text; unpaired surrogates,
+    U+FFFD.
 
     Raises:
         TooLarge: it exceeds ``bounds``.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
+from collections import Counter, OrderedDict, defaultdict
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,8 @@ _FLOAT = struct.Struct(">d")
 _SCALARS = (str, bytes, bool, int, float, Decimal, dt.datetime, dt.date, dt.time, dt.timedelta)
 _EXACT = (type(None), bool, int, float, str, bytes, list, tuple, dict, set, frozenset)
 _DATES: dict[str, Any] = {"datetime": dt.datetime, "date": dt.date, "time": dt.time}
+_DICTS: dict[str, Any] = {"Counter": Counter, "OrderedDict": OrderedDict, "defaultdict": defaultdict}
+_FACTORIES: dict[str, Any] = {kind.__name__: kind for kind in (bool, dict, float, int, list, set, str, tuple)}
 
 
 class Malformed(ValueError):
@@ -168,6 +171,8 @@ class _Writer:
         elif kind is bytes or kind is bytearray:
             self.put(b"b", bytes(value))
         elif isinstance(value, dict):
+            if self.strict and kind is not dict:
+                self.dict_kind(kind, value)
             self.start(b"d", len(value))
             for key, item in dict.items(value):
                 self.key(key, depth + 1)
@@ -192,6 +197,14 @@ class _Writer:
             raise Malformed("no plain data")
         else:
             self.other(value, depth)
+
+    def dict_kind(self, kind: type, value: Any) -> None:
+        """Write the class of a dict of `collections`, so that a program finds it as it left it."""
+        factory = getattr(value, "default_factory", None)
+        name = "" if factory is None else getattr(factory, "__name__", "?")
+        if _DICTS.get(kind.__name__) is not kind or _FACTORIES.get(name) is not factory:
+            raise Malformed("no plain data")
+        self.put(b"k", f"{kind.__name__} {name}".encode())
 
     def other(self, value: Any, depth: int) -> None:
         """Write an instance as its fields, a view of a dict or a range as a list, anything else as short text."""
@@ -284,6 +297,13 @@ class _Reader:
             return {
                 self.keys.admit(self.value(depth + 1)): self.value(depth + 1) for _ in range(self.count())
             }
+        if tag == b"k":
+            kind, _, factory = bytes(self.take(self.length())[:100]).decode().partition(" ")
+            items = self.value(depth + 1)
+            if not isinstance(items, dict):
+                raise Malformed("a kind of dict that is none")
+            given = (_FACTORIES[factory] if factory else None,) if kind == "defaultdict" else ()
+            return _DICTS[kind](*given, items)
         if tag == b"o":
             return Described(str(self.take(self.length()), "utf-8", "surrogatepass"))
         if tag == b"x":

@@ -92,21 +92,25 @@ class ChunkStore(ChunkReader):
         return next((one for one in same if one in visible), None)
 
     def quarantined_among(self, chunk_ids: Sequence[str]) -> str | None:
-        """Return the first of these chunks that somebody put into quarantine; None if there is none."""
+        """Return the first of these chunks that somebody put into quarantine, or rejected; None if there is none."""
         visible = self.existing(chunk_ids)
         hidden = [one for one in chunk_ids if one not in visible]
-        found = self.backend.chunks(self.namespace, hidden) if hidden else {}
+        found = self.backend.chunks(self.namespace, hidden, status=None) if hidden else {}
         return next(
             (
                 one.id
                 for one in found.values()
-                if one.metadata.trust == "quarantined" and QUARANTINE in one.metadata.extra
+                if one.metadata.trust == "quarantined"
+                and (QUARANTINE in one.metadata.extra or self.get_archived(one.id) is not None)
             ),
             None,
         )
 
     def find_normalised(self, content: str, limit: int = 10) -> list[str]:
-        """Return chunks equal after normalising case, space and punctuation, newest first (``similar_to``)."""
+        """Return chunks equal after normalising case, space and punctuation, newest first (``similar_to``).
+
+        They include chunks that were archived while in quarantine.
+        """
         digest = normalised_hash(check_content(content))
         return self.backend.queries.with_normalised_hash(self.namespace, digest, limit)
 
@@ -484,7 +488,8 @@ class ChunkStore(ChunkReader):
         self._written.set()
         made = self._writer.change(chunk_id, revise, op=op)
         if made is None:
-            raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
+            hint = "search gives the ids; a chunk in the archive must be restored first"
+            raise NotFoundError(f"there is no chunk {chunk_id}", hint=hint)
         return made
 
     def sweep(self, limit: int = 10_000) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -342,8 +342,8 @@ class _FileHistory:
     """Decides whether a file of the target is a former state of the same file of the source.
 
     It is if replacing it loses nothing: each of its lines is in the source's file or in a change record of the source,
-    and no change is in force that was recorded in the target alone. A persona, which also belongs to other namespaces
-    of a brain folder, never counts as one.
+    and no change is in force that was recorded in the target alone. Nothing is, where one of the target's own records
+    cannot be read. A persona, which also belongs to other namespaces of a brain folder, never counts as one.
     """
 
     def __init__(self, source: NamespaceReader, target: NamespaceReader) -> None:
@@ -353,22 +353,23 @@ class _FileHistory:
     def is_former(self, name: str, target_data: bytes, source_data: bytes) -> bool:
         if name.partition("/")[0] in OF_BRAIN:
             return False
-        if any(_is_in_force(one, target_data) for one in self._target_edits.get(name, ())):
+        edits, all_read = self._target_edits
+        if not all_read or any(_is_in_force(one, target_data) for one in edits.get(name, ())):
             return False
         unknown = set(target_data.splitlines()).difference(source_data.splitlines())
         return not unknown or unknown.issubset(self._recorded_lines(name))
 
     def _recorded_lines(self, name: str) -> Iterator[bytes]:
-        for edit in self._source_edits.get(name, ()):
+        for edit in self._source_edits[0].get(name, ()):
             for data in (edit.data(edit.before), edit.data(edit.after)):
                 yield from (data or b"").splitlines()
 
     @cached_property
-    def _source_edits(self) -> dict[str, list[Edit]]:
+    def _source_edits(self) -> tuple[dict[str, list[Edit]], bool]:
         return _edits(self._source, _records(self._source))
 
     @cached_property
-    def _target_edits(self) -> dict[str, list[Edit]]:
+    def _target_edits(self) -> tuple[dict[str, list[Edit]], bool]:
         return _edits(self._target, sorted(set(_records(self._target)).difference(_records(self._source))))
 
 
@@ -384,14 +385,19 @@ def _records(reader: NamespaceReader) -> list[str]:
     return [name for folder in (UNDO, TRANSITIONS) for name in reader.stored.names(folder, recursive=True)]
 
 
-def _edits(reader: NamespaceReader, names: Sequence[str]) -> dict[str, list[Edit]]:
-    """Return the edits of each file in these change records; damaged records are left out."""
+def _edits(reader: NamespaceReader, names: Sequence[str]) -> tuple[dict[str, list[Edit]], bool]:
+    """Return the edits of each file in these change records, and whether all of the records could be read."""
     found: dict[str, list[Edit]] = {}
+    all_read = True
     for _, data in reader.stored.contents(names):
-        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            for edit in msgspec.json.decode(data, type=ChangeRecord).edits:
-                found.setdefault(edit.file, []).append(edit)
-    return found
+        try:
+            record = msgspec.json.decode(data, type=ChangeRecord)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            all_read = False
+            continue
+        for edit in record.edits:
+            found.setdefault(edit.file, []).append(edit)
+    return found, all_read
 
 
 def _file_differences(

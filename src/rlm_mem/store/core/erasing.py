@@ -423,9 +423,11 @@ def _clean_files(
         if is_owned or has_name or run or name.endswith(".json") or (record and not lines):
             reader.stored.remove(name)
         else:
-            own_steps = set(steps.splitlines(keepends=True))
-            data = b"".join(line for line in data.splitlines(keepends=True) if line not in own_steps)
-            reader.stored.write(name, _redacted(data, needles, erased_ids, by_line=lines))
+            with reader.stored.transaction():  # what others wrote to it since is not lost
+                data = reader.stored.read(name) or b""
+                own_steps = set(own_lines(reader.namespace, data).splitlines(keepends=True)) if steps else ()
+                data = b"".join(line for line in data.splitlines(keepends=True) if line not in own_steps)
+                reader.stored.write(name, _redacted(data, needles, erased_ids, by_line=lines))
 
 
 def _mentions(data: bytes, ids: set[str]) -> bool:

@@ -435,19 +435,20 @@ class Writer:
         if transaction.change.undoes is not None:
             return
         refuse_cycles(former, updated, partial(self._backend.chunks, updated.namespace, status=None))
+        check_number_of_links(len(updated.links))
         before, now = successions(former), successions(updated)
         find, known = (partial(one, updated.namespace) for one in (self._find_active, self._find_any))
-        for target, link in before.items():
-            if target not in now:
-                self._reinstate(transaction, target, updated.id, link)
-        for target, link in now.items():
-            if target not in before:
-                old = find(target)
-                if old is None:
-                    raise InvalidLink(f"there is no chunk {target} to replace", hint="search gives the ids")
-                made = ended(old, link, updated, known)
-                if made != old:
-                    self._put_next(transaction, old, made, "supersede", by=updated.id)
+        replaced: list[tuple[Chunk, Chunk]] = []
+        for target in (one for one in now if one not in before):  # all are checked before one is written
+            old = find(target)
+            if old is None:
+                raise InvalidLink(f"there is no chunk {target} to replace", hint="search gives the ids")
+            replaced.append((old, ended(old, now[target], updated, known)))
+        for target in (one for one in before if one not in now):
+            self._reinstate(transaction, target, updated.id, before[target])
+        for old, made in replaced:
+            if made != old:
+                self._put_next(transaction, old, made, "supersede", by=updated.id)
         by, earlier = updated.metadata.superseded_by, former.metadata.superseded_by if former else None
         if by == earlier:
             return

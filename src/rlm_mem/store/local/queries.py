@@ -163,6 +163,8 @@ _SUMMARY = (
     " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source,"
     " origin, trust, expires_at"
 )
+#: Active, or archived while in quarantine: a reviewer rejected it, so its words do not come back.
+_KEPT = "(+status = 0 OR +trust = 'quarantined')"
 _VISIBLE = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
 _VALID_AT = (
     "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
@@ -448,19 +450,19 @@ class Queries:
 
     @healed
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        """Return active chunks whose normalised content has this hash, newest first."""
+        """Return active or rejected chunks whose normalised content has this hash, newest first."""
         rows = self._connections.get().execute(
-            f"SELECT id FROM chunks WHERE norm_hash = ? AND {_OF_NAMESPACE} AND +status = 0 ORDER BY doc DESC LIMIT ?",
+            f"SELECT id FROM chunks WHERE norm_hash = ? AND {_OF_NAMESPACE} AND {_KEPT} ORDER BY doc DESC LIMIT ?",
             (digest[:NORMALISED], namespace, limit),
         )
         return list(map(itemgetter(0), rows))
 
     @healed
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Return which of these normalised hashes active chunks have."""
+        """Return which of these normalised hashes active or rejected chunks have."""
         connection, ns = self._namespace(namespace)
         query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
-        query += " AND +ns = ? AND +status = 0"
+        query += f" AND +ns = ? AND {_KEPT}"
         begin = {digest[:NORMALISED]: digest for digest in digests}
         return {
             begin[row[0]]

@@ -136,7 +136,11 @@ class Transaction:
         elif row and keep_version and self._keep_versions:
             version = self._layout.versions(chunk.id) / f"{row.revision}.json"
         if row and row.path != path and not earlier:
-            self._drop_file(self._layout.absolute(row.path))
+            moved = self._layout.absolute(row.path)
+            if version is None:
+                self._drop_file(moved)
+            else:  # the former version is not at the target, from where it would be kept
+                self._moves.append((moved, version))
         self._pending[chunk.id] = _Publish(temp, self._layout.place(path), version, chunk.id in self._vacant)
         self._vacant.discard(chunk.id)
         self._chunks[chunk.id] = chunk

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rlm_mem.chunk import is_chunk_id
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.postgres.schema import namespace_key
 
@@ -62,7 +63,9 @@ def event_statement(
 def _mentions(event: dict[str, Any]) -> Iterable[str]:
     several = event.get("chunk_ids")
     listed: Sequence[object] = several if isinstance(several, list | tuple) else ()
-    return dict.fromkeys(plain(item) for item in (event.get("chunk_id"), *listed) if isinstance(item, str))
+    # Anything else can be longer than an index admits, and nobody asks for it.
+    every = (event.get("chunk_id"), *listed)
+    return dict.fromkeys(item for item in every if isinstance(item, str) and is_chunk_id(item))
 
 
 _UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}

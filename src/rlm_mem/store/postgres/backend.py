@@ -229,6 +229,9 @@ class PostgresBackend:
                 self._routes.moved(namespace, moved.dsn)
 
     def _lock_additional(self, outer: PostgresTransaction, namespace: str) -> None:
+        # A lookup may take a second connection, for which those who wait for this lock may hold all the others.
+        if outer.version(namespace) is not None:
+            return
         if self._routes.of(namespace) is not outer.pool:
             raise NamespaceError(
                 f"the namespace {namespace} is on another server than the batch that writes to it",
@@ -472,7 +475,7 @@ class PostgresBackend:
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
         """Rebuild everything that is derived from the chunks of a namespace, in one commit."""
-        with self.transaction(namespace) as transaction:
+        with self.transaction(namespace) as transaction, transaction.translating():
             return rebuild(transaction, namespace, self._analysis_name(), progress)
 
     def pool(self, namespace: str) -> Pool:

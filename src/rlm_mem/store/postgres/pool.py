@@ -31,6 +31,8 @@ _T = TypeVar("_T")
 _MAX_IDLE_SECONDS = 240.0
 #: How long the first connection may be refused before giving up (seconds): there may be no server at all.
 _FIRST_CONNECT_TIMEOUT = 2.0
+#: So many connections are left to readers: writers that wait for a lock hold theirs meanwhile.
+_FOR_READERS = 2
 #: A statement is prepared on a connection after this many uses.
 _USES_BEFORE_PREPARED = 5
 
@@ -58,6 +60,7 @@ class Pool:
         self._options = _options(dsn, self.shown, settings)
         self._guard = threading.Lock()
         self._free = threading.BoundedSemaphore(settings.pool_size)
+        self._for_writers = self._writers_semaphore()
         self._idle: list[tuple[float, psycopg.Connection[Any]]] = []
         self._served = False
         self._closed = False
@@ -115,6 +118,30 @@ class Pool:
         if sound:
             connection.close()
         self._free.release()
+
+    def admit_writer(self, until: float) -> None:
+        """Wait until fewer writers than there are connections for them hold one; ``dismiss_writer`` must follow.
+
+        Args:
+            until: when to give up, in monotonic seconds.
+
+        Raises:
+            StoreLocked: there are too many for too long.
+        """
+        self._check_process()
+        if not self._for_writers.acquire(timeout=max(0.0, until - time.monotonic())):
+            raise StoreLocked(
+                f"{self.shown}: too many threads of this program are writing or waiting to write",
+                hint="retry in a moment, or raise postgres.pool_size",
+            )
+
+    def dismiss_writer(self) -> None:
+        """Let the next writer in."""
+        if os.getpid() == self._pid:
+            self._for_writers.release()
+
+    def _writers_semaphore(self) -> threading.BoundedSemaphore:
+        return threading.BoundedSemaphore(max(1, self._settings.pool_size - _FOR_READERS))
 
     @property
     def reconnect_seconds(self) -> float:
@@ -275,6 +302,7 @@ class Pool:
             self._idle = []
             self._guard = threading.Lock()
             self._free = threading.BoundedSemaphore(self._settings.pool_size)
+            self._for_writers = self._writers_semaphore()
             self._pid = os.getpid()
 
     def close(self) -> None:

@@ -44,6 +44,8 @@ _LINKS = {
     " WHERE l.ns = %s AND l.dst_id = %s",
 }
 _STRONGEST = " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
+#: Active, or archived while in quarantine: a reviewer rejected it, so its words do not come back.
+_KEPT = "(c.status = 0 OR c.trust = 'quarantined')"
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 
 
@@ -287,22 +289,22 @@ class PostgresQueries:
         return [one for (one,) in found]
 
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        """Return active chunks whose normalised content has this hash, newest first."""
+        """Return active or rejected chunks whose normalised content has this hash, newest first."""
         # Without "+ 0", if texts are often repeated, PostgreSQL scans all documents down to the newest equal one.
         rows = self._rows(
             namespace,
-            "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND c.status = 0"
+            f"SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND {_KEPT}"
             " ORDER BY c.doc + 0 DESC LIMIT %s::bigint",
             (namespace_key(namespace), digest, limit),
         )
         return [row[0] for row in rows]
 
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Return which of these normalised hashes active chunks have."""
+        """Return which of these normalised hashes active or rejected chunks have."""
         rows = self._rows(
             namespace,
             "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
-            " AND c.status = 0",
+            f" AND {_KEPT}",
             (namespace_key(namespace), list(digests)),
         )
         return {row[0] for row in rows}

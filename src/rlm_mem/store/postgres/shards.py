@@ -180,7 +180,7 @@ def move_namespace(
             _record_place(home, directory, namespace, dsn)
             chunks = int(target.get_stats()["chunk_count"])
             time.sleep(_GRACE_SECONDS)
-            _copy_late_trajectories(source, target)
+            _move_late_trajectories(source, target)
         if purge:
             _remove_rows(databases.pool(source_dsn), ns, keep_address=True)
     return MoveReport(
@@ -205,7 +205,7 @@ def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
             )
         now = databases.place_of(dsn, namespace)
         with _store(dsn, namespace, config) as old, _store(now, namespace, config) as new:
-            _copy_late_trajectories(old, new)
+            _move_late_trajectories(old, new)
         return _remove_rows(pool, ns, keep_address=True)
 
 
@@ -345,22 +345,22 @@ def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
         target.change([(_COUNT_ACCESSES, (ns, ids, counts, times, ns))])
 
 
-def _copy_late_trajectories(source: ChunkStore, target: ChunkStore) -> None:
-    """Copy trajectory lines that were appended in the old database during the move.
+def _move_late_trajectories(source: ChunkStore, target: ChunkStore) -> None:
+    """Move trajectory lines that were appended in the old database during the move.
 
     They are written without the lock, so a running recall may have appended them there before it noticed the move.
+    All trajectories are then removed from the old database: whatever a later call finds there was written since, and
+    nothing that was erased or removed from the new one in the meantime comes back.
     """
     old, new = source.backend.files(source.namespace), target.backend.files(target.namespace)
-    there = new.signatures(TRAJECTORIES, recursive=True)
-    for name, signature in old.signatures(TRAJECTORIES, recursive=True).items():
-        if name in there and there[name].size == signature.size:
-            continue
+    for name in old.names(TRAJECTORIES, recursive=True):
         known = set((new.read(name) or b"").splitlines())
         missed = [
             line for line in (old.read(name) or b"").splitlines(keepends=True) if line.strip() not in known
         ]
         if missed:
             new.append(name, b"".join(missed))
+        old.remove(name)
 
 
 def _remove_rows(pool: Pool, ns: int, *, keep_address: bool) -> int:

@@ -76,6 +76,7 @@ class PostgresTransaction:
         self._durable = durable
         self._keep_versions = keep_versions
         self._connection: psycopg.Connection[Any] | None = None
+        self._is_admitted = False
         self._writers: dict[int, PostgresRowWriter] = {}
         self._xid: str | None = None
         self._first_docs: dict[int, int] = {}
@@ -135,6 +136,8 @@ class PostgresTransaction:
                 raise
             return connection
 
+        self.pool.admit_writer(until)
+        self._is_admitted = True
         self._connection = self.pool.persist(start, keep=True)
 
     def lock(self, namespace: str) -> PostgresRowWriter:
@@ -347,6 +350,9 @@ class PostgresTransaction:
         self._writers.clear()
         if connection is not None:
             self.pool.give_back(connection)
+        if self._is_admitted:
+            self._is_admitted = False
+            self.pool.dismiss_writer()
 
     @contextlib.contextmanager
     def translating(self) -> Iterator[None]:
