@@ -555,6 +555,10 @@ class ChunkReader:
         most = None if limit is None else page(limit, "limit")
         return visible.conversations(self.backend, self.namespace, most, self._present())
 
+    def authors(self) -> set[str]:
+        """Return the names of those who speak in a chunk, and labels that look like such names."""
+        return visible.authors(self.backend, self.namespace, self.config.search.language, self._present())
+
     def namespaces(self) -> list[tuple[str, int]]:
         """Return the namespaces of the store with their chunk counts; a confined store returns only its own.
 
