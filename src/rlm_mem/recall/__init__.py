@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         list_trajectories as list_trajectories,
         load_trajectory as load_trajectory,
         prune_trajectories as prune_trajectories,
+        shown_trajectory as shown_trajectory,
         trajectories as trajectories,
     )
 
@@ -51,6 +52,6 @@ __getattr__, __all__ = loader(
         "replaying": "Replay ReplayStep replay",
         "running": "check_query limits_from",
         "trajectory": "Outcome SubCall Trajectory TrajectoryInfo list_trajectories load_trajectory "
-        "prune_trajectories trajectories",
+        "prune_trajectories shown_trajectory trajectories",
     },
 )

@@ -38,6 +38,7 @@ from rlm_mem.models.base import (
 from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply
 from rlm_mem.recall.outcome import OPERATION_WORDS, RUN_OPERATIONS, OutcomeWord, outcome_word
+from rlm_mem.recall.withheld import as_shown, quarantined_chunks, texts_of
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
 from rlm_mem.store.core.brain_files import namespace_of_run
 from rlm_mem.store.core.records import page
@@ -127,6 +128,7 @@ class Trajectory:
         result_schema: the JSON Schema that the answer had to match, or None.
         as_of: the run answered from what was valid at this time; None: at present.
         path: the file; None when nothing is recorded, or where records are rows of a database.
+        withheld: ids of the chunks in quarantine for which the texts are hidden (:mod:`rlm_mem.recall.withheld`).
     """
 
     id: str
@@ -145,6 +147,7 @@ class Trajectory:
     as_of: str | None = None
     outcome: Outcome | None = None
     path: Path | None = None
+    withheld: tuple[str, ...] = ()
 
 
 def check_operation(operation: str | None) -> None:
@@ -170,6 +173,7 @@ class TrajectoryInfo:
             too, ``iterations`` counts the recorded turns, and the other figures are 0.
         answer, suggestion: the answer or conclusion, or else the likeliest answer; None without either.
         chunk_ids: the memories that the answer rests on; without one, the closest or best found.
+        withheld: ids of the chunks in quarantine for which the answer is hidden.
     """
 
     id: str
@@ -191,6 +195,7 @@ class TrajectoryInfo:
     confidence: float = 0.0
     chunk_ids: tuple[str, ...] = ()
     suggestion: str | None = None
+    withheld: tuple[str, ...] = ()
 
 
 def prompt_key(prompt: str) -> str:
@@ -206,7 +211,7 @@ def list_trajectories(
     until: str | date | None = None,
     limit: int | None = 50,
 ) -> list[TrajectoryInfo]:
-    """Return the trajectories of the store's namespace, newest first.
+    """Return the trajectories of the store's namespace as they may be shown, newest first.
 
     Args:
         operation: only ``recall``, ``reason`` or ``session``.
@@ -219,11 +224,12 @@ def list_trajectories(
     check_operation(operation)
     found: list[TrajectoryInfo] = []
     most = None if limit is None else page(limit, "limit")
+    quarantined = quarantined_chunks(store)
     for trajectory in trajectories(store, since=since, until=until):
         if most is not None and len(found) >= most:
             break
         if operation in (None, trajectory.operation):
-            found.append(_info(trajectory))
+            found.append(_info(as_shown(trajectory, quarantined)))
     return found
 
 
@@ -273,7 +279,7 @@ def is_trajectory_id(text: str) -> bool:
 
 
 def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
-    """Return one trajectory; ``"last"`` names the newest.
+    """Return one trajectory as it was recorded; ``"last"`` names the newest.
 
     Raises:
         InvalidQuery: it is not a trajectory id.
@@ -294,6 +300,15 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
         )
         raise NotFoundError(problem, hint="rlm-mem trajectories list shows them")
     return trajectory
+
+
+def shown_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
+    """Return one trajectory as it may be shown, without texts that repeat a memory in quarantine.
+
+    Raises:
+        InvalidQuery, NotFoundError: as ``load_trajectory``.
+    """
+    return as_shown(load_trajectory(store, trajectory_id), quarantined_chunks(store))
 
 
 def prune_trajectories(store: ChunkStore, days: int) -> int:
@@ -364,6 +379,7 @@ def _info(trajectory: Trajectory) -> TrajectoryInfo:
         confidence=outcome.confidence if outcome else 0.0,
         chunk_ids=outcome.chunk_ids if outcome else (),
         suggestion=outcome.suggestion if outcome else None,
+        withheld=trajectory.withheld,
     )
 
 
@@ -576,20 +592,8 @@ class TrajectoryRecorder:
 
 def _without_keys(record: dict[str, Any]) -> dict[str, Any]:
     # Checking all texts together detects the usual case, nothing to hide, at a tenth of the cost.
-    texts = "\n".join(_texts(record))
+    texts = "\n".join(texts_of(record))
     return record if redact(texts) == texts else _redacted(record)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            yield str(name)
-            yield from _texts(item)
-    elif isinstance(value, list | tuple | set):
-        for item in value:
-            yield from _texts(item)
-    elif value is not None and not isinstance(value, bool | int | float):
-        yield str(value)
 
 
 def _redacted(value: Any) -> Any:
