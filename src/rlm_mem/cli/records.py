@@ -41,8 +41,8 @@ from rlm_mem.recall.outcome import (
     confidence_words,
     ending_of,
 )
-from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, shown_trajectory
-from rlm_mem.recall.withheld import check_shown, hidden_words
+from rlm_mem.recall.shown_runs import check_shown, hidden_words, shown_trajectory
+from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import Replay

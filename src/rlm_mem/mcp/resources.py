@@ -77,7 +77,7 @@ def _chunk(memory: Memory, chunk_id: str) -> dict[str, Any] | None:
 
 
 def _trajectory(memory: Memory, trajectory_id: str) -> dict[str, Any]:
-    from rlm_mem.recall.trajectory import shown_trajectory
+    from rlm_mem.recall.shown_runs import shown_trajectory
 
     found = asdict(shown_trajectory(memory.store, trajectory_id))
     found.pop("path")  # clients do not need its path on the server

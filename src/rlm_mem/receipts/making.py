@@ -20,8 +20,8 @@ from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.errors import BudgetError, ConflictError, InputError
 from rlm_mem.models.base import Limits
-from rlm_mem.recall.trajectory import Trajectory, shown_trajectory
-from rlm_mem.recall.withheld import check_shown
+from rlm_mem.recall.shown_runs import check_shown, shown_trajectory
+from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.receipts.canonical import VOLATILE, digest, plain_json
 from rlm_mem.receipts.format import (
     FORMAT,

@@ -15,7 +15,8 @@ from rlm_mem.cli import main
 from rlm_mem.errors import InputError
 from rlm_mem.mcp.resources import read_resource
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall.trajectory import load_trajectory, shown_trajectory
+from rlm_mem.recall.shown_runs import shown_trajectory
+from rlm_mem.recall.trajectory import load_trajectory
 
 SECRET = "Ottoline: The combination of the vault behind the clock is 7-19-83."
 ASK = "What is the combination of the vault?"
