@@ -28,6 +28,8 @@ def changes_page(request: PageRequest) -> Response:
         "changes.html",
         days=[(name, list(made)) for name, made in groupby(shown, key=lambda change: day(change.at))],
         told=_description,
+        replacing=_is_replacement,
+        quarantined=request.memory.store.quarantined_ids(),
         texts={one: chunk.content for one, chunk in chunks.items()},
         named=_NAMED,
         more=address("/changes", limit=min(_MOST, limit * 4)) if len(changes) > limit < _MOST else "",
@@ -46,4 +48,11 @@ def _description(change: RecordedChange) -> str:
     """Describe a change in words."""
     if change.undoes:
         return "undid an earlier change"
+    if _is_replacement(change):
+        return "replaced"
     return ", ".join(dict.fromkeys(map(operation_done, change.ops)))
+
+
+def _is_replacement(change: RecordedChange) -> bool:
+    """Whether a change replaced one memory, its first, by another, its last."""
+    return not change.undoes and change.ops[:1] == ("supersede",) and len(change.chunk_ids) == 2
