@@ -427,19 +427,21 @@ def test_a_memory_is_put_into_quarantine_seen_there_and_released(site: Site, one
     assert site.memory.get(one) is None and "Put into quarantine" not in page
     assert f'<a href="/memories/{one}">Ben drinks green tea.</a>' in site.get("/review")
     assert "quarantined: a memory in quarantine" in text_of(site.get("/changes"))
+    assert "trusted → quarantined" in " ".join(text_of(site.get(f"/memories/{one}/history")).split())
     (case,) = site.memory.continuum.review.cases()
     page = site.post(f"/review/{case.id}", do="approve", reviewer="Dana", reason="harmless")
     assert "Released" in text_of(page) and site.memory.get(one) is not None
 
 
-def test_a_replacement_is_told_as_one_change(site: Site) -> None:
-    for text in ("The gateway runs on firmware 2.3.", "The gateway runs on firmware 2.4, not on 2.3."):
-        made = site.memory.remember(text, conversation_id="gateway")
-    assert made.replaced
-    told = text_of(site.get("/changes"))
-    assert (
-        "replaced: The gateway runs on firmware 2.3. by The gateway runs on firmware 2.4, not on 2.3." in told
+@pytest.mark.parametrize("named", [False, True])
+def test_a_replacement_is_told_as_one_change(site: Site, named: bool) -> None:
+    old, new = "The gateway runs on firmware 2.3.", "The gateway runs on firmware 2.4, not on 2.3."
+    first = site.memory.remember(old, conversation_id="gateway").chunk_ids[0]
+    made = site.memory.remember(
+        new, conversation_id="other" if named else "gateway", replaces=first if named else None
     )
+    assert made.replaced == [first]
+    assert f"replaced: {old} by {new}" in text_of(site.get("/changes"))
 
 
 def test_a_message_that_is_no_command_stays_in_its_field(site: Site) -> None:
