@@ -18,7 +18,6 @@ from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import tags_of
 from rlm_mem.dashboard.words import address, day, deed, first_line, origin, plain_fields, title, without_marks
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, NotFoundError
-from rlm_mem.store.core.chunk_store import QUARANTINE
 from rlm_mem.store.core.records import standing
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def memory_page(request: PageRequest) -> Response:
 
 
 def _quarantine_reason(chunk: Chunk) -> str:
-    record = chunk.metadata.extra.get(QUARANTINE)
+    record = chunk.metadata.extra.get("quarantine")
     return str(record.get("reason") or "") if isinstance(record, dict) else ""
 
 
