@@ -54,9 +54,10 @@ class MemoryEnabledAgent:
 
 
 def generate(system_prompt: str, said: str) -> str:
-    """A model would go here. This stand-in reads back the first remembered line, as wordy as the prompt asks."""
-    known = system_prompt.partition("<memory>\n")[2].partition("\n</memory>")[0]
-    if not known:
+    """A model would go here. This stand-in reads back what the user stated first, as wordy as the prompt asks."""
+    lines = system_prompt.partition("<memory>\n")[2].splitlines()
+    known = next((line for line in lines if line.startswith("User:") and not line.endswith("?")), None)
+    if known is None:
         return "I have not heard of that yet."
     brief = "- Verbosity 15%" in system_prompt
     return known if brief else f"You asked {said!r}. What I remember is this: {known}"

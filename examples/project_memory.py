@@ -53,7 +53,7 @@ def main() -> None:
     print("ledger: ", *ledger.decisions(), sep="\n  ")
     print("website:", *website.decisions(), sep="\n  ")
     print("Which database?", ledger.why("database PostgreSQL ledger"), sep="\n  ")
-    print("Asked of the website:", website.why("row-level security"))
+    print("Asked of the website:", website.why("row-level security") or "nothing is known")
     ledger.close()
     website.close()
 

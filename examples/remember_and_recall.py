@@ -17,8 +17,8 @@ with Memory.open("brain") as memory:
         confidence=0.9,
     )
 
-    result = memory.recall("Which database did Ana choose for the ledger?")
-    print(result.content)
+    result = memory.recall("Which database did we choose for the ledger?")
+    print(result.content or f"not certain, but possibly: {result.suggestion}")
     for source in result.sources:
         print(f"  {source.chunk_id}  {source.at}  {source.line}")
     print(f"  confidence {result.confidence:.2f}, {len(result.trajectory.steps)} program(s)")

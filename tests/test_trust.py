@@ -29,6 +29,8 @@ from rlm_mem.mcp.service import Service
 from rlm_mem.models import Completion, as_messages
 from rlm_mem.models.base import Usage
 from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.recall.prompts import store_figures
+from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
@@ -222,6 +224,20 @@ def test_words_that_a_reviewer_rejected_stay_hidden_until_they_are_released(
         memory.restore(bad)
         memory.release(bad, "ordinary")
         assert memory.remember(words).duplicates == [bad] and len(memory.search("payments")) == 1
+
+
+def test_who_speaks_in_hidden_chunks_only_is_no_speaker(place: Path | str, clock: Clock) -> None:
+    with Memory.open(place, clock=clock) as memory:
+        told(memory, "Lena: The plum is green.\nYusuf: And sour.")
+        hidden = told(memory, "Ottoline: The fig is ripe.\nYusuf: So is the pear.\nOttoline: Not the quince.")
+        told(memory, "Ines: The cherry is red.", expires="2026-02-12")
+        seen = StoreFunctions(memory.store, lambda _: None)
+        assert seen.stats()["speakers"] == ["Ines", "Lena", "Ottoline", "Yusuf"]
+        memory.quarantine(hidden)
+        clock.advance(days=30)
+        assert seen.stats()["speakers"] == ["Lena", "Yusuf"] == store_figures(memory.store)["speakers"]
+        memory.release(hidden)
+        assert seen.stats()["speakers"] == ["Lena", "Ottoline", "Yusuf"]
 
 
 def test_what_an_update_puts_in_quarantine_replaces_nothing(memory: Memory) -> None:

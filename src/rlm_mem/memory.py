@@ -656,7 +656,7 @@ class Memory:
             operation: only runs of ``recall``, ``reason`` or ``session``.
             since, until: ``YYYY-MM-DD`` or a longer time; a date alone includes its day. ``limit``: None: all.
         """
-        from rlm_mem.recall.trajectory import list_trajectories
+        from rlm_mem.recall.shown_runs import list_trajectories
 
         return list_trajectories(self.store, operation=operation, since=since, until=until, limit=limit)
 

@@ -109,3 +109,10 @@ def test_the_demo_leaves_nothing_behind(
     assert run("demo").code == 0
     assert list(temporary.iterdir()) == []
     assert sorted(brain.rglob("*")) == before
+
+
+def test_the_demo_does_not_mix_its_notes_with_other_memories(run: Run, brain: Path) -> None:
+    assert run("remember", "Dana likes tea.").code == 0
+    refused = run("demo", "--brain", str(brain))
+    assert refused.code == 2 and "has memories already" in refused.err
+    assert len(run("list", "--json").json) == 1

@@ -212,6 +212,14 @@ def test_undo_brings_back_the_version_before(run: Run, notes: Notes) -> None:
     assert "green tea" in run("show", "--raw", notes["tea"]).out
 
 
+def test_the_undo_of_a_change_shows_what_it_was_about(run: Run, notes: Notes) -> None:
+    run("remember", "Dana takes the tram.")
+    assert run("undo").out.splitlines()[1].strip() == "Dana takes the tram."
+    run("chunk", "quarantine", run("remember", "Dana gives orders.").out.split()[-1])
+    undone = run("undo").out
+    assert "quarantine" in undone and "Dana gives orders." in undone
+
+
 def test_undo_goes_back_to_a_named_revision(run: Run, notes: Notes) -> None:
     for content in ("second", "third"):
         run("update", notes["tea"], "--content", content)

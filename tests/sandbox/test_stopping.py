@@ -16,7 +16,7 @@ import pytest
 from rlm_mem import errors
 from rlm_mem.recall import REPLSession
 from rlm_mem.recall.recall import RecallOperation
-from rlm_mem.recall.trajectory import list_trajectories
+from rlm_mem.recall.shown_runs import list_trajectories
 from rlm_mem.sandbox import seccomp
 from rlm_mem.sandbox.engine import Alarm, Stop, stopped_by
 from rlm_mem.store.core.chunk_store import ChunkStore

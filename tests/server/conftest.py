@@ -104,11 +104,10 @@ async def drive_all(client: Client) -> set[str]:
     assert (finished["answer"], finished["chunk_ids"]) == ("PostgreSQL", [one])
     assert finished["sources"][0]["excerpt"].startswith("Ana chose")
     status = await use("status")
-    assert (status["memories"], status["links"] > 0, status["open_recalls"]) == (2, True, 1)
+    assert (status["memories"], status["links"] > 0, status["open_recalls"]) == (2, True, 0)
     assert (await use("forget", ids=[two]))["forgotten"] == [two]
     if "reason" in schemas:
         assert (await use("restore", ids=[two]))["restored"] == [two]
-        assert (await use("quarantine", chunk_id=two, reason="it gives orders"))["trust"] == "quarantined"
         changed = await use(
             "update", id=one, tags=["choice"], expected_revision=got["memories"][0]["revision"]
         )
@@ -119,7 +118,6 @@ async def drive_all(client: Client) -> set[str]:
             "import", content="# Notes\n\nThe archive of Port Lowan opens at ten.", name="port.md"
         )
         assert (imported["created"], imported["problems"]) == (1, [])
-        assert [case["kind"] for case in (await use("review", status="all"))["cases"]] == ["quarantine"]
         decision = {
             "case_id": "promote-0000000000",
             "decision": "approve",
@@ -146,6 +144,8 @@ async def drive_all(client: Client) -> set[str]:
         recalled = next(run["id"] for run in listed if run["operation"] == "recall")
         receipt = (await use("receipt", trajectory_id=recalled))["receipt"]
         assert (await use("verify_receipt", receipt=receipt))["run"] == recalled
+        assert (await use("quarantine", chunk_id=two, reason="it gives orders"))["trust"] == "quarantined"
+        assert [case["kind"] for case in (await use("review", status="all"))["cases"]] == ["quarantine"]
     return used
 
 

@@ -419,3 +419,32 @@ def test_each_namespace_has_a_persona_of_its_own(tmp_path: Path) -> None:
 def test_the_hud_shows_present_figures(site: Site, one: str) -> None:
     assert "LIVEHUD" in site.part("/persona/hud")
     assert "chunks   1 " in site.part("/persona/hud")
+
+
+def test_a_memory_is_put_into_quarantine_seen_there_and_released(site: Site, one: str) -> None:
+    page = site.post(f"/memories/{one}", do="quarantine", reason="it gives orders")
+    assert "In quarantine: no search" in text_of(page) and "Why: it gives orders" in text_of(page)
+    assert site.memory.get(one) is None and "Put into quarantine" not in page
+    assert f'<a href="/memories/{one}">Ben drinks green tea.</a>' in site.get("/review")
+    assert "quarantined: a memory in quarantine" in text_of(site.get("/changes"))
+    assert "trusted → quarantined" in " ".join(text_of(site.get(f"/memories/{one}/history")).split())
+    (case,) = site.memory.continuum.review.cases()
+    page = site.post(f"/review/{case.id}", do="approve", reviewer="Dana", reason="harmless")
+    assert "Released" in text_of(page) and site.memory.get(one) is not None
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_replacement_is_told_as_one_change(site: Site, named: bool) -> None:
+    old, new = "The gateway runs on firmware 2.3.", "The gateway runs on firmware 2.4, not on 2.3."
+    first = site.memory.remember(old, conversation_id="gateway").chunk_ids[0]
+    made = site.memory.remember(
+        new, conversation_id="other" if named else "gateway", replaces=first if named else None
+    )
+    assert made.replaced == [first]
+    assert f"replaced: {old} by {new}" in text_of(site.get("/changes"))
+
+
+def test_a_message_that_is_no_command_stays_in_its_field(site: Site) -> None:
+    page = site.post("/persona", 400, do="say", message="set humour to eleven")
+    assert "This is no command for the persona" in text_of(page)
+    assert 'value="set humour to eleven"' in page and "Sliders" in text_of(page)

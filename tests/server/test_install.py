@@ -483,7 +483,10 @@ def test_an_uninstall_removes_tools_and_hooks_from_one_client_or_all(run: Run, b
     assert run("install", "gemini-cli", "--hooks").code == 0
     said = run("uninstall", "gemini-cli")
     assert said.code == 0 and gemini.read_text() == '{"theme":"dark"}'
-    assert f"The memories stay in {brain}" in said.out and "pip uninstall rlm-mem" in said.out
+    assert (
+        f"No memory was deleted. Those of this folder are in {brain}" in said.out
+        and "pip uninstall rlm-mem" in said.out
+    )
     assert codex.exists()
     settings_file("cursor").write_text("{")
     said = run("uninstall")

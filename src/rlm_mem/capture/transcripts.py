@@ -81,6 +81,8 @@ def read_part(path: Path, offset: int = 0) -> Part:
             start = offset if 0 <= offset <= size else 0
             file.seek(start)
             data = file.read(_MAX_BYTES)
+    except StorageError:
+        raise
     except (OSError, ValueError) as error:
         raise StorageError(f"the transcript {path} cannot be read: {error}") from None
     if first in b"{[" and (whole := _read_document(path, size)) is not None:

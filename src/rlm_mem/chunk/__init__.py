@@ -602,7 +602,7 @@ def parse_time(value: object, what: str = "time") -> datetime:
             moment = datetime.fromisoformat(value.strip())
         except ValueError:
             raise InvalidChunk(
-                f"{what} {shown(value)} is not an ISO 8601 time such as 2026-02-10T21:37:00Z"
+                f"{what} {shown(value)} is not an ISO 8601 time such as 2026-02-10 or 2026-02-10T21:37:00Z"
             ) from None
     else:
         raise InvalidChunk(f"{what} must be an ISO 8601 time, not {shown(value)}")

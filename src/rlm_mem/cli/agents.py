@@ -127,8 +127,10 @@ def uninstall(
         if not removed and not failed:
             what = "no client has an" if client_name is None else f"{client_name} has no"
             screen().print(text(f"nothing to remove: {what} entry or hooks of this memory"))
+        place = shown_place(call.place)
         screen().print(
-            text(f"The memories stay in {shown_place(call.place)}; delete it to remove them."), soft_wrap=True
+            text(f"No memory was deleted. Those of this folder are in {place}; delete it to remove them."),
+            soft_wrap=True,
         )
         screen().print(text("The command itself is removed by: pip uninstall rlm-mem"))
     if failed:

@@ -151,7 +151,8 @@ def main(arguments: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and not error.filename:
             raise
         if isinstance(error, OSError) and error.filename and error.strerror:
-            return _end(FAILED, f"{error.filename}: {error.strerror}", None)
+            hint = "check who may read and write it" if isinstance(error, PermissionError) else None
+            return _end(FAILED, f"{error.filename}: {error.strerror}", hint)
         kind = "" if isinstance(error, OSError) else f"unexpected {type(error).__name__}: "
         return _end(FAILED, f"{kind}{error}", "RLM_MEM_DEBUG=1 shows the traceback.")
     return code if isinstance(code, int) else 0

@@ -124,5 +124,5 @@ def vacuum(call: Call) -> None:
 
 
 def megabytes(size: int) -> str:
-    """Return a size in bytes as text, such as ``1.2 MB``."""
-    return f"{size / 1e6:,.1f} MB"
+    """Return a size in bytes as text, such as ``1.2 MB``, or ``12 kB`` where that would be less than 0.1 MB."""
+    return f"{size / 1e6:,.1f} MB" if size >= 100_000 or not size else f"{max(1, round(size / 1e3))} kB"

@@ -20,6 +20,7 @@ from rlm_mem.cli.ask import recall_json, show_recall
 from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.steps import show_step
 from rlm_mem.cli.terminal import amount, plain, print_json, progress, rule, screen, text
+from rlm_mem.errors import InputError
 
 
 def demo(call: BrainCall, llm: options.Llm = None) -> None:
@@ -35,6 +36,7 @@ def demo(call: BrainCall, llm: options.Llm = None) -> None:
             named or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rlm-mem-demo-"))) / "brain"
         )
         memory = stack.enter_context(rlm_mem.Memory.open(folder, llm=llm or "offline"))
+        _check_own(memory, folder)
         with progress("remembering", unit="notes", quiet=call.json) as update:
             count = remember_team(memory, update)
         if not call.json:
@@ -45,6 +47,16 @@ def demo(call: BrainCall, llm: options.Llm = None) -> None:
         print_json(answers)
         return
     _close(console, answers, named, time.perf_counter() - started)
+
+
+def _check_own(memory: rlm_mem.Memory, place: Path | str) -> None:
+    """Raise InputError if the memory has others than those of an earlier demo: they would be mixed with its notes."""
+    first = _rows("team.jsonl")[0]
+    if memory.store.latest(1) and memory.store.find_same(first["text"], first["conversation_id"]) is None:
+        raise InputError(
+            f"{shown_place(place)} has memories already, and the notes of the demo would be mixed with them",
+            hint="name a new folder, or leave out --brain to use a temporary one",
+        )
 
 
 def remember_team(memory: rlm_mem.Memory, update: Callable[[int, int], None]) -> int:

@@ -21,18 +21,20 @@ from rlm_mem.cli import backup, options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, quarantined_id
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, print_json, screen, text
+from rlm_mem.cli.terminal import amount, indented, note, one_line, print_json, screen, text
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.own_process import environment_of_programs
 
 if TYPE_CHECKING:
+    import rlm_mem
     from rlm_mem.text.secrets import Screened
 
 Source = Annotated[str, argument("FROM", "The chunk that the link starts from.")]
 Target = Annotated[str, argument("TO", "The chunk that it points to.")]
 
 _CHANGE = re.compile(r"\d{20}-[0-9a-f]{16}")  # the id of a change
+_SHOWN_TEXTS = 3  # chunks of an undone change of which the text is shown
 
 
 def link(
@@ -281,12 +283,15 @@ def undo(
             raise InputError("--to needs a chunk", hint="rlm-mem undo ID --to REVISION")
         with call.open() as memory:
             undone = memory.undo(change=what)
+            texts = [] if undone is None or call.json else _texts(memory, undone.chunk_ids[:_SHOWN_TEXTS])
         if undone is None:
             raise NotFoundError("there is nothing to undo", hint="see rlm-mem store events")
         if call.json:
             print_json(asdict(undone))
         else:
             screen().print(text(str(undone)))
+            for line in texts:
+                screen().print(indented(line, 6, "dim"))
             note(f"to redo it: rlm-mem undo {undone.undo}")
         return
     with call.open() as memory:
@@ -305,6 +310,12 @@ def undo(
     else:
         done = f"no longer replaces anything, as revision {chunk.revision}"
     call.report(chunk.to_dict(), f"{chunk_id} {done}")
+
+
+def _texts(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> list[str]:
+    """Return the beginnings of chunks, active or archived; of those in quarantine none."""
+    latest = [versions[-1].chunk for one in chunk_ids if (versions := memory.history(one))]
+    return [one_line(one.content, 120) for one in latest if one.metadata.trust != "quarantined"]
 
 
 def _report(

@@ -41,7 +41,8 @@ from rlm_mem.recall.outcome import (
     confidence_words,
     ending_of,
 )
-from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, load_trajectory
+from rlm_mem.recall.shown_runs import check_shown, hidden_words, shown_trajectory
+from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import Replay
@@ -80,7 +81,9 @@ def trajectories_list(
         )
         console.print(head, no_wrap=True, overflow="ellipsis")
         console.print(indented(one_line(info.query, 300), 4))
-        if info.answer is not None:
+        if info.withheld:
+            console.print(indented(hidden_words(info.withheld), 4, "dim"))
+        elif info.answer is not None:
             console.print(indented(one_line(info.answer, 300), 4, "green"))
         elif info.suggestion is not None:
             console.print(indented(one_line(f"{SUGGESTED} {info.suggestion}", 300), 4, "yellow"))
@@ -103,7 +106,7 @@ def _full_id(memory: rlm_mem.Memory, given: str) -> str:
 def trajectories_show(call: Call, trajectory_id: TrajectoryId = "last") -> None:
     """Show the steps of one recall: programs, calls, output, outcome."""
     with call.open() as memory:
-        trajectory = load_trajectory(memory.store, _full_id(memory, trajectory_id))
+        trajectory = shown_trajectory(memory.store, _full_id(memory, trajectory_id))
     if call.json:
         print_json(trajectory)
         return
@@ -117,6 +120,8 @@ def _tree_of_steps(trajectory: Trajectory) -> rich.Tree:
         "dim",
     )
     tree = rich.Tree(head, guide_style="dim")
+    if trajectory.withheld:
+        tree.add(text(f"{hidden_words(trajectory.withheld)}; rlm-mem review list shows it", "yellow"))
     for step in trajectory.steps:
         shape = plain(step)
         branch = tree.add(step_title(shape))
@@ -182,7 +187,8 @@ def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> Non
         # This loads the sandbox, which takes 150 ms of CPU and which only this command needs.
         from rlm_mem.recall.replaying import replay
 
-        result = replay(memory.store, _full_id(memory, trajectory_id), functions=memory.continuum.functions)
+        recorded = check_shown(shown_trajectory(memory.store, _full_id(memory, trajectory_id)))
+        result = replay(memory.store, recorded, functions=memory.continuum.functions)
     if call.json:
         print_json(result)
         return

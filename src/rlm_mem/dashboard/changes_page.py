@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ def changes_page(request: PageRequest) -> Response:
         "changes.html",
         days=[(name, list(made)) for name, made in groupby(shown, key=lambda change: day(change.at))],
         told=_description,
+        replacement=_replacement,
+        quarantined=request.memory.store.quarantined_ids(),
         texts={one: chunk.content for one, chunk in chunks.items()},
         named=_NAMED,
         more=address("/changes", limit=min(_MOST, limit * 4)) if len(changes) > limit < _MOST else "",
@@ -46,4 +49,13 @@ def _description(change: RecordedChange) -> str:
     """Describe a change in words."""
     if change.undoes:
         return "undid an earlier change"
+    if _replacement(change):
+        return "replaced"
     return ", ".join(dict.fromkeys(map(operation_done, change.ops)))
+
+
+def _replacement(change: RecordedChange) -> Sequence[str]:
+    """The replaced memory and the one that replaced it, if that is what a change did; else nothing."""
+    if change.undoes or "supersede" not in change.ops or len(change.chunk_ids) != 2:
+        return ()
+    return change.chunk_ids if change.ops[0] == "supersede" else change.chunk_ids[::-1]

@@ -65,6 +65,7 @@ def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Marku
         ("holds from", when(before.metadata.valid_from), when(after.metadata.valid_from)),
         ("holds to", when(before.metadata.valid_to), when(after.metadata.valid_to)),
         ("replaced by", before.metadata.superseded_by, after.metadata.superseded_by),
+        ("trust", before.metadata.trust, after.metadata.trust),
     ):
         if old != new:
             found.append((name, _format_value(old), _format_value(new)))

@@ -92,6 +92,7 @@ def memory_page(request: PageRequest) -> Response:
         "memory.html",
         chunk=chunk,
         hidden=hidden,
+        hidden_because=_quarantine_reason(chunk) if hidden == "quarantined" else "",
         about=chunk.metadata,
         long=len(chunk.content) > _LONG,
         source=source,
@@ -112,6 +113,11 @@ def memory_page(request: PageRequest) -> Response:
         here=address("/memories", chunk_id, view="source" if source else ""),
         live="memories",
     )
+
+
+def _quarantine_reason(chunk: Chunk) -> str:
+    record = chunk.metadata.extra.get("quarantine")
+    return str(record.get("reason") or "") if isinstance(record, dict) else ""
 
 
 def history_page(request: PageRequest) -> Response:
@@ -182,12 +188,13 @@ def _links(memory: Memory, chunk: Chunk, *, hidden: bool) -> tuple[list[_Linked]
     for other, kind, strength, direction, reasoning in found[:_LINKS]:
         ways[other].append((kind, strength, direction, reasoning))
     texts = memory.store.get_many(list(ways))
+    quarantined = memory.store.quarantined_ids() if hidden else frozenset()
     made = [
         _Linked(
             other,
             first_line(without_marks(texts[other].content[:_LONG]), 160)
             if other in texts
-            else f"{other} (gone)",
+            else f"{other} ({'in quarantine' if other in quarantined else 'gone'})",
             of_other,
             other in texts and _is_twin(chunk, texts[other], of_other),
         )
@@ -269,6 +276,7 @@ _ACTS: Mapping[str, tuple[str, str]] = {
     "link": ("putLink", "linked"),
     "unlink": ("deleteLinks", "unlinked"),
     "replace": ("supersedeChunk", "kept-one"),
+    "quarantine": ("quarantineChunk", "quarantined"),
 }
 """Operation and notice of each small form."""
 
@@ -297,6 +305,8 @@ def act(request: PageRequest) -> Response:
         if request.text("direction", 3) == "in":
             path = {"chunk_id": path["target_id"], "target_id": chunk_id}
         given = {"type": request.text("type", 100)}
+    elif what == "quarantine":
+        given = {"reason": request.text("reason", 2_000).strip()}
     elif what == "replace":  # the memory of this page stays, even if it is the older of the two
         path = {"chunk_id": request.text("target", 200)}
         given = {"by": chunk_id, "reason": "says the same", "force": True}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from rlm_mem.dashboard.words import visible
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.personas import persona_of
 from rlm_mem.persona.gauges import render_gauge
 from rlm_mem.text.tokens import count_tokens
@@ -24,11 +24,7 @@ _HUD_WIDTH = 60
 def persona_page(request: PageRequest) -> Response:
     """The persona of the default session, its prompt and the HUD."""
     persona = persona_of(request.memory)
-    if request.partial:
-        return _prompt(request, persona, "")
-    return request.page(
-        "persona.html", **_values(persona, ""), hud=_hud(request, persona), live="persona recalls memories"
-    )
+    return _prompt(request, persona, "") if request.partial else _page(request, persona)
 
 
 def hud_part(request: PageRequest) -> Response:
@@ -48,10 +44,9 @@ def change(request: PageRequest) -> Response:
         slider = request.text("slider", 100)
         request.carry_out("resetSlider" if slider else "resetSliders", {"slider": slider} if slider else None)
     elif what == "say":
-        if not request.carry_out("sayToPersona", message=request.text("message", 1_000)).changed:
-            raise InputError(
-                "the message is not a command for the persona", hint="say for example: set verbosity to 80"
-            )
+        message = request.text("message", 1_000)
+        if not request.carry_out("sayToPersona", message=message).changed:
+            return _page(request, persona, refused=message)
     else:
         # Without scripts, the form sends all sliders, so unchanged ones are skipped.
         now = persona.sliders
@@ -62,6 +57,18 @@ def change(request: PageRequest) -> Response:
     if request.partial and what == "set":
         return _prompt(request, persona, before)
     return request.go("/persona", "persona")
+
+
+def _page(request: PageRequest, persona: Persona, refused: str = "") -> Response:
+    """The whole page, with a chat message that is no command, if there is one."""
+    return request.page(
+        "persona.html",
+        status=400 if refused else 200,
+        **_values(persona, ""),
+        refused=refused,
+        hud=_hud(request, persona),
+        live="persona recalls memories",
+    )
 
 
 def _values(persona: Persona, before: str) -> dict[str, Any]:

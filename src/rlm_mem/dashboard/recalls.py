@@ -79,7 +79,7 @@ def recalls_page(request: PageRequest) -> Response:
 def recall_page(request: PageRequest) -> Response:
     """The page of one run."""
     memory = request.memory
-    run = recall.load_trajectory(memory.store, request.part("run"))
+    run = recall.shown_trajectory(memory.store, request.part("run"))
     outcome = run.outcome
     state = _state(memory, outcome.word if outcome else None, run.started_at)
     chunk_ids = [

@@ -53,6 +53,7 @@ NOTICES: Mapping[str, str] = {
     "moved": "Moved: it is in the other namespace now, and archived here.",
     "linked": "Linked.",
     "unlinked": "The link was removed.",
+    "quarantined": "In quarantine: no search, recall or agent finds it. Changes undoes that, and Review releases it.",
     "kept-one": "This memory replaces the other one, which is ranked below it now. Changes undoes that.",
     "core": "It is part of the core now.",
     "not-core": "It stays where it is, and is proposed again after further uses.",

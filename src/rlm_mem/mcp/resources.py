@@ -77,9 +77,9 @@ def _chunk(memory: Memory, chunk_id: str) -> dict[str, Any] | None:
 
 
 def _trajectory(memory: Memory, trajectory_id: str) -> dict[str, Any]:
-    from rlm_mem.recall.trajectory import load_trajectory
+    from rlm_mem.recall.shown_runs import shown_trajectory
 
-    found = asdict(load_trajectory(memory.store, trajectory_id))
+    found = asdict(shown_trajectory(memory.store, trajectory_id))
     found.pop("path")  # clients do not need its path on the server
     return found
 
@@ -91,7 +91,7 @@ def _recent(memory: Memory) -> list[dict[str, Any]]:
 
 
 def _trajectories(memory: Memory) -> list[dict[str, Any]]:
-    names = ("id", "operation", "query", "started_at", "concluded", "outcome", "answer")
+    names = ("id", "operation", "query", "started_at", "concluded", "outcome", "answer", "withheld")
     return [{name: getattr(one, name) for name in names} for one in memory.trajectories(limit=50)]
 
 

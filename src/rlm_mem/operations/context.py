@@ -50,7 +50,8 @@ class Handles:
         self._guard = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._open)
+        """Number of recalls that have not ended; ended ones are kept for a while, to be read again."""
+        return sum(recall.session.result is None for recall in list(self._open.values()))
 
     def add(self, session: RecallSession) -> str:
         """Create a handle for an open recall."""

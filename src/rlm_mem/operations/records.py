@@ -42,7 +42,10 @@ class TrajectoryQuery(RunsArguments):
 
 
 class TrajectorySummary(Struct):
-    """A recorded run; ``concluded`` and ``outcome`` are null, and figures are 0, if no end is recorded."""
+    """A recorded run; ``concluded`` and ``outcome`` are null, and figures are 0, if no end is recorded.
+
+    ``withheld`` has the ids of chunks in quarantine that the run met: its texts are hidden until they are released.
+    """
 
     id: str
     operation: str
@@ -60,6 +63,7 @@ class TrajectorySummary(Struct):
     outcome: OutcomeWord | None
     answer: str | None
     suggestion: str | None
+    withheld: list[str]
 
 
 class TrajectoryPage(MayBeCut):
@@ -70,7 +74,7 @@ class TrajectoryPage(MayBeCut):
 
 
 class TrajectoryOut(MayBeCut):
-    """A recorded run step by step: programs, output, sub-calls, outcome."""
+    """A recorded run step by step: programs, output, sub-calls, outcome; ``withheld`` as in a list of runs."""
 
     id: str
     operation: str
@@ -84,6 +88,7 @@ class TrajectoryOut(MayBeCut):
     steps: list[dict[str, Any]]
     calls: list[dict[str, Any]]
     outcome: dict[str, Any] | None
+    withheld: list[str]
 
 
 class PeriodQuery(Request):
@@ -210,6 +215,7 @@ class RunSummary(Struct):
     outcome: OutcomeWord | None
     answer: str | None
     suggestion: str | None
+    withheld: list[str]
 
 
 class RunList(MayBeCut):
@@ -239,7 +245,7 @@ def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
 
 
 def _trajectory(context: Context, _: object) -> TrajectoryOut:
-    found = recall.load_trajectory(context.memory.store, context.path["trajectory_id"])
+    found = recall.shown_trajectory(context.memory.store, context.path["trajectory_id"])
     plain = to_builtins(asdict(found), enc_hook=str)
     if found.outcome is not None:
         plain["outcome"]["word"] = found.outcome.word

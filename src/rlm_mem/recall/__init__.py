@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from rlm_mem.recall.repl_session import REPLSession as REPLSession
     from rlm_mem.recall.replaying import Replay as Replay, ReplayStep as ReplayStep, replay as replay
     from rlm_mem.recall.running import check_query as check_query, limits_from as limits_from
+    from rlm_mem.recall.shown_runs import (
+        list_trajectories as list_trajectories,
+        shown_trajectory as shown_trajectory,
+    )
     from rlm_mem.recall.trajectory import (
         Outcome as Outcome,
         SubCall as SubCall,
         Trajectory as Trajectory,
         TrajectoryInfo as TrajectoryInfo,
-        list_trajectories as list_trajectories,
         load_trajectory as load_trajectory,
         prune_trajectories as prune_trajectories,
         trajectories as trajectories,
@@ -50,7 +53,7 @@ __getattr__, __all__ = loader(
         "repl_session": "REPLSession",
         "replaying": "Replay ReplayStep replay",
         "running": "check_query limits_from",
-        "trajectory": "Outcome SubCall Trajectory TrajectoryInfo list_trajectories load_trajectory "
-        "prune_trajectories trajectories",
+        "shown_runs": "list_trajectories shown_trajectory",
+        "trajectory": "Outcome SubCall Trajectory TrajectoryInfo load_trajectory prune_trajectories trajectories",
     },
 )

@@ -40,7 +40,6 @@ from rlm_mem.recall.model_calls import bounded_reply
 from rlm_mem.recall.outcome import OPERATION_WORDS, RUN_OPERATIONS, OutcomeWord, outcome_word
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
 from rlm_mem.store.core.brain_files import namespace_of_run
-from rlm_mem.store.core.records import page
 from rlm_mem.telemetry import ObservedOperation, count
 from rlm_mem.text.patterns import late
 from rlm_mem.text.secrets import redact
@@ -127,6 +126,7 @@ class Trajectory:
         result_schema: the JSON Schema that the answer had to match, or None.
         as_of: the run answered from what was valid at this time; None: at present.
         path: the file; None when nothing is recorded, or where records are rows of a database.
+        withheld: ids of the chunks in quarantine for which the texts are hidden (:mod:`rlm_mem.recall.shown_runs`).
     """
 
     id: str
@@ -145,6 +145,7 @@ class Trajectory:
     as_of: str | None = None
     outcome: Outcome | None = None
     path: Path | None = None
+    withheld: tuple[str, ...] = ()
 
 
 def check_operation(operation: str | None) -> None:
@@ -170,6 +171,7 @@ class TrajectoryInfo:
             too, ``iterations`` counts the recorded turns, and the other figures are 0.
         answer, suggestion: the answer or conclusion, or else the likeliest answer; None without either.
         chunk_ids: the memories that the answer rests on; without one, the closest or best found.
+        withheld: ids of the chunks in quarantine for which the answer is hidden.
     """
 
     id: str
@@ -191,40 +193,12 @@ class TrajectoryInfo:
     confidence: float = 0.0
     chunk_ids: tuple[str, ...] = ()
     suggestion: str | None = None
+    withheld: tuple[str, ...] = ()
 
 
 def prompt_key(prompt: str) -> str:
     """Fingerprint of a prompt, so that its text need not be stored."""
     return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def list_trajectories(
-    store: ChunkStore,
-    *,
-    operation: str | None = None,
-    since: str | date | None = None,
-    until: str | date | None = None,
-    limit: int | None = 50,
-) -> list[TrajectoryInfo]:
-    """Return the trajectories of the store's namespace, newest first.
-
-    Args:
-        operation: only ``recall``, ``reason`` or ``session``.
-        since, until: bounds of ``started_at``, as ``YYYY-MM-DD`` or a longer time; a date alone includes its day.
-        limit: most trajectories to return; None: all.
-
-    Raises:
-        InvalidQuery: there is no such operation, or a bound is not a time.
-    """
-    check_operation(operation)
-    found: list[TrajectoryInfo] = []
-    most = None if limit is None else page(limit, "limit")
-    for trajectory in trajectories(store, since=since, until=until):
-        if most is not None and len(found) >= most:
-            break
-        if operation in (None, trajectory.operation):
-            found.append(_info(trajectory))
-    return found
 
 
 def trajectories(
@@ -273,7 +247,7 @@ def is_trajectory_id(text: str) -> bool:
 
 
 def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
-    """Return one trajectory; ``"last"`` names the newest.
+    """Return one trajectory as it was recorded; ``"last"`` names the newest.
 
     Raises:
         InvalidQuery: it is not a trajectory id.
@@ -340,31 +314,6 @@ def _records(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(record, dict):
             yield record
-
-
-def _info(trajectory: Trajectory) -> TrajectoryInfo:
-    outcome = trajectory.outcome
-    return TrajectoryInfo(
-        id=trajectory.id,
-        operation=trajectory.operation,
-        query=trajectory.query,
-        started_at=trajectory.started_at,
-        model=trajectory.model,
-        engine=trajectory.engine,
-        iterations=outcome.iterations if outcome else len(trajectory.steps),
-        seconds=outcome.seconds if outcome else 0.0,
-        concluded=outcome.concluded if outcome else None,
-        stopped_by=outcome.stopped_by if outcome else None,
-        usage=outcome.usage if outcome else Usage(),
-        cost=outcome.cost if outcome else None,
-        error=outcome.error if outcome else None,
-        path=trajectory.path,
-        outcome=outcome.word if outcome else None,
-        answer=(outcome.content or None) if outcome else None,
-        confidence=outcome.confidence if outcome else 0.0,
-        chunk_ids=outcome.chunk_ids if outcome else (),
-        suggestion=outcome.suggestion if outcome else None,
-    )
 
 
 def _read(stored: BrainFiles, name: str) -> Trajectory | None:
@@ -576,18 +525,19 @@ class TrajectoryRecorder:
 
 def _without_keys(record: dict[str, Any]) -> dict[str, Any]:
     # Checking all texts together detects the usual case, nothing to hide, at a tenth of the cost.
-    texts = "\n".join(_texts(record))
+    texts = "\n".join(texts_of(record))
     return record if redact(texts) == texts else _redacted(record)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield every text in plain data, names of fields included."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield str(name)
-            yield from _texts(item)
+            yield from texts_of(item)
     elif isinstance(value, list | tuple | set):
         for item in value:
-            yield from _texts(item)
+            yield from texts_of(item)
     elif value is not None and not isinstance(value, bool | int | float):
         yield str(value)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.arguments import check_items, check_since
 from rlm_mem.errors import InputError
 from rlm_mem.recall.prompts import Opening, feedback, instructions
+from rlm_mem.recall.shown_runs import as_shown, quarantined_chunks
 from rlm_mem.recall.trajectory import Trajectory, check_operation, trajectories
 from rlm_mem.text.secrets import find_secrets, hide, redact
 
@@ -89,6 +90,8 @@ def export_trajectories(
 ) -> Iterator[ExportedRun]:
     """Yield the runs of the store's namespace as plain data, newest first.
 
+    Runs that met a memory which is in quarantine now are left out.
+
     Args:
         fields: which of :data:`FIELDS`; None: all.
         operation: only ``recall``, ``reason`` or ``session``.
@@ -106,10 +109,11 @@ def export_trajectories(
     if unknown or not chosen:
         problem = f"no field {unknown[0]!r:.60}" if unknown else "no field to export"
         raise InputError(f"trajectories do not have {problem}", hint=f"there are: {', '.join(FIELDS)}")
+    quarantined = quarantined_chunks(store)
     return (
         ExportedRun({name: _without_secrets(_FIELDS[name](run)) for name in dict.fromkeys(chosen)})
         for run in trajectories(store, since=since, until=until)
-        if operation in (None, run.operation)
+        if operation in (None, run.operation) and not as_shown(run, quarantined).withheld
     )
 
 

@@ -20,7 +20,8 @@ from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.errors import BudgetError, ConflictError, InputError
 from rlm_mem.models.base import Limits
-from rlm_mem.recall.trajectory import Trajectory, load_trajectory
+from rlm_mem.recall.shown_runs import check_shown, shown_trajectory
+from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.receipts.format import (
     FORMAT,
     VOLATILE,
@@ -73,13 +74,13 @@ def make_receipt(
 
     Raises:
         NotFoundError: the run does not exist.
-        InputError: the run has not ended or failed, the key cannot be used, or a bundle is requested and the memory
-            no longer returns the same results.
+        InputError: the run has not ended or failed, a run given by its id met a memory that is in quarantine, the key
+            cannot be used, or a bundle is requested and the memory no longer returns the same results.
     """
     check_flag(bundle, "bundle")
     trajectory = run if isinstance(run, Trajectory) else getattr(run, "trajectory", run)
     if not isinstance(trajectory, Trajectory):
-        trajectory = load_trajectory(store, str(trajectory))
+        trajectory = check_shown(shown_trajectory(store, str(trajectory)))
     outcome = trajectory.outcome
     if outcome is None or outcome.error is not None:
         raise InputError(

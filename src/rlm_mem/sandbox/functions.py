@@ -387,11 +387,11 @@ def _distance(first: date, second: date) -> dict[str, Any]:
 
 
 def speakers(store: ChunkStore) -> list[str]:
-    """Return the speakers in the index of the memory; at most 20 names, sorted.
+    """Return the speakers of the memory; at most 20 names, sorted.
 
     For chats with an assistant, only users and assistant, since many headings in its long answers look like speakers.
     """
-    names = store.candidate_source().authors()
+    names = store.authors()
     users = users_among(names)
     return sorted({*users, *filter(is_assistant, names)} if users else names)[:MAX_SPEAKERS]
 

@@ -184,12 +184,14 @@
   const seen = (node) => (alone === null || node.group === alone) && (!types.size || types.has(node.type))
     && (!span || (node.day >= span[0] && node.day <= span[1])) && (!sought() || node.text.toLowerCase().includes(sought()));
 
+  const some = ({ length }, one, many) => `${length.toLocaleString("en")} ${length === 1 ? one : many}`;
+
   const tell = () => {
     nodes.forEach((node) => { node.lit = seen(node); });
     const lit = nodes.filter((node) => node.lit).length;
-    const within = lit === nodes.length ? "" : `${lit} of `;
+    const within = lit === nodes.length ? "" : `${lit.toLocaleString("en")} of `;
     const more = cut ? (nodes.length >= most ? "; there are more" : "; there are more: expand what interests you") : "";
-    counted.textContent = `${within}${nodes.length} memories, ${links.length} links, ${groups.filter((group) => group.linked).length} communities${more}.`;
+    counted.textContent = `${within}${some(nodes, "memory", "memories")}, ${some(links, "link", "links")}, ${some(groups.filter((group) => group.linked), "community", "communities")}${more}.`;
     bars();
     draw();
   };

@@ -202,6 +202,10 @@ class JoinedStore(ChunkStore):
         found = (part.conversations(limit) for part in self._parts)
         return list(islice(merge(*found, key=lambda one: one.last_at, reverse=True), limit))
 
+    def authors(self) -> set[str]:
+        """Return the names of those who speak in a chunk of either namespace."""
+        return set().union(*(part.authors() for part in self._parts))
+
     def get_stats(self) -> dict[str, Any]:
         """Return counts of both namespaces together; ``namespace`` is its own."""
         return _combined(*(part.get_stats() for part in self._parts))

@@ -321,11 +321,15 @@ class ChunkReader:
         """
         return self._writer.history(chunk_id)
 
-    def quarantined(self, limit: int | None = None) -> list[Chunk]:
-        """Return the chunks in quarantine, oldest first; ``ChunkStore.release`` releases them."""
-        wanted = ListFilter(trusts=("quarantined",), limit=None if limit is None else page(limit, "limit"))
-        ids = self._ids(self.namespace, wanted)
-        found = self.backend.chunks(self.namespace, ids)
+    def quarantined(self, limit: int | None = None, *, archived: bool = False) -> list[Chunk]:
+        """Return the chunks in quarantine, oldest first; ``ChunkStore.release`` releases them.
+
+        Args:
+            archived: return those that were archived since instead.
+        """
+        most = None if limit is None else page(limit, "limit")
+        ids = self._ids(self.namespace, ListFilter(trusts=("quarantined",), archived=archived, limit=most))
+        found = self.backend.chunks(self.namespace, ids, status=None)
         return [found[chunk_id] for chunk_id in ids if chunk_id in found]
 
     def quarantined_ids(self) -> frozenset[str]:
@@ -554,6 +558,10 @@ class ChunkReader:
         """Return conversations, the most recently active first."""
         most = None if limit is None else page(limit, "limit")
         return visible.conversations(self.backend, self.namespace, most, self._present())
+
+    def authors(self) -> set[str]:
+        """Return the names of those who speak in a chunk, and labels that look like such names."""
+        return visible.authors(self.backend, self.namespace, self.config.search.language, self._present())
 
     def namespaces(self) -> list[tuple[str, int]]:
         """Return the namespaces of the store with their chunk counts; a confined store returns only its own.

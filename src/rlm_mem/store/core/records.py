@@ -559,6 +559,15 @@ def encode_content(
     return encode_segments(analysed, term_id)
 
 
+def authors_of(language: str, chunk: Chunk) -> set[str]:
+    """Return the authors of a chunk's segments, as the index names them."""
+    from rlm_mem.text.analysis import get_analyser
+
+    content, skip_before, around = index_key(chunk)
+    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
+    return {one.author for one in analysed if one.author is not None}
+
+
 def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
     """Decode the segments of many chunks at once, in the given order; raises `CorruptStore` if a blob is damaged."""
     import numpy as np

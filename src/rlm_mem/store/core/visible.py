@@ -1,4 +1,4 @@
-"""Links, neighbours, tags and conversations of the chunks that a reader shows.
+"""Links, neighbours, tags, conversations and authors of the chunks that a reader shows.
 
 The index has every active chunk. Quarantined and expired ones, which are few, take the place of no others here, and are
 not counted.
@@ -13,7 +13,14 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary
+from rlm_mem.store.core.records import (
+    AUTHOR_PREFIX,
+    ConversationInfo,
+    LinkedChunk,
+    ListFilter,
+    Summary,
+    authors_of,
+)
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -119,6 +126,22 @@ def conversations(backend: Backend, namespace: str, limit: int | None, now: str)
     if hidden:
         found.sort(key=lambda one: (-one.last_at, one.id))
     return found[:limit]
+
+
+def authors(backend: Backend, namespace: str, language: str, now: str) -> set[str]:
+    """Return the names of the authors of visible chunks."""
+    source = backend.candidate_source(namespace)
+    names = set(source.authors())
+    hidden = [one.id for one in _hidden(backend, namespace, now)] if names else []
+    if not hidden:
+        return names
+    said = Counter(
+        AUTHOR_PREFIX + name
+        for chunk in backend.chunks(namespace, hidden).values()
+        for name in authors_of(language, chunk)
+    )
+    counts = source.term_counts(list(said))
+    return {name for name in names if counts.get(AUTHOR_PREFIX + name, 1) > said[AUTHOR_PREFIX + name]}
 
 
 def _hidden(backend: Backend, namespace: str, now: str) -> list[Summary]:
