@@ -32,7 +32,7 @@ def retold(question: str, earlier: str, later: str, *others: str) -> bool:
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, *others)}
     if asked is None:
         return False
-    return retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=LIKELY) > LIKELY
+    return retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=LIKELY, is_next=True) > LIKELY
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_note_with_many_signs_that_may_be_about_something_else_is_never_sure(
     asked = PresentQuestion.of(question, ENGLISH)
     assert asked is not None
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, "Rain all day.")}
-    assert retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=-9.0) <= SURE
+    assert retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=-9.0, is_next=True) <= SURE
 
 
 def test_another_note_on_the_same_subject_is_no_update(memory: Memory) -> None:
@@ -568,7 +568,7 @@ def test_a_later_note_that_shares_one_name_may_answer_if_it_gives_a_figure_of_th
     asked = PresentQuestion.of(question, ENGLISH)
     assert asked is not None
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, "Rain all day.")}
-    found = retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=POSSIBLE)
+    found = retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=POSSIBLE, is_next=True)
     assert (found > POSSIBLE) == beside
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rlm_mem.offline.examine import Examined, examine
 from rlm_mem.offline.extraction import mostly_alike, only_repeats, trimmed
 from rlm_mem.offline.features import same_person
-from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
+from rlm_mem.offline.language import about_equal, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
@@ -25,6 +25,7 @@ from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.distinct import exceptions, is_passing
 from rlm_mem.text.factuality import is_taken_back
+from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.statement import Stated
@@ -235,7 +236,10 @@ def _with_earlier_note(
     for one in notes.passages:
         if one.at and one.current and one.at.date() < home.at.date() and _is_later(one, later, asked):
             texts = notes.beside(one, later)
-            odds = retelling(asked, one.text, later.text, texts, notes.analyser, year=None, least=most)
+            is_next = notes.is_next(one, later)
+            odds = retelling(
+                asked, one.text, later.text, texts, notes.analyser, year=None, least=most, is_next=is_next
+            )
             if odds > most and not is_passing(asked, one.text, notes.analyser, year=one.at.year):
                 found, most = one, odds
     if found is None:
@@ -268,6 +272,10 @@ class _Notes(NamedTuple):
     def beside(self, before: Passage, later: Passage) -> dict[str, Set[str]]:
         """The stems of two notes and of the best passages, in which the rarity of a word is counted."""
         return {text: self.stems[text] for text in (before.text, *islice(self.stems, _COUNTED), later.text)}
+
+    def is_next(self, before: Passage, later: Passage) -> bool:
+        """Whether a note is the best passage besides an earlier one."""
+        return next((text for text in self.stems if text != before.text), later.text) == later.text
 
 
 def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> _Notes | None:
@@ -463,7 +471,15 @@ def _odds(before: Passage, later: Passage, notes: _Notes, least: float, *, neare
         return least
     texts, year = notes.beside(before, later), before.at.year
     return retelling(
-        notes.asked, before.text, later.text, texts, notes.analyser, year=year, least=least, nearest=nearest
+        notes.asked,
+        before.text,
+        later.text,
+        texts,
+        notes.analyser,
+        year=year,
+        least=least,
+        is_next=notes.is_next(before, later),
+        nearest=nearest,
     )
 
 

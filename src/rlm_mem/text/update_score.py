@@ -33,9 +33,8 @@ from rlm_mem.text.distinct import (
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
-SURE, PROBABLE, LIKELY, POSSIBLE = 2.0, 0.0, -0.9, -2.0
-"""Log-odds (nats) above which a later note is the answer, ranks first if few words of the question found it, ranks
-first, or is returned beside the earlier note."""
+SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
+"""Log-odds (nats) above which a later note is the answer, ranks first, or is returned beside the earlier note."""
 WEIGHTS: dict[str, float] = {
     "words": 2.2,
     "not the subject": -0.75,
@@ -56,7 +55,7 @@ WEIGHTS: dict[str, float] = {
 * words: the share, weighted by rarity, of question words in the earlier note that the later note has;
 * not the subject: the later note lacks a word of the question's subject;
 * rare words: how many of the shared question words are rare; rare words of the answer: how many other shared words are;
-* next: the later note is among the first two texts;
+* next: the later note is the best hit besides the earlier one;
 * not nearest: another of the texts shares more with the earlier note; nearest, with an end: none does, and the later
   note has a word for an end or a change anywhere;
 * answer denied: a sentence with a word of the answer has any word of change;
@@ -130,6 +129,7 @@ def retelling(
     *,
     year: int | None,
     least: float = SURE,
+    is_next: bool = False,
     nearest: bool = False,
 ) -> float:
     """The log-odds (nats) that the later of two notes answers a question that the earlier one answers.
@@ -140,9 +140,10 @@ def retelling(
     not hold (:data:`APART`), and less for one that may be about another person, a guess, a wish or a short time.
 
     Args:
-        texts: stems of both notes and of the other texts of the search result, best first.
+        texts: stems of both notes and of the other texts of the search result.
         year: the year of the earlier note; None: skip the check whether the later note is about something else.
         least: the threshold of the caller: :data:`SURE`, :data:`LIKELY` or :data:`POSSIBLE`.
+        is_next: whether no other text of the search result is better, except the earlier note.
         nearest: whether the later note is to be returned beside the earlier one, and no later note shares more
             words with that, weighted by rarity; then a shared name suffices with a value of the same kind.
 
@@ -150,12 +151,11 @@ def retelling(
         The log-odds; ``least`` if they are not higher.
     """
     is_end = ENDED.found_in(later)
-    is_of_best = later in list(texts)[:2]
-    if not is_end and (asked.spaceless or not (asked.asks or is_of_best)):
+    if not is_end and (asked.spaceless or not (asked.asks or is_next)):
         return least  # without a question, or with bigrams for words, shared terms do not imply the same question
     if asked.happened and not says(later).change:
         return least
-    found = signs(asked, earlier, later, texts, analyser, least=least, nearest=nearest)
+    found = signs(asked, earlier, later, texts, analyser, least=least, is_next=is_next, nearest=nearest)
     if not found:
         return least
     # Rounded, so that the order of summation cannot move odds across a threshold.
@@ -230,6 +230,7 @@ def signs(
     analyser: Analyser,
     *,
     least: float = -math.inf,
+    is_next: bool = False,
     nearest: bool = False,
 ) -> tuple[float, ...]:
     """Signs for and against the later of two notes answering a question that the earlier one answers.
@@ -237,7 +238,7 @@ def signs(
     Args:
         texts: as for :func:`retelling`.
         least: if the log-odds cannot exceed this, the most expensive signs are skipped.
-        nearest: as for :func:`retelling`.
+        is_next, nearest: as for :func:`retelling`.
 
     Returns:
         A value for each of :data:`WEIGHTS`; empty if the notes share too little to be compared.
@@ -273,7 +274,7 @@ def signs(
         float(not missing.isdisjoint(asked.subject)),
         float(min(_MAX_RARE, rare)),
         float(min(_SHARED, rare_value)),
-        float(later in list(texts)[:2]),
+        float(is_next),
         float(not is_nearest),
         float(is_nearest and ENDED.found_in(later)),
     ]
