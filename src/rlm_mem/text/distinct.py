@@ -82,6 +82,7 @@ _PART = late(
     signs=" of | de | du | von | der | des ",
 )
 """A sentence about a part or relative of something: "The platform of the tower"."""
+_TOO = late(r"(\w{2,40}) too\b(?! \w)", re.IGNORECASE, signs=" too")
 _IS_NOT = late(
     r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b",
     re.IGNORECASE,
@@ -241,7 +242,10 @@ def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: A
         sentence,
         asked.text,
         tells_of_change=ENDED.found_in(sentence),
-        main_part=_up_to_best_clause(sentence, known, analyser),
+        main_part=_TOO.sub(
+            lambda found: found[0] if known.isdisjoint(analyser.terms(found[1])) else found[1],
+            _up_to_best_clause(sentence, known, analyser),
+        ),
     )
 
 
