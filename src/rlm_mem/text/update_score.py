@@ -153,7 +153,7 @@ def retelling(
     is_end = ENDED.found_in(later)
     if not is_end and (asked.spaceless or not (asked.asks or is_next)):
         return least  # without a question, or with bigrams for words, shared terms do not imply the same question
-    if asked.happened and not says(later).change:
+    if asked.happened and not (says(later).change or _has_kind(asked, earlier, later, beside=True)):
         return least
     found = signs(asked, earlier, later, texts, analyser, least=least, is_next=is_next, nearest=nearest)
     if not found:
@@ -320,16 +320,21 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
     return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 
 
-def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
+def _has_kind(
+    asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False, beside: bool = False
+) -> bool:
     """Whether a later note gives another value of the same kind: a figure, a day or month, a name.
 
     Args:
         of_form: only figures with the same unit or form, such as "22 minutes" and "41 minutes", or "3.11" and "3.12".
+        beside: only beside the earlier value: "The Aurora was full, booked the Corso".
     """
     known = set(WORD.findall(asked.text.lower()))
     later_values = _values(later[:LONGEST])
     for kind, values in _values(earlier[:LONGEST]).items():
         if of_form and kind in _KINDS:
+            continue
+        if beside and (values - known).isdisjoint(WORD.findall(later.lower())):
             continue
         if values - known and later_values.get(kind, values) - values - known:
             return True
