@@ -163,12 +163,18 @@ def exceptions(
         return True, False
     names = asked.names - asked.abbreviations if ENDED.found_in(later) else asked.names
     return False, (
-        not (had - has).isdisjoint(names)
+        (not (had - has).isdisjoint(names) and not _names_answer(earlier, telling & after, analyser))
         or later[:1] in QUOTES
         or is_temporary(best, context)
         or _doubted(best, asked, had | before, analyser)
         or _is_about_another_person(best, known, asked, analyser)
         or _is_about_part(best, asked, known, analyser)
+    )
+
+
+def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
+    return any(
+        one.istitle() and not value.isdisjoint(analyser.terms(one)) for one in WORD.findall(earlier[:LONGEST])[1:]
     )
 
 
