@@ -72,7 +72,7 @@ def pairs(name: str) -> Iterator[tuple[str, tuple[float, ...] | None]]:
                 if later not in days or days[later] <= days[row["older"]]:
                     continue
                 kind = _KINDS[0 if row["kind"] == "change" else 1] if later == row["newer"] else _KINDS[2]
-                found_signs = signs(asked, told[0], later, texts, english)
+                found_signs = signs(asked, told[0], later, texts, english, is_next=later == told[1])
                 apart, doubtful = exceptions(asked, told[0], later, texts, english, days[told[0]].year)
                 yield kind, (*found_signs, float(apart), float(doubtful)) if found_signs else None
 

@@ -9,7 +9,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
+from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past, without_former
 from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, retelling, tells_of_change
 
 ENGLISH = get_analyser("english")
@@ -32,7 +32,7 @@ def retold(question: str, earlier: str, later: str, *others: str) -> bool:
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, *others)}
     if asked is None:
         return False
-    return retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=LIKELY) > LIKELY
+    return retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=LIKELY, is_next=True) > LIKELY
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_note_with_many_signs_that_may_be_about_something_else_is_never_sure(
     asked = PresentQuestion.of(question, ENGLISH)
     assert asked is not None
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, "Rain all day.")}
-    assert retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=-9.0) <= SURE
+    assert retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=-9.0, is_next=True) <= SURE
 
 
 def test_another_note_on_the_same_subject_is_no_update(memory: Memory) -> None:
@@ -568,7 +568,7 @@ def test_a_later_note_that_shares_one_name_may_answer_if_it_gives_a_figure_of_th
     asked = PresentQuestion.of(question, ENGLISH)
     assert asked is not None
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, "Rain all day.")}
-    found = retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=POSSIBLE)
+    found = retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=POSSIBLE, is_next=True)
     assert (found > POSSIBLE) == beside
 
 
@@ -608,6 +608,47 @@ def test_a_later_note_counts_for_more_if_it_is_the_nearest_above_all_with_an_end
     key = "Where does the key of the boathouse hang?", "The key of the boathouse hangs at Anton's."
     assert retold(*key, "Anton's hook was moved into the hall.")
     assert not retold(*key, "Anton's hook is in the hall.")
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What did the rowing course use to cost?", "64 euros a month"),
+        ("What did the rowing course cost in the past?", "64 euros a month"),
+        ("What did the rowing course cost before May?", "64 euros a month"),
+        ("What does the rowing course cost?", "71 euros"),
+        ("Where did the choir rehearse before the flood?", "Sedgewick"),
+        ("Where did the choir previously rehearse?", "Sedgewick"),
+        ("What was the price of the sailing lesson before May?", "80"),
+    ],
+)
+def test_a_question_for_a_former_value_is_answered_with_it(
+    memory: Memory, question: str, expected: str
+) -> None:
+    memory.remember("The rowing course costs 64 euros a month.", occurred_at="2025-02-01")
+    memory.remember("The choir rehearses in Sedgewick.", occurred_at="2025-02-02")
+    memory.remember("The rowing course went up from 64 to 71 euros a month.", occurred_at="2025-09-01")
+    memory.remember("The choir moved from Sedgewick to Ashgrove.", occurred_at="2025-09-02")
+    memory.remember(
+        "The price of the sailing lesson was raised from 80 to 95 euros.", occurred_at="2025-09-03"
+    )
+    found = memory.recall(question)
+    assert str(found.content or found.suggestion) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "plain"),
+    [
+        ("Where did we live before the fire?", "Where did we live ?"),
+        ("What did the course use to cost?", "What did the course  cost?"),
+        ("Wo war der Laden früher?", "Wo war der Laden ?"),
+        ("What do we use to clean the floor?", None),
+        ("How long before an appointment do reminders go out?", None),
+        ("Where was the office?", None),
+    ],
+)
+def test_the_words_that_ask_for_a_former_value_are_left_out(question: str, plain: str | None) -> None:
+    assert without_former(question) == plain
 
 
 @pytest.mark.parametrize(

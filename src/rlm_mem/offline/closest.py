@@ -13,7 +13,7 @@ from rlm_mem.offline.extraction import piece, reason_after
 from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_names
 from rlm_mem.offline.figures import subject_numbers
 from rlm_mem.offline.kinds import forms_asked, has_form
-from rlm_mem.offline.language import foreign_terms, is_foreign
+from rlm_mem.offline.language import foreign_terms
 from rlm_mem.offline.notes import read_note
 from rlm_mem.offline.passages import Passage, Reading, heading_stems
 from rlm_mem.offline.phrases import FULL_NAME
@@ -21,6 +21,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import NUMBER, degree, stem_of
 from rlm_mem.text.analysis import PARTS
 from rlm_mem.text.dates import DateMention, find_dates
+from rlm_mem.text.languages import is_foreign
 from rlm_mem.text.patterns import late
 
 _MAX_RETURNED = 5

@@ -8,22 +8,16 @@ answer.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.phrases import word_set
-from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.languages import MAX_CHARACTERS, language_of
 from rlm_mem.text.patterns import late
-from rlm_mem.text.stopwords import stop_words
 
-_LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
-_SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
-_WORD = late(r"\w+")
-_MAX_CHARACTERS = 400  # most characters read of a question or a sentence
 _SENTENCE = late(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
 
 _MIN_SHARE = (0.7, 0.5)
@@ -58,40 +52,6 @@ _ASKING_SPACELESS = late(
     r"|いつ|どこ|だれ|なぜ|どうして|どう|なに|何時|何|いくつ|いくら|どの|どれ|ですか|ますか|でしょうか|ありますか|います"
     r"|です|ます|あります|언제|어디|누가|누구|무엇|왜|어떻게|얼마|몇"
 )
-_SPACELESS = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
-
-
-@lru_cache(maxsize=256)
-def language_of(text: str) -> str:
-    """The language of a question, as the name of an analyser; ``none`` if its script has none, English by default."""
-    plain = text[:_MAX_CHARACTERS]
-    if _SPACELESS.search(plain):
-        return "none"
-    scripts = Counter(
-        unicodedata.name(char, "").partition(" ")[0]
-        for char in plain
-        if char.isalpha() and not char.isascii()
-    )
-    script, count = scripts.most_common(1)[0] if scripts else ("", 0)
-    if script not in ("", "LATIN") and 2 * count > sum(char.isalpha() for char in plain):
-        return _SCRIPTS.get(script, "none")
-    if "¿" in plain:
-        return "spanish"
-    words = [word.lower() for word in _WORD.findall(plain)]
-    shares = {name: sum(word in stop_words(name) for word in words) for name in ("english", *_LATIN)}
-    best = max(shares, key=lambda name: shares[name])
-    return best if shares[best] > shares["english"] else "english"
-
-
-def is_foreign(text: str) -> bool:
-    """Whether a question is in a language other than English."""
-    return language_of(text) != "english"
-
-
-def analyser_of(question: str) -> Analyser:
-    """The analyser of the language of a question; the English one if there is none."""
-    language = language_of(question)
-    return get_analyser(language if language in ("german", "french", "spanish") else "english")
 
 
 def foreign_terms(text: str, language: str = "") -> frozenset[str]:
@@ -142,7 +102,7 @@ def about_equal(question: str, passages: Sequence[Passage]) -> list[Passage]:
 def _matching_lines(question: str, passages: Sequence[Passage]) -> list[_Line]:
     """The sentences of passages, those that match most of the question first."""
     language = language_of(question)
-    asked = foreign_terms(question[:_MAX_CHARACTERS], language)
+    asked = foreign_terms(question[:MAX_CHARACTERS], language)
     analyser = get_analyser(language)
     read = [
         (text, one, set(analyser.terms(text))) for one in passages for text in _sentences(one.text) if asked
@@ -175,4 +135,4 @@ def _answers(question: str, line: _Line) -> bool:
 def _sentences(text: str) -> list[str]:
     """The sentences of a text, by the full stops of any of these scripts, without questions."""
     found = (match.group().strip() for match in _SENTENCE.finditer(text))
-    return [one[:_MAX_CHARACTERS] for one in found if one and not one.endswith(("?", "？", "؟"))]
+    return [one[:MAX_CHARACTERS] for one in found if one and not one.endswith(("?", "？", "؟"))]

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from rlm_mem.offline.examine import Examined, examine
 from rlm_mem.offline.extraction import mostly_alike, only_repeats, trimmed
 from rlm_mem.offline.features import same_person
-from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
+from rlm_mem.offline.language import about_equal, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
-from rlm_mem.offline.question import Question
+from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.offline.word_classes import stem_of
@@ -25,8 +25,9 @@ from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.distinct import exceptions, is_passing
 from rlm_mem.text.factuality import is_taken_back
+from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.patterns import late
-from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
+from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past, tells_of_past, without_former
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
 from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
@@ -76,7 +77,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
 
 def _read_present(question: Question, passages: Sequence[Passage], weights: Weights | None) -> Reading:
     if is_of_the_past(question.text):
-        return _with_former_value(question, _read(question, passages, weights))
+        return _read_former(question, passages, weights)
     current = [one for one in passages if one.current]
     reading = _read(question, current, weights) if current else Reading(None, (), 0.05, 0.0)
     if reading.answer is None and len(current) < len(passages):
@@ -90,34 +91,52 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     return with_later_notes(question, reading, passages, beside=beside)
 
 
-_FORMER_ASKED = late(
-    r"\b(?:previously|formerly|originally|in the past|used to(?= \w)|before(?=\W*$))", re.IGNORECASE
-)
-_OF_THE_PAST = late(
-    r"\b(?:was|were|had|did|used to|no longer|until|before|previously|formerly|earlier|originally"
-    r"|[a-z]{2,20}ed|(?:19|20)\d\d)\b",
-    re.IGNORECASE,
-)
-"""Words of a sentence that may give a former value."""
 _WAS = late(r"\s*(?:it|this|that) (?:was|used to be)\b", re.IGNORECASE)
 
 
-def _with_former_value(question: Question, reading: Reading) -> Reading:
-    """The answer to a question about a former value, not the present value that a document gives.
+def _read_former(question: Question, passages: Sequence[Passage], weights: Weights | None) -> Reading:
+    """The answer to a question about the past; to one for a former value, not the present value.
 
-    If the sentence after it gives the former one ("It was 1313"), that one is the answer; else the confidence is
-    limited. Notes are exempt, since the present of a note is the time when it was written.
+    The former value is that of a replaced or earlier note, or the one that a change names ("from 32 to 39"). In a
+    document, the sentence after the present value may give it ("It was 1313"); else the confidence is limited.
     """
-    home = reading.passages[0] if reading.answer and reading.passages else None
-    if home is None or not home.of_document or not _FORMER_ASKED.search(question.text):
+    reading = _read(question, passages, weights)
+    plain = without_former(question.text)
+    if plain is None:
         return reading
+    home = reading.passages[0] if reading.answer and reading.passages else None
+    if home is None or not home.of_document:
+        former = _former_told(analyse_question(plain), passages, weights)
+        return reading if former is None else former
     answer = str(reading.answer)
-    if _OF_THE_PAST.search(answer):
+    if tells_of_past(answer):
         return reading
     following = next((after for one, after in itertools.pairwise(home.sentences) if answer in one.text), None)
     if following is not None and _WAS.match(following.text):
         return replace(reading, answer=trimmed(following.text))
     return replace(reading, confidence=min(reading.confidence, _MAX_DISPUTED))
+
+
+def _former_told(plain: Question, passages: Sequence[Passage], weights: Weights | None) -> Reading | None:
+    """The former value of what a question asks for, from notes; None if no note tells of a change."""
+    reading = _read(plain, passages, weights)
+    replaced = [one for one in passages if not one.current]
+    found = _read(plain, replaced, weights) if replaced else reading
+    if found.answer and found is not reading:
+        return found
+    home = reading.passages[0] if reading.answer and reading.passages else None
+    if home is None:
+        return None
+    earlier = [one for one in passages if _is_later(one, home)]
+    found = _read(plain, earlier, weights) if earlier else reading
+    if found.answer and found is not reading and found.answerable >= reading.answerable - _MAX_LOSS:
+        return found
+    answer = str(reading.answer).lower().rstrip(".")
+    for one in statements_in(home.text, get_analyser("english")):
+        new = one.shown.lower()
+        if one.shown_former and new and (new in answer or answer in new):
+            return replace(reading, answer=one.shown_former)
+    return None
 
 
 def with_later_notes(
@@ -235,7 +254,10 @@ def _with_earlier_note(
     for one in notes.passages:
         if one.at and one.current and one.at.date() < home.at.date() and _is_later(one, later, asked):
             texts = notes.beside(one, later)
-            odds = retelling(asked, one.text, later.text, texts, notes.analyser, year=None, least=most)
+            is_next = notes.is_next(one, later)
+            odds = retelling(
+                asked, one.text, later.text, texts, notes.analyser, year=None, least=most, is_next=is_next
+            )
             if odds > most and not is_passing(asked, one.text, notes.analyser, year=one.at.year):
                 found, most = one, odds
     if found is None:
@@ -268,6 +290,10 @@ class _Notes(NamedTuple):
     def beside(self, before: Passage, later: Passage) -> dict[str, Set[str]]:
         """The stems of two notes and of the best passages, in which the rarity of a word is counted."""
         return {text: self.stems[text] for text in (before.text, *islice(self.stems, _COUNTED), later.text)}
+
+    def is_next(self, before: Passage, later: Passage) -> bool:
+        """Whether a note is the best passage besides an earlier one."""
+        return next((text for text in self.stems if text != before.text), later.text) == later.text
 
 
 def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> _Notes | None:
@@ -463,7 +489,15 @@ def _odds(before: Passage, later: Passage, notes: _Notes, least: float, *, neare
         return least
     texts, year = notes.beside(before, later), before.at.year
     return retelling(
-        notes.asked, before.text, later.text, texts, notes.analyser, year=year, least=least, nearest=nearest
+        notes.asked,
+        before.text,
+        later.text,
+        texts,
+        notes.analyser,
+        year=year,
+        least=least,
+        is_next=notes.is_next(before, later),
+        nearest=nearest,
     )
 
 

@@ -46,6 +46,7 @@ from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.segments import split_segments
 from rlm_mem.text.update_score import are_tied, is_telling, tells_of_change
@@ -386,6 +387,7 @@ class _QuestionSearch:
         self._store = store
         self._filters = filters
         self._analyser = get_analyser(store.config.search.language)
+        self._comparing = analyser_of(query, self._analyser)
         source = store.candidate_source()
         question = question_for(source, query, self._analyser.language, store.clock())
         # A snippet is cut around any word of the question.
@@ -431,17 +433,17 @@ class _QuestionSearch:
                     text = snippet(chunk.content, shown.start, shown.end, self._asked, self._analyser)
                     hits.append(_hit(chunk, shown, text, explain))
         more = partial(self._later_notes, read, explain)
-        hits = with_current_first(hits, read, self._asked.text, self._analyser, more if later else None)
+        hits = with_current_first(hits, read, self._asked.text, self._comparing, more if later else None)
         beside = [] if later or by == "conversation" else self._notes_beside(hits, read, explain)
         if beside or len(hits) > COMPARED:
-            hits = with_distant_first(hits, beside, read, self._asked.text, self._analyser)
+            hits = with_distant_first(hits, beside, read, self._asked.text, self._comparing)
         if beside:
             beside = self._changes(hits, beside, read)
-        return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
+        return with_marks(hits, read, self._asked.text, self._comparing, beside)[:limit]
 
     def _notes_beside(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
         """Return later notes, not among the hits, that share rare words with the first of them."""
-        asked = PresentQuestion.of(self._asked.text, self._analyser)
+        asked = PresentQuestion.of(self._asked.text, self._comparing)
         if not hits or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
             return []
         hit_ids = {hit.chunk_id for hit in hits}
@@ -455,8 +457,8 @@ class _QuestionSearch:
         return [
             note
             for note in beside
-            if are_tied(text, later := read[note.chunk_id].content, self._analyser)
-            and tells_of_change(text, later, self._analyser)
+            if are_tied(text, later := read[note.chunk_id].content, self._comparing)
+            and tells_of_change(text, later, self._comparing)
         ]
 
     def _later_notes(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.search.ranking import COMPARED, Hit, compared_texts, is_note_hit, later_places, with_first
 from rlm_mem.text.present import PresentQuestion
-from rlm_mem.text.update_score import PROBABLE, are_tied, repeats_value, retelling
+from rlm_mem.text.update_score import LIKELY, are_tied, repeats_value, retelling
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -30,13 +30,15 @@ def with_distant_first(
     near = hits[: 2 * COMPARED]
     found, nearest = [*near, *beside], min(COMPARED, len(near))
     texts, stems = compared_texts(found, read, analyser)
-    year, best, place = int(hits[0].at[:4]), PROBABLE, 0
+    year, best, place = int(hits[0].at[:4]), LIKELY, 0
     for other in later_places(found):
         hit, text = found[other], texts[other]
         if other < nearest or hit.at == hits[0].at or not is_note_hit(hit, read, asked):
             continue
         if repeats_value(asked, stems[texts[0]], stems[text]) and are_tied(texts[0], text, analyser):
-            odds = retelling(asked, texts[0], text, stems, analyser, year=year, least=best)
+            odds = retelling(
+                asked, texts[0], text, stems, analyser, year=year, least=best, is_next=other == 1
+            )
             if odds > best:
                 best, place = odds, other
     if place < len(near):

@@ -75,6 +75,7 @@ def with_marks(
                     analyser,
                     year=year,
                     least=odds,
+                    is_next=other == (1 if place == 0 else 0),
                     nearest=later in beside[:1],
                 )
                 if probability > odds:

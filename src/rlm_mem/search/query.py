@@ -29,6 +29,7 @@ from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.irregular import irregular_forms
+from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.patterns import late
 
 _CLASSES = """
@@ -394,6 +395,7 @@ def analyse_query(
     name_offsets = set().union(*named.values())
     dates = tuple(find_dates(question, now))
     weights: dict[str, float] = {}
+    spoken = (analyser, analyser_of(question, analyser))
     weak = {analyser.stem(word) for word in _WEAK_WORDS.split()} if analyser.language == "english" else set()
     for term, start, end in analyser.located_terms(question, indexed=True):
         if start in name_offsets:
@@ -401,7 +403,9 @@ def analyse_query(
         weight = WEAK if term in weak else 1.0
         if end - start > 1 == len(term) and is_han(term):
             weight = SINGLE
-        elif analyser.is_stop(fold(question[start:end])) and not (start and question[start].isupper()):
+        elif any(one.is_stop(fold(question[start:end])) for one in spoken) and not (
+            start and question[start].isupper()
+        ):
             weight = EVERYDAY
         weights[term] = max(weights.get(term, 0.0), weight)
     if not weights and name_offsets:  # only names: then the names are searched for as words

@@ -648,9 +648,16 @@ def _retelling_place(
         ):
             continue  # the question names the folder or title of the first
         if hit.at > hits[0].at and is_note_hit(hit, read, asked):
-            near = hit.chunk_id == nearest
             odds = retelling(
-                asked, texts[0], texts[place], stems, analyser, year=year, least=best, nearest=near
+                asked,
+                texts[0],
+                texts[place],
+                stems,
+                analyser,
+                year=year,
+                least=best,
+                is_next=place == 1,
+                nearest=hit.chunk_id == nearest,
             )
             if odds > best:
                 best, found = odds, place

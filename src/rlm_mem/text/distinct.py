@@ -139,6 +139,7 @@ _PART = late(
     signs=" of | de | du | von | der | des ",
 )
 """A sentence about a part or relative of something: "The platform of the tower"."""
+_TOO = late(r"(\w{2,40}) too\b(?! \w)", re.IGNORECASE, signs=" too")
 _IS_NOT = late(
     r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b",
     re.IGNORECASE,
@@ -219,12 +220,18 @@ def exceptions(
         return True, False
     names = asked.names - asked.abbreviations if ENDED.found_in(later) else asked.names
     return False, (
-        not (had - has).isdisjoint(names)
+        (not (had - has).isdisjoint(names) and not _names_answer(earlier, telling & after, analyser))
         or later[:1] in QUOTES
         or is_temporary(best, context)
         or _doubted(best, asked, had | before, analyser)
         or _is_about_another_person(best, known, asked, analyser)
         or _is_about_part(best, asked, known, analyser)
+    )
+
+
+def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
+    return any(
+        one.istitle() and not value.isdisjoint(analyser.terms(one)) for one in WORD.findall(earlier[:LONGEST])[1:]
     )
 
 
@@ -298,7 +305,10 @@ def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: A
         sentence,
         asked.text,
         tells_of_change=ENDED.found_in(sentence),
-        main_part=_up_to_best_clause(sentence, known, analyser),
+        main_part=_TOO.sub(
+            lambda found: found[0] if known.isdisjoint(analyser.terms(found[1])) else found[1],
+            _up_to_best_clause(sentence, known, analyser),
+        ),
     )
 
 

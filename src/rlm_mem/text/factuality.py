@@ -37,12 +37,12 @@ _TEMPORARY = late(
     r"|\bexceptionally\b|\bon the (?:last )?day (?:of|before)\b|^\W*last night\b"
     r"|\bthis time\b|^\W*this (?:week|weekend)\b(?!'s|’s)"
     r"|(?<!not )\b(?:only|just) (?:this|today|tonight|tomorrow|for (?:the|this|that|one|now|today))\b"
-    rf"|\b(?:this|that) (?:[a-z]{{3,9}}|{_DAY}) only\b|\blast {_DAY}\b|\bthe other day\b"
+    rf"|\b(?:this|that) (?:[a-z]{{3,9}}|{_DAY}) only\b"
     r"|\b(?:one|two|three|four|five|\d{1,2}) (?:morning|afternoon|evening|night|day|week|weekend)s? only\b",
     re.IGNORECASE,
     signs="while|during|till then|til then|temporar|for the |for now|stand in|stands in|standing in|fills in"
     "|filling in|exceptionally|on the day|on the last day|last |this time|this week|only|just this|just to"
-    "|just for|other day",
+    "|just for",
 )
 """A sentence about a limited time, after which the former value is in force again."""
 _WHEN_CHANGED = late(
@@ -148,9 +148,9 @@ _PLANNED = late(
 _ONE_DAY = late(
     r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )"
     r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|last (?:year|month|week|season|spring|summer|autumn|winter|time))\b",
+    rf"|last (?:year|month|week|season|spring|summer|autumn|winter|time|{_DAY})|the other day)\b",
     re.IGNORECASE,
-    signs="today|tonight|tomorrow|this mon|this tue|this wed|this thu|this fri|this sat|this sun|last ",
+    signs="today|tonight|tomorrow|this mon|this tue|this wed|this thu|this fri|this sat|this sun|last |other day",
 )
 """A sentence about one day, unless it has a word of change: "bumped to 3.12 today"."""
 _YEAR = late(

@@ -21,13 +21,28 @@ _DIGIT = late(r"\d")
 _PLAIN = late(r"[^\W_]+")
 ROLES = words("user human assistant agent system model bot ai me")
 """Speaker labels that are not names."""
-_OF_THE_PAST = late(
-    r"\b(?:before(?=\W*$)|previously|formerly|earlier|originally|used to|was|were|had|(?<!the )last|ago"
-    r"|in the past|(?:19|20)\d\d)\b",
-    re.IGNORECASE,
-    signs="before|previously|formerly|earlier|originally|used to|was|were|had|last|ago|in the past|19|20",
+_FORMERLY = (
+    r"\b(?:previously|formerly|originally|in the past|used to(?= \w)|before(?=\W*$)"
+    r"|vorher|damals|früher(?=\W*$)|anteriormente|antes(?=\W*$)|auparavant|autrefois|avant(?=\W*$))\b"
+    r"|(?:(?<=\bdid)|(?<=\bwas)|(?<=\bwere))(?P<between>\b[^?]{1,200})\b(?:use to|before\b[^?]*)"
 )
-"""A question about the past; one with words after "before" may be about the present: "before an appointment"."""
+"""Words by which a question asks for a former value; "before" and a time may be about the present otherwise: "How
+long before an appointment do reminders go out?"."""
+_SIGNS_OF_FORMER = (
+    "previously|formerly|originally|in the past|used to|use to|before|vorher|damals|früher|anteriormente|antes"
+    "|auparavant|autrefois|avant"
+)
+_ASKS_FOR_FORMER = late(_FORMERLY, re.IGNORECASE, signs=_SIGNS_OF_FORMER)
+_OF_THE_PAST = late(
+    rf"{_FORMERLY}|\b(?:earlier|was|were|had|(?<!the )last|ago|(?:19|20)\d\d)\b",
+    re.IGNORECASE,
+    signs=f"{_SIGNS_OF_FORMER}|earlier|was|were|had|last|ago|19|20",
+)
+"""A question about the past."""
+_TELLS_OF_PAST = late(
+    rf"{_FORMERLY}|\b(?:earlier|was|were|had|did|no longer|until|before|[a-z]{{2,20}}ed|(?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
 _LASTS = late(
     r"\b(?:how long|when|what time) (?:do|does|will|can|should|may)\b[^?]{0,200}?\blast\b", re.IGNORECASE
 )
@@ -131,6 +146,22 @@ def is_of_the_past(question: str) -> bool:
     if found is not None and found[0].lower() == "last" and (lasts := _LASTS.search(question)) is not None:
         found = _OF_THE_PAST.search(question, lasts.end())
     return found is not None
+
+
+def without_former(question: str) -> str | None:
+    """A question for a former value without the words that ask for the former one; None for any other question.
+
+    "Where did we live before the fire?" becomes "Where did we live ?".
+    """
+    found = _ASKS_FOR_FORMER.search(question)
+    if found is None:
+        return None
+    return question[: found.start()] + (found["between"] or "") + question[found.end() :]
+
+
+def tells_of_past(sentence: str) -> bool:
+    """Whether a sentence has a word of the past, so that it may give a former value."""
+    return _TELLS_OF_PAST.search(sentence) is not None
 
 
 def _german_what(question: str) -> int:

@@ -35,9 +35,8 @@ from rlm_mem.text.distinct import (
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
-SURE, PROBABLE, LIKELY, POSSIBLE = 2.0, 0.0, -0.9, -2.0
-"""Log-odds (nats) above which a later note is the answer, ranks first if few words of the question found it, ranks
-first, or is returned beside the earlier note."""
+SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
+"""Log-odds (nats) above which a later note is the answer, ranks first, or is returned beside the earlier note."""
 WEIGHTS: dict[str, float] = {
     "words": 2.2,
     "not the subject": -0.75,
@@ -58,7 +57,7 @@ WEIGHTS: dict[str, float] = {
 * words: the share, weighted by rarity, of question words in the earlier note that the later note has;
 * not the subject: the later note lacks a word of the question's subject;
 * rare words: how many of the shared question words are rare; rare words of the answer: how many other shared words are;
-* next: the later note is among the first two texts;
+* next: the later note is the best hit besides the earlier one;
 * not nearest: another of the texts shares more with the earlier note; nearest, with an end: none does, and the later
   note has a word for an end or a change anywhere;
 * answer denied: a sentence with a word of the answer has any word of change;
@@ -132,6 +131,7 @@ def retelling(
     *,
     year: int | None,
     least: float = SURE,
+    is_next: bool = False,
     nearest: bool = False,
 ) -> float:
     """The log-odds (nats) that the later of two notes answers a question that the earlier one answers.
@@ -142,9 +142,10 @@ def retelling(
     not hold (:data:`APART`), and less for one that may be about another person, a guess, a wish or a short time.
 
     Args:
-        texts: stems of both notes and of the other texts of the search result, best first.
+        texts: stems of both notes and of the other texts of the search result.
         year: the year of the earlier note; None: skip the check whether the later note is about something else.
         least: the threshold of the caller: :data:`SURE`, :data:`LIKELY` or :data:`POSSIBLE`.
+        is_next: whether no other text of the search result is better, except the earlier note.
         nearest: whether the later note is to be returned beside the earlier one, and no later note shares more
             words with that, weighted by rarity; then a shared name suffices with a value of the same kind.
 
@@ -152,12 +153,11 @@ def retelling(
         The log-odds; ``least`` if they are not higher.
     """
     is_end = ENDED.found_in(later)
-    is_of_best = later in list(texts)[:2]
-    if not is_end and (asked.spaceless or not (asked.asks or is_of_best)):
+    if not is_end and (asked.spaceless or not (asked.asks or is_next)):
         return least  # without a question, or with bigrams for words, shared terms do not imply the same question
-    if asked.happened and not says(later).change:
+    if asked.happened and not (says(later).change or _has_kind(asked, earlier, later, beside=True)):
         return least
-    found = signs(asked, earlier, later, texts, analyser, least=least, nearest=nearest)
+    found = signs(asked, earlier, later, texts, analyser, least=least, is_next=is_next, nearest=nearest)
     if not found:
         return least
     # Rounded, so that the order of summation cannot move odds across a threshold.
@@ -232,6 +232,7 @@ def signs(
     analyser: Analyser,
     *,
     least: float = -math.inf,
+    is_next: bool = False,
     nearest: bool = False,
 ) -> tuple[float, ...]:
     """Signs for and against the later of two notes answering a question that the earlier one answers.
@@ -239,7 +240,7 @@ def signs(
     Args:
         texts: as for :func:`retelling`.
         least: if the log-odds cannot exceed this, the most expensive signs are skipped.
-        nearest: as for :func:`retelling`.
+        is_next, nearest: as for :func:`retelling`.
 
     Returns:
         A value for each of :data:`WEIGHTS`; empty if the notes share too little to be compared.
@@ -275,7 +276,7 @@ def signs(
         float(not missing.isdisjoint(asked.subject)),
         float(min(_MAX_RARE, rare)),
         float(min(_SHARED, rare_value)),
-        float(later in list(texts)[:2]),
+        float(is_next),
         float(not is_nearest),
         float(is_nearest and ENDED.found_in(later)),
     ]
@@ -321,16 +322,21 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
     return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 
 
-def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
+def _has_kind(
+    asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False, beside: bool = False
+) -> bool:
     """Whether a later note gives another value of the same kind: a figure, a day or month, a name.
 
     Args:
         of_form: only figures with the same unit or form, such as "22 minutes" and "41 minutes", or "3.11" and "3.12".
+        beside: only beside the earlier value: "The Aurora was full, booked the Corso".
     """
     known = set(WORD.findall(asked.text.lower()))
     later_values = _values(later[:LONGEST])
     for kind, values in _values(earlier[:LONGEST]).items():
         if of_form and kind in _KINDS:
+            continue
+        if beside and (values - known).isdisjoint(WORD.findall(later.lower())):
             continue
         if values - known and later_values.get(kind, values) - values - known:
             return True

@@ -1,0 +1,62 @@
+"""Detects the language of a question, and chooses the analyser by which notes are compared for it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+
+from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.patterns import late
+from rlm_mem.text.stopwords import stop_words
+
+MAX_CHARACTERS = 400
+"""Maximum number of characters read of a question or a sentence."""
+WORD = late(r"\w+")
+_LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
+_SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
+_COMPARED = frozenset(("german", "french", "spanish"))
+"""Languages besides English for which the rules that compare notes have words."""
+_SPACELESS = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+
+
+@lru_cache(maxsize=256)
+def language_of(text: str) -> str:
+    """The language of a question, as the name of an analyser; ``none`` if its script has none, English by default."""
+    plain = text[:MAX_CHARACTERS]
+    if _SPACELESS.search(plain):
+        return "none"
+    scripts = Counter(
+        unicodedata.name(char, "").partition(" ")[0]
+        for char in plain
+        if char.isalpha() and not char.isascii()
+    )
+    script, count = scripts.most_common(1)[0] if scripts else ("", 0)
+    if script not in ("", "LATIN") and 2 * count > sum(char.isalpha() for char in plain):
+        return _SCRIPTS.get(script, "none")
+    if "¿" in plain:
+        return "spanish"
+    words = [word.lower() for word in WORD.findall(plain)]
+    shares = {name: sum(word in stop_words(name) for word in words) for name in ("english", *_LATIN)}
+    best = max(shares, key=lambda name: shares[name])
+    return best if shares[best] > shares["english"] else "english"
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a question is in a language other than English."""
+    return language_of(text) != "english"
+
+
+def analyser_of(question: str, default: Analyser | None = None) -> Analyser:
+    """The analyser by which notes are compared for a question.
+
+    A German, French or Spanish question has one of its own, whatever the language of the store: by another one, its
+    articles and pronouns would count as words of the subject.
+
+    Args:
+        default: the analyser for a question in any other language; the English one if None.
+    """
+    language = language_of(question)
+    if language in _COMPARED:
+        return get_analyser(language)
+    return default or get_analyser("english")
