@@ -140,9 +140,10 @@ def test_figures_and_names_of_omitted_clauses_stay_if_they_have_room() -> None:
 
 def test_a_clause_that_tells_little_is_left_out_even_if_it_has_room() -> None:
     asked = [
-        f"I need help with {one}, review my code, suggest some changes."
-        for one in ("tar", "zinc", "oak", "flax")
+        f"I need help with {one}, review my code, suggest some changes." for one in ("tar", "zinc", "oak")
     ]
-    said = "I moved the zebra enclosure beside the old lighthouse today, review my code, suggest some changes."
+    said = (
+        "I moved the zebra enclosure beside the old lighthouse today, review my code, suggest some changes."
+    )
     short = Shortener([said, *asked, *_ASKED], get_analyser()).short(said, 85)
     assert "zebra" in short and "review" not in short
