@@ -91,6 +91,14 @@ def test_what_the_user_said_has_room_beside_what_an_assistant_repeats(store: Chu
     assert "deadline to May" in build_opening(store, "What is the deadline of the sprint?").render()
 
 
+def test_words_of_a_questions_phrasing_are_not_named_as_missing(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(100):
+            store.create_chunk(f"Ana: My kettle number {number} whistles.")
+    shown = build_opening(store, "How many kettles that I asked for or mentioned are zinc?").render()
+    assert "No hit has the words “zinc” (nor any chunk)." in shown
+
+
 def test_the_snippets_of_an_opening_stay_within_their_budget(store: ChunkStore) -> None:
     for number in range(20):
         store.create_chunk(f"Ana: tea number {number}, " + "and a long story about it that goes on " * 20)

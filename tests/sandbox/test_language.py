@@ -407,6 +407,26 @@ def test_a_row_of_an_outline_has_a_short_turn_and_headings_of_the_reply(store: C
     assert few[0]["points"] == ["Joint 0", "Sketch 0", "Measure 0", "Order 0"], "none begins with a time"
 
 
+def test_a_remark_says_where_a_cut_turn_and_the_part_of_a_text_go_on(store: ChunkStore) -> None:
+    steps = "\n\n".join(f"### Step {number}\n\n{'Plant the garlic in rows. ' * 12}" for number in range(20))
+    parts = remember(
+        store, f"User: How do I grow garlic?\nAssistant: Gladly.\n{steps}", conversation_id="a"
+    ).chunk_ids
+    remember(store, "User: How do I grow leeks?\nAssistant: Slowly.", conversation_id="b")
+    with REPLSession(store) as session:
+        cut = session.execute("[row['reply'] for row in turns(author='User', whole=True)]")[0]
+        goes_on = session.cut_lists.remark().partition("goes on: ")[2].partition(";")[0]
+        rest = session.run(goes_on).output
+        assert cut.endswith("…") and "Step 19" in rest and "Step 0" not in rest
+        assert rest.lstrip()[:20] not in cut[-200:], "it begins where the text was cut"
+        session.cut_lists.remark()
+        session.run(f"read_chunk({parts[0]!r})")
+        remark = session.cut_lists.remark()
+        assert f"{parts[0]} is part 1 of {len(parts)} of its text" in remark
+        session.run(f"read_chunk({parts[-1]!r})")
+        assert not session.cut_lists.remark(), "it ends there"
+
+
 def test_a_row_of_an_outline_has_the_headings_that_tell_most(store: ChunkStore) -> None:
     usual = "".join(f"### {title}\n\nSee.\n\n" for title in ("Full code of part {0}", "Explanation of {0}"))
     with store.batch():

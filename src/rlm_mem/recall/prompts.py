@@ -353,7 +353,7 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
     cut = functions.cut.remark().partition(";")[0]
-    found = cut or "all rows share a word with the question"
+    found = cut or "these are all turns that share a word with the question"
     return tuple(
         hits.values()
     ), f"; {found}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
