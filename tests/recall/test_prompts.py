@@ -91,6 +91,14 @@ def test_what_the_user_said_has_room_beside_what_an_assistant_repeats(store: Chu
     assert "deadline to May" in build_opening(store, "What is the deadline of the sprint?").render()
 
 
+def test_words_of_a_questions_phrasing_are_not_named_as_missing(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(100):
+            store.create_chunk(f"Ana: My kettle number {number} whistles.")
+    shown = build_opening(store, "How many kettles that I asked for or mentioned are zinc?").render()
+    assert "No hit has the words “zinc” (nor any chunk)." in shown
+
+
 def test_the_snippets_of_an_opening_stay_within_their_budget(store: ChunkStore) -> None:
     for number in range(20):
         store.create_chunk(f"Ana: tea number {number}, " + "and a long story about it that goes on " * 20)
@@ -305,11 +313,55 @@ def test_wishes_that_do_not_apply_are_only_counted(store: ChunkStore) -> None:
             )
             store.create_chunk(f"{text}\nAssistant: Yes.")
     shown = build_opening(store, "Describe the garden.").render()
+    assert "Standing wishes" not in build_opening(store, "Why did I dig my garden?").render(), (
+        "is about the user"
+    )
     assert "<wishes>" not in shown and "exact figures" not in shown.partition("</hits>")[2]
     counted = "Standing wishes of the user, for some answers: 5, see instructions()."
     assert counted in shown
     assert counted not in build_opening(store, "Who told me of the garden?").render(), "asks for one fact"
     assert "about boats" in build_opening(store, "Which boats are there?").render().partition("<wishes>")[2]
+
+
+def test_a_wish_about_something_else_is_not_shown_to_an_account_of_its_subject(store: ChunkStore) -> None:
+    with store.batch():
+        store.create_chunk("User: Always name the unit when I ask about garden measures.\nAssistant: Yes.")
+        store.create_chunk("User: Always name the month when I ask about my garden.\nAssistant: Yes.")
+        store.create_chunk("User: I plan my garden with a fence.\nAssistant: Good.")
+    for question in (
+        "Can you summarise my plans for the garden?",
+        "In which order did I plan the garden?",
+        "How did you recommend planning the garden?",
+    ):
+        wishes = build_opening(store, question, outline=True).render().partition("<wishes>")[2]
+        assert "the month" in wishes and "the unit" not in wishes
+    assert (
+        "the unit" in build_opening(store, "How should I plan the garden?").render().partition("<wishes>")[2]
+    )
+
+
+def test_a_question_about_earlier_advice_opens_with_the_headings_of_a_reply_found_by_its_own_words(
+    store: ChunkStore,
+) -> None:
+    remember = RememberOperation(store).remember
+    rest = "\n\n".join(
+        f"Section {number}. {'Sow the beans in even rows of ten. ' * 20}" for number in range(8)
+    )
+    with store.batch():
+        for number in range(12):
+            remember(
+                f"User: My service {number} must manage calls, and calls of it fail, how?\nAssistant: Well.",
+                conversation_id=f"talk-{number}",
+            )
+        remember(
+            f"User: hmm, and otherwise?\nAssistant: Gladly.\n\n### Wait between retries\n\n"
+            f"{rest}\n\n### Queue the calls\n\n"
+            "For a burst of failed calls that overwhelms the service, a queue helps to manage the flow of calls.",
+            conversation_id="told",
+        )
+    question = "How did you recommend managing the flow of calls when a burst overwhelms my service?"
+    shown = build_opening(store, question).render()
+    assert "headings of the reply: Wait between retries | Queue the calls" in shown
 
 
 def test_a_few_wishes_are_all_shown_to_a_question_for_advice(store: ChunkStore) -> None:

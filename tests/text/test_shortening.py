@@ -125,3 +125,25 @@ def test_words_without_content_that_many_texts_have_go_within_a_clause_unless_a_
     short = Shortener([*others, text], get_analyser()).short(text, 90)
     assert short.startswith("paint north wall roof of shed neighbour") and "bill from 90 to 70 euros" in short
     assert "not school" in Shortener([*others, text], get_analyser()).short(text, 110)
+
+
+def test_figures_and_names_of_omitted_clauses_stay_if_they_have_room() -> None:
+    said = (
+        "I signed up for the pottery evening course with several patient neighbours from the harbour, the first "
+        "session is on June 3, it costs $85, and Rosa Lind teaches it, can you help me with that?"
+    )
+    shortener = Shortener([said, *_ASKED], get_analyser())
+    assert not any(fact in shortener.short(said, 60) for fact in ("June 3", "$85"))
+    kept = shortener.short(said, 60, facts=40)
+    assert all(fact in kept for fact in ("June 3", "$85", "Rosa Lind")) and len(kept) <= 105
+
+
+def test_a_clause_that_tells_little_is_left_out_even_if_it_has_room() -> None:
+    asked = [
+        f"I need help with {one}, review my code, suggest some changes." for one in ("tar", "zinc", "oak")
+    ]
+    said = (
+        "I moved the zebra enclosure beside the old lighthouse today, review my code, suggest some changes."
+    )
+    short = Shortener([said, *asked, *_ASKED], get_analyser()).short(said, 85)
+    assert "zebra" in short and "review" not in short

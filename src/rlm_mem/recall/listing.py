@@ -10,7 +10,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk.types import untrusted_mark
+from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.line_functions import is_assistant
+from rlm_mem.search.query import phrasing_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks
 from rlm_mem.text.dates import find_dates
@@ -28,6 +30,12 @@ _ECHO_TERMS = 8
 WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
 _FEW_CHUNKS, _MAX_LACKING = 2, 6
 """Most chunks with a rare name of the question, and most words listed because no hit contains them."""
+_ADVISING = 4
+"""Most replies that are shown by their headings."""
+_ADVISED_CHARS = 400
+"""Most characters of the headings of a reply."""
+_ASKING = "ask asked many few list besides regarding please"
+"""Further words of phrasing."""
 _MANY_CHUNKS = 100
 """Fewest chunks of a store for which a missing word is informative; a small memory lacks most words."""
 
@@ -35,8 +43,8 @@ _MANY_CHUNKS = 100
 def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]], chunks: int) -> str:
     """List names and numbers of the question that few chunks have and no hit, and its words that no chunk has.
 
-    Dates are left out: a memory from August need not name the month. Other words may belong to the question's
-    phrasing only, so they are listed only if the store has many chunks.
+    Dates are left out: a memory from August need not name the month. Other words are listed only if the store has many
+    chunks, and not if they usually belong to the phrasing of a question ("mentioned").
 
     Args:
         chunks: number of chunks in the store.
@@ -47,9 +55,12 @@ def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, 
     counts = store.candidate_source().term_counts(analyser.terms(question))
     dates = find_dates(question)
     other_limit = 0 if chunks >= _MANY_CHUNKS else -1
+    phrasing = phrasing_terms(analyser).union(analyser.terms(_ASKING))
     rare: dict[str, str] = {}
     for match in WORD.finditer(question):
         terms = set(analyser.terms(match[0]))
+        if terms <= phrasing and not _is_name(match):
+            continue
         max_chunks = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
         if max_chunks > (_FEW_CHUNKS if _is_name(match) else other_limit) or hit_terms & terms:
             continue
@@ -141,3 +152,20 @@ def add_places(hits: Iterable[dict[str, Any]], summaries: Mapping[str, Summary])
             for place, moment in enumerate(sorted(moments), 1):
                 for hit in moments[moment]:
                     hit["of_day"] = place
+
+
+def add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]]) -> None:
+    """Add the headings of the replies in the first hits, or to the turns in them, each reply once."""
+    turns = StoreFunctions(store, lambda _: None).turns
+    answered: set[str] = set()
+    for chunk_id in hits:
+        if len(answered) == _ADVISING:
+            break
+        row = next(iter(turns(chunks=[chunk_id], points=True, limit=1)), None)
+        if row is None or row["chunk_id"] in answered:
+            continue
+        room = _ADVISED_CHARS
+        points = [one for one in row["points"] if (room := room - len(one)) >= 0]
+        if points:
+            answered.add(row["chunk_id"])
+            hits[chunk_id]["lines"].append(f"headings of the reply: {' | '.join(points)}")

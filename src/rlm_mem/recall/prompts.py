@@ -23,6 +23,7 @@ from rlm_mem.models.base import Message, breaking
 from rlm_mem.recall.differing_counts import counted_otherwise, counts_listed
 from rlm_mem.recall.listing import (
     WORD,
+    add_headings,
     add_places,
     by_day,
     code_last,
@@ -100,9 +101,8 @@ _ADVISED = late(
     re.IGNORECASE,
 )
 """Matches a question about what the assistant said."""
-_ADVISING = 3
-"""Most turns of the user whose reply is shown by its headings."""
-_ADVISED_CHARS = 400
+_OWN = late(r"\b(?:I|my|we|our|mine)\b")
+"""Matches a question that may be about the user; with ``_ADVICE`` it is not."""
 _USER_LINES = 50
 """Most segments of the user that are searched for, and in which preferences and decisions are looked for."""
 _MAX_CHOICES = 4
@@ -333,7 +333,7 @@ def build_opening(
         hits[summary.id]["lines"].insert(place, line)
     add_places(hits.values(), summaries)
     if users and _ADVISED.search(question):
-        _add_headings(store, hits, min(users))
+        add_headings(store, hits)
     lacking = lacking_words(store, question, hits.values(), told_of["chunks"]) if hits else ""
     if outline and users:
         task = f"{often_lacking(question)}\n{task}".strip()
@@ -353,20 +353,10 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
     cut = functions.cut.remark().partition(";")[0]
-    found = cut or "all rows share a word with the question"
+    found = cut or "these are all turns that share a word with the question"
     return tuple(
         hits.values()
     ), f"; {found}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
-
-
-def _add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]], user: str) -> None:
-    """Add the headings of the replies to the first hits with a turn of the user."""
-    ids = [chunk_id for chunk_id, hit in hits.items() if any(one.startswith(user) for one in hit["lines"])]
-    for row in StoreFunctions(store, _not_noted).turns(author=user, chunks=ids[:_ADVISING], points=True):
-        room = _ADVISED_CHARS
-        points = [one for one in row["points"] if (room := room - len(one)) >= 0]
-        if points:
-            hits[row["chunk_id"]]["lines"].append(f"headings of the reply: {' | '.join(points)}")
 
 
 def _not_noted(_: str) -> None:
@@ -376,8 +366,8 @@ def _not_noted(_: str) -> None:
 def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str, Any], ...], int]:
     """The standing wishes of the user in a chat with an assistant that may apply, and the number of others.
 
-    If none applies to a question for one fact, the others are not counted. Wishes are searched for by typical
-    words, so some may be missing; ``instructions`` finds all.
+    If none applies to a question for one fact or about the user, the others are not counted. Wishes are searched for
+    by typical words, so some may be missing; ``instructions`` finds all.
     """
     found: dict[str, Hit] = {}
     for hit in searching.search(
@@ -388,7 +378,8 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
             for wish, _ in standing_instructions(hit.snippet.partition(": ")[2] or hit.snippet):
                 if not wish.startswith("…"):  # else its beginning is missing
                     found.setdefault(wish, hit)
-    if _ADVICE.search(question) and sum(map(len, found)) <= _FEW_WISHES_CHARS:
+    advice = _ADVICE.search(question) is not None and _ADVISED.search(question) is None
+    if advice and sum(map(len, found)) <= _FEW_WISHES_CHARS:
         first = found
     else:
         applies = _applying(question, get_analyser(store.config.search.language))
@@ -399,7 +390,8 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
         for wish, hit in first.items()
         if hit.chunk_id in summaries
     )
-    told = shown or question_kind(question) not in _FACTS
+    own = _OWN.search(question) is not None and not advice
+    told = shown or (question_kind(question) not in _FACTS and not own)
     return shown, len(found) - len(shown) if told else 0
 
 
@@ -407,9 +399,11 @@ def _applying(question: str, analyser: Analyser) -> Callable[[str], bool]:
     """Return a test whether a wish may apply: if it has no condition, or one about what the question asks.
 
     A question for one fact must share half of the words of the condition, or ask for what the wish names ("When …",
-    "Always give dates …"); another question must share one.
+    "Always give dates …"), and one for an account or about earlier advice all words, since it has many words of its
+    subject; another question must share one.
     """
     kind = question_kind(question)
+    told_again = outlined(question, 0) is not None or _ADVISED.search(question) is not None
     wishing = frozenset(analyser.terms(f"{_WISHING} ask"))
     asked = frozenset(analyser.terms(question)) - wishing
 
@@ -417,6 +411,8 @@ def _applying(question: str, analyser: Analyser) -> Callable[[str], bool]:
         condition = condition_of(wish)
         terms = frozenset(analyser.terms(condition)) - wishing
         shared = len(terms & asked)
+        if condition and told_again:
+            return terms <= asked
         if not condition or kind not in _FACTS:
             return not condition or shared > 0
         words = (word.rstrip("s") for word in WORD.findall(wish))
@@ -439,7 +435,8 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
     if users:
         advice = _ADVICE.search(question) is not None
         found = searching.search(store, question, limit=_USER_LINES, by="segment", filters=speaker)
-        rankings.insert(0, found[:limit])
+        # What the assistant said may be found by its own words only.
+        rankings.insert(1 if _ADVISED.search(question) else 0, found[:limit])
         parts = _PARTS.split(question[:1_000])
         if len(parts) >= _FEWEST_PARTS:
             rankings[:0] = [

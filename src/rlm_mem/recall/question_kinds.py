@@ -43,7 +43,8 @@ _DURATION_TASK = "For a time between two dates, give both dates, too."
 
 FROM_EXCERPTS = "If this answers the question, answer now; else write the first program."
 _FROM_OUTLINE = (
-    "Answer from this outline now; write a program only for what the answer needs and no row says."
+    "Answer from this outline, unless it lacks a name, figure or reason that the answer needs: rows are shortened; "
+    "print_rows(turns(chunks=[IDS], whole=True, chars=600)) has more of some turns and replies."
 )
 """The last line of an opening. A count needs every instance, of which an outline may lack some."""
 
@@ -68,11 +69,10 @@ _ORDERED = Outlined(
     "name in each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
-    9_000,
+    10_000,
     True,
     "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
-    "changed, and each problem with its solution (what the reply advised is after |), with names and figures. More "
-    "headings of replies: print_rows(turns(chunks=[IDS], points=True)).",
+    "changed, and each problem with its solution (what the reply advised is after |), with names and figures.",
 )
 _COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS)
 _MAX_COUNTED = 1_000

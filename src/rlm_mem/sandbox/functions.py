@@ -26,8 +26,10 @@ from rlm_mem.sandbox.line_functions import (
     day,
     is_assistant,
     optional_text,
+    part_of,
     query_words,
     users_among,
+    users_of,
 )
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
 from rlm_mem.sandbox.turn_functions import MAX_COUNTED, TruncatedLists, TurnFunctions
@@ -129,7 +131,15 @@ class StoreFunctions:
     def read_chunk(self, chunk_id: Any) -> dict[str, Any] | None:
         """Return a chunk as a dict, or None if there is no such chunk."""
         chunk = self._get(chunk_id_of("read_chunk", chunk_id, self._seen))
-        return None if chunk is None else self._shown_chunk(chunk)
+        if chunk is None:
+            return None
+        part, parts = part_of(chunk)
+        if part < parts:
+            following = f"neighbors('{chunk.id}')"
+            if users_of(self._store):
+                following = f"turns(chunks='{chunk.id}', whole=True)"
+            self.cut.add_remark(f"{chunk.id} is part {part} of {parts} of its text; {following} goes on")
+        return self._shown_chunk(chunk)
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
         """Return ids of the chunks that contain a word of ``query`` in any inflection, best first."""

@@ -27,7 +27,6 @@ from rlm_mem.sandbox.line_functions import (
 from rlm_mem.sandbox.turn_functions import (
     FollowingTurns,
     TruncatedLists,
-    chosen_titles,
     recurring_titles,
     timed,
     titles,
@@ -35,12 +34,14 @@ from rlm_mem.sandbox.turn_functions import (
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 from rlm_mem.text.shortening import Shortener
+from rlm_mem.text.telling_titles import TellingTitles
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 120, 250, 30
-"""Maximum characters in a row of ``outline``: of a turn, of one that matches well, of the headings of the reply."""
+_ROW_CHARS, _FITTING_CHARS, _FACTS_CHARS, _POINTS_CHARS = 120, 250, 40, 70
+"""Maximum characters in a row of ``outline``: of a turn, of one that matches well, of figures and names of omitted
+clauses, of the headings of the reply."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 """Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
 and as listed."""
@@ -134,28 +135,40 @@ class SubjectFunctions:
             dict.fromkeys(place for some in zip_longest(*rankings) for place in some if place is not None)
         )
         chunks = {line.chunk.id: line.chunk for line in period_lines}
-        recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
+        titled = {chunk_id: titles(chunk.content) for chunk_id, chunk in chunks.items()} if points else {}
+        recurring = recurring_titles((chunks[chunk_id], own) for chunk_id, own in titled.items())
+        telling_titles = TellingTitles(titled.values(), analyser)
         names = frozenset[str]().union(*map(shortener.names, subjects))
         top = max(weights, default=0.0) or 1.0
         chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
         for place in best[:maximum]:
-            candidates = (
-                (level, title)
-                for level, title, _ in following_turns.points(lines[place])
-                if title not in recurring and not timed(title, today)
-            )
-            headings = chosen_titles(list(islice(candidates, _MAX_POINTS)), _POINTS_CHARS) if points else []
             fits = (
                 shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
             )
-            text = shortener.short(lines[place].text, _FITTING_CHARS if fits else _ROW_CHARS)
+            candidates = (
+                title
+                for one in (lines[place], *later.get(place, ()))
+                for _, title, _ in following_turns.points(one)
+                if title not in recurring and not timed(title, today)
+            )
+            own_points = (
+                telling_titles.chosen(
+                    list(dict.fromkeys(islice(candidates, _MAX_POINTS))),
+                    shortener.terms(texts[place]),
+                    _POINTS_CHARS,
+                )
+                if points
+                else []
+            )
+            row_chars = _FITTING_CHARS if fits else _ROW_CHARS
+            text = shortener.short(lines[place].text, row_chars, _FACTS_CHARS)
             text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
-            size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
+            size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in own_points)
             room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
             if chosen and room < 0:
                 break
-            chosen[place] = text, headings
+            chosen[place] = text, own_points
             for question in later.get(place, ()):
                 self._lines.on_read(question.chunk.id)
             listed.add(days[place])

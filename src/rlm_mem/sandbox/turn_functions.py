@@ -338,16 +338,22 @@ class TurnFunctions:
             max(_MIN_OF_LIST, _WHOLE_OF_LIST // len(wholes)) if len(wholes) > 1 else _WHOLE_OF_ONE
         )
         rows: list[dict[str, Any]] = []
-        left_out = cut = False
+        left_out = False
+        cut: tuple[str, str, int] | None = None
         for line, *turn_and_reply in wholes:
             prose = turn_and_reply if code else list(map(_without_code, turn_and_reply))
             turn, reply = (_bounded(one, limit) for one in prose)
             rows.append(self._lines.shown(line) | {"text": turn, "reply": reply, "whole": True})
             left_out = left_out or prose != turn_and_reply
-            cut = cut or [turn, reply] != prose
-        if cut and max_chars is None:
+            for name, one, whole in zip(("text", "reply"), (turn, reply), prose, strict=True):
+                if one != whole and cut is None:
+                    cut = line.chunk.id, name, len(one) - 1
+        if cut is not None:
+            chunk_id, name, place = cut
+            how = f"chars={MAX_WHOLE_CHARS}{', code=True' if code else ''}"
             self._cut.add_remark(
-                f"turns and replies after {limit:,} characters each; chars={MAX_WHOLE_CHARS} gives more"
+                f"turns and replies after {limit:,} characters each; the first goes on: "
+                f"print(turns(chunks='{chunk_id}', whole=True, {how})[0]['{name}'][{place}:])"
             )
         if left_out:
             self._cut.add_remark("blocks of code; code=True gives them")

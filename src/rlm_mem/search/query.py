@@ -266,6 +266,13 @@ attend attended express expressed receive received current
 """
 #: Weight of such a word; other words have 1.
 WEAK = 0.6
+
+
+def phrasing_terms(analyser: Analyser) -> frozenset[str]:
+    """The terms of words of a question's phrasing ("mentioned", "different"), not of its content; only for English."""
+    return frozenset(map(analyser.stem, _WEAK_WORDS.split()) if analyser.language == "english" else ())
+
+
 #: Weights of an everyday word ("like", "will") that is not written as a name, and of a single Han character beside
 #: the pairs that contain it. In a question without other words they count in full.
 EVERYDAY = 0.25
@@ -396,7 +403,7 @@ def analyse_query(
     dates = tuple(find_dates(question, now))
     weights: dict[str, float] = {}
     spoken = (analyser, analyser_of(question, analyser))
-    weak = {analyser.stem(word) for word in _WEAK_WORDS.split()} if analyser.language == "english" else set()
+    weak = phrasing_terms(analyser)
     for term, start, end in analyser.located_terms(question, indexed=True):
         if start in name_offsets:
             continue

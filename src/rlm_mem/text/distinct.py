@@ -231,7 +231,8 @@ def exceptions(
 
 def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
     return any(
-        one.istitle() and not value.isdisjoint(analyser.terms(one)) for one in WORD.findall(earlier[:LONGEST])[1:]
+        one.istitle() and not value.isdisjoint(analyser.terms(one))
+        for one in WORD.findall(earlier[:LONGEST])[1:]
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,6 +45,8 @@ _CODE_GAIN = 0.25
 """Factor for clauses with at least half code words, since pasted code is often not marked as such."""
 _JOINED = 12
 """Added to the length of a clause, so that very short ones are not preferred."""
+_LEAST_GAIN = 0.3
+"""Minimum gain of a further clause, relative to the first chosen one: "review my code" tells little."""
 _MIN_CUT = 24
 """Minimum characters of a truncated clause."""
 _BETWEEN = 2
@@ -100,7 +102,7 @@ class Shortener:
         self._counts = counts
         self._common = max(_FEW, _COMMON * number)
         self._few = max(_FEW, _RARE * number)
-        often = max(_FEW, _FILLING * number)
+        self._often = often = max(_FEW, _FILLING * number)
         self._filling = frozenset(
             word
             for word, times in said.items()
@@ -144,23 +146,32 @@ class Shortener:
         """Terms of a query that few of the texts have."""
         return frozenset(one for one in self._analyser.terms(query) if self._counts.get(one, 0) <= self._few)
 
-    def short(self, text: str, chars: int) -> str:
-        """Shorten a text to one line of at most ``chars`` characters, clauses in order; empty if it is only code."""
+    def short(self, text: str, chars: int, facts: int = 0) -> str:
+        """Shorten a text to one line of at most ``chars`` characters, clauses in order; empty if it is only code.
+
+        Args:
+            facts: characters of rare numbers, dates and names of omitted clauses beyond ``chars``.
+        """
         said = list(_prose(text[:_MAX_CHARS]))
         whole = one_line(" ".join(said), chars + 1)
         if len(whole) <= chars:
             return whole
-        left = dict(enumerate(islice(self._clauses(said), _MAX_CLAUSES))) or {0: _Clause(whole, frozenset())}
+        clauses = dict(enumerate(islice(self._clauses(said), _MAX_CLAUSES))) or {
+            0: _Clause(whole, frozenset())
+        }
+        left = dict(clauses)
         chosen: dict[int, str] = {}
         covered: set[str] = set()
         room = chars
+        first = 0.0
         while left:
             gains = {
                 number: self._gain(part, covered) * (1 if number else _FIRST) for number, part in left.items()
             }
             best = max(gains, key=gains.__getitem__)
-            if not gains[best] and chosen:
+            if chosen and gains[best] <= _LEAST_GAIN * first:
                 break
+            first = first or gains[best]
             part = left.pop(best)
             if len(part.text) <= room:
                 chosen[best] = part.text
@@ -170,7 +181,32 @@ class Shortener:
                 continue
             covered |= part.terms
             room -= len(chosen[best]) + _BETWEEN
+        told = frozenset(self._terms_of(" ".join(chosen.values())))
+        for number, omitted in self._facts(clauses, told, facts).items():
+            chosen[number] = _GAP.join(filter(None, (chosen.get(number, "").rstrip("…"), omitted)))
         return ", ".join(chosen[number] for number in sorted(chosen))
+
+    def _facts(self, clauses: Mapping[int, _Clause], told: frozenset[str], room: int) -> dict[int, str]:
+        """Numbers, dates and names that are not told and have room, by the number of their clause."""
+        found: dict[int, str] = {}
+        for number, clause in clauses.items():
+            first = clause.text.partition(" ")[0]
+            # Within a sentence, a name may begin a clause.
+            text = (
+                f", {clause.text}" if self._named.intersection(self._analyser.terms(first)) else clause.text
+            )
+            for fact in _FACT.finditer(text, 0, _MAX_CHARS_OF_CLAUSE):
+                new = frozenset(self._analyser.terms(fact[0])) - told
+                if not new or max(self._counts.get(term, 0) for term in new) > self._often:
+                    continue
+                # A bare number means little without its noun.
+                shown = " ".join(text[fact.start() :].split()[:2]) if fact[0].isdigit() else fact[0]
+                room -= len(shown) + _BETWEEN
+                if room < 0:
+                    return found
+                told |= new
+                found[number] = f"{found[number]}, {shown}" if number in found else shown
+        return found
 
     def _terms_of(self, text: str) -> list[str]:
         found = self._terms.get(text)
