@@ -240,6 +240,22 @@ def write_and_close(descriptor: int, data: bytes) -> None:
         os.close(descriptor)
 
 
+def lock(descriptor: int, *, wait: bool) -> bool:
+    """Lock an open file against other processes until it is closed; without ``wait``, False if another one has it.
+
+    On a system without such locks it is True: the callers bear that two processes do the same at once.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def write_temp(
     folder: StrPath, name: str, data: bytes, mode: int = 0o644, *, target: StrPath | None = None
 ) -> str:
