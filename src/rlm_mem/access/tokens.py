@@ -16,14 +16,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
 from rlm_mem.access.grants import PERMISSIONS, Access, Permission, check_patterns, check_permissions
 from rlm_mem.chunk import expiry, format_time
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidConfig, NotFoundError, StorageError
-from rlm_mem.store.core.files import Signature, signature, write_atomic
+from rlm_mem.store.core.files import Signature, lock, signature, write_atomic
 
 #: Prefix of every token, so that secret scanners find leaked ones.
 PREFIX = "rlm_mem_token_"
@@ -336,16 +335,8 @@ def _locked(path: Path) -> Iterator[None]:
             file = stack.enter_context(path.open("ab"))
         except OSError as error:
             raise StorageError(f"{path} cannot be made: {error.strerror}") from None
-        _lock(file)
+        lock(file.fileno(), wait=True)
         yield
-
-
-def _lock(file: IO[bytes]) -> None:
-    try:
-        import fcntl
-    except ImportError:  # without file locks, one of two simultaneous changes may be lost
-        return
-    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
 
 
 def _digest(token: str) -> str:

@@ -81,6 +81,12 @@ class _Part:
     live: dict[str, FileEntry] = field(default_factory=dict)
     archived: dict[str, list[FileEntry]] = field(default_factory=dict)
 
+    def add(self, entry: FileEntry) -> None:
+        if entry.archived:
+            self.archived.setdefault(entry.path, []).append(entry)
+        else:
+            self.live[entry.path] = entry
+
 
 class FolderRecord:
     """The recorded files of one folder in one namespace.
@@ -153,11 +159,7 @@ class FolderRecord:
     def put(self, entry: FileEntry) -> int:
         """Add an entry; return the number of its part, for ``write``."""
         number = _number(entry.path)
-        part = self._parts.setdefault(number, _Part())
-        if entry.archived:
-            part.archived.setdefault(entry.path, []).append(entry)
-        else:
-            part.live[entry.path] = entry
+        self._parts.setdefault(number, _Part()).add(entry)
         return number
 
     def write(self, numbers: Iterable[int]) -> None:
@@ -183,11 +185,7 @@ class FolderRecord:
         part = _Part()
         try:
             for raw in json.loads(data)["files"]:
-                entry = _entry(raw)
-                if entry.archived:
-                    part.archived.setdefault(entry.path, []).append(entry)
-                else:
-                    part.live[entry.path] = entry
+                part.add(_entry(raw))
         except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
             raise StorageError(
                 f"{self._files.where(name)}, the record of a remembered folder, cannot be read: {error}",

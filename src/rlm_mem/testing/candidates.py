@@ -20,20 +20,9 @@ from rlm_mem.testing.backend import MovedClock, StoreFixtures
 from rlm_mem.text.analysis import AnalysedSegment, get_analyser
 
 _WORDS = (
-    *(
-        "walnut",
-        "harbour",
-        "violin",
-        "Lisbon",
-        "deadline",
-        "garden",
-        "festival",
-        "bicycle",
-        "thunder",
-        "ticket",
-    ),
-    *("library", "soup", "marathon", "lantern", "orchid", "budget", "ferry", "quilt", "compass", "pigeon"),
-)
+    "walnut", "harbour", "violin", "Lisbon", "deadline", "garden", "festival", "bicycle", "thunder", "ticket",
+    "library", "soup", "marathon", "lantern", "orchid", "budget", "ferry", "quilt", "compass", "pigeon",
+)  # fmt: skip
 _PEOPLE = ("Ann", "Bob", "Dóra")
 
 

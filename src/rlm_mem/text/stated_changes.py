@@ -216,6 +216,15 @@ class SentenceReader:
         )  # fmt: skip
         return replace(made, **more)
 
+    def _former_only(
+        self, topic: frozenset[str], attribute: str, part: Complement, context: frozenset[str], news: str
+    ) -> Stated:
+        """A statement that has only a former value."""
+        return Stated(
+            topic, self.head, attribute, part.preposition, frozenset(), context, self._value(part.tokens), news=news,
+            shown_former=self._shown(part.tokens), kind=kind_of(part.tokens), labels=self.labels,
+        )  # fmt: skip
+
     def _change(
         self, subject: list[Token], topic: frozenset[str], verb: str, rest: list[Token]
     ) -> list[Stated]:
@@ -337,12 +346,11 @@ class SentenceReader:
         parts = parts_of(rest)
         ended = parts if attribute != "change" else parts[:1]
         return [
-            Stated(owner, self.head, attribute, part.preposition, frozenset(),
-                      self._context([one for one in parts if one is not part], ()), self._value(part.tokens),
-                      news=verb, shown_former=self._shown(part.tokens), kind=kind_of(part.tokens),
-                      labels=self.labels)
+            self._former_only(
+                owner, attribute, part, self._context([one for one in parts if one is not part], ()), verb
+            )
             for part in ended
-        ]  # fmt: skip
+        ]
 
     def _context(self, parts: Sequence[Complement], without: tuple[str, ...]) -> frozenset[str]:
         return frozenset(

@@ -447,11 +447,8 @@ class _Reader(SentenceReader):
             denied, news = True, news or "no longer"
         parts = parts_of(rest)
         if not parts:
-            return [
-                Stated(topic, self.head, attribute, former[0].preposition, frozenset(), frozenset(),
-                          self._value(former[0].tokens), news=news or cue, shown_former=self._shown(former[0].tokens),
-                          kind=kind_of(former[0].tokens), labels=self.labels)
-            ] if former and former[0].tokens else []  # fmt: skip
+            ended = former[:1] if former and former[0].tokens else []
+            return [self._former_only(topic, attribute, one, frozenset(), news or cue) for one in ended]
         swapped = self._role(subject, attribute, parts)
         if swapped is not None:
             topic, parts, said = swapped
@@ -461,11 +458,7 @@ class _Reader(SentenceReader):
         for part in parts:
             context = self._context([one for one in parts if one is not part], ()) | beside
             if ends:
-                found.append(
-                    Stated(topic, self.head, attribute, part.preposition, frozenset(), context,
-                              self._value(part.tokens), news=news, shown_former=self._shown(part.tokens),
-                              kind=kind_of(part.tokens), labels=self.labels)
-                )  # fmt: skip
+                found.append(self._former_only(topic, attribute, part, context, news))
             else:
                 found.append(
                     self._made(topic, attribute, part, context, denied=denied, always=always, news=news)

@@ -219,25 +219,20 @@ def make_folder(path: Path) -> None:
         translate(error, str(path))
 
 
-def open_file(path: StrPath, flags: int, mode: int = 0o644) -> int:
-    """Open a file and return its descriptor; if it may be created, its folder is made as needed."""
-    try:
-        return os.open(path, flags, mode)
-    except FileNotFoundError:
-        if not flags & os.O_CREAT:
-            raise
-        make_folder(Path(path).parent)
-        return os.open(path, flags, mode)
+def lock(descriptor: int, *, wait: bool) -> bool:
+    """Lock an open file against other processes until it is closed; without ``wait``, False if another one has it.
 
-
-def write_and_close(descriptor: int, data: bytes) -> None:
-    """Write all of the data to an open file, and close it."""
+    On a system without such locks it is True: the callers bear that two processes do the same at once.
+    """
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-    finally:
-        os.close(descriptor)
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def write_temp(
@@ -251,7 +246,17 @@ def write_temp(
     temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN_ID}{next(_NUMBERS):x}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        write_and_close(open_file(temp, flags, mode), data)
+        try:
+            descriptor = os.open(temp, flags, mode)
+        except FileNotFoundError:
+            make_folder(Path(folder))
+            descriptor = os.open(temp, flags, mode)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
     except OSError as error:
         with contextlib.suppress(OSError):  # if nothing can be written, nothing can be removed either
             remove(temp)
@@ -264,15 +269,11 @@ def sync_files(paths: Sequence[StrPath]) -> None:
     if len(paths) > _MANY and _sync_filesystem(paths[0]):
         return
     for path in paths:
-        _sync(path)
-
-
-def _sync(path: StrPath) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _sync_filesystem(path: StrPath) -> bool:
@@ -306,7 +307,7 @@ def publish(source: StrPath, target: StrPath) -> None:
 def sync_folder(path: StrPath) -> None:
     """Make renames in a folder durable."""
     if os.name != "nt":  # folders cannot be opened for syncing there; NTFS journals renames
-        _sync(path)
+        sync_files([path])
 
 
 def link_or_copy(source: StrPath, target: Path) -> None:

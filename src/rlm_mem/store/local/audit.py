@@ -18,6 +18,7 @@ import msgspec
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import parse_event
+from rlm_mem.store.core.files import make_folder
 
 _audit_logger = logger("rlm_mem.audit")
 _READS = frozenset({"read", "recall", "reason", "session"})
@@ -72,7 +73,11 @@ class EventLog:
         """Append lines to a file; failures are logged, not raised."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
-            descriptor = files.open_file(path, flags)
+            try:
+                descriptor = os.open(path, flags, 0o644)
+            except FileNotFoundError:
+                make_folder(self._folder)
+                descriptor = os.open(path, flags, 0o644)
             try:
                 if end := os.lseek(descriptor, 0, os.SEEK_END):
                     os.lseek(descriptor, end - 1, os.SEEK_SET)

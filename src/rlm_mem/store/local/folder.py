@@ -511,7 +511,19 @@ class LocalBrainFiles:
     @staticmethod
     def _write_bytes(target: Path, data: bytes, how: int, *, create: bool = True) -> None:
         flags = os.O_WRONLY | (os.O_CREAT if create else 0) | how | getattr(os, "O_BINARY", 0)
-        files.write_and_close(files.open_file(target, flags), data)
+        try:
+            descriptor = os.open(target, flags, 0o644)
+        except FileNotFoundError:
+            if not create:
+                raise
+            files.make_folder(target.parent)
+            descriptor = os.open(target, flags, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
 
     def remove(self, name: str) -> bool:
         """Remove a file, and its monthly trajectory folder if that is then empty."""

@@ -15,12 +15,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store import local
+from rlm_mem.store.core import files
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.core.records import DocumentTerms
 from rlm_mem.store.local.connections import DamagedSnapshot
@@ -331,7 +332,7 @@ def folder_lock(folder: Path, *, wait: bool) -> Iterator[bool]:
     """Take the lock file of a namespace's snapshot folder; yields whether it was acquired."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a+b") as file:
-        yield _locked(file, wait)  # closing the file releases the lock
+        yield files.lock(file.fileno(), wait=wait)  # closing the file releases the lock
 
 
 class _StateChanged(Exception):
@@ -344,16 +345,3 @@ class _Stopped(Exception):
 
 def _view_of(snapshot: Snapshot, seq: int, generation: str | None) -> View:
     return View(snapshot, empty_delta(), np.zeros(snapshot.size, np.bool_), seq, generation)
-
-
-def _locked(file: IO[bytes], wait: bool) -> bool:
-    try:
-        import fcntl
-    except ImportError:
-        # A system without it: two processes may build the same snapshot, and the later publish wins
-        return True
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
