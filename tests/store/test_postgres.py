@@ -20,6 +20,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import (
     ConflictError,
     CorruptStore,
+    InputError,
     InvalidConfig,
     InvalidQuery,
     NamespaceError,
@@ -782,6 +783,13 @@ def test_what_a_text_column_cannot_hold_is_kept_or_simply_not_found(store: Chunk
         assert store.latest(3, tag=odd) == store.latest(3, conversation_id=odd) == []
         assert list(store.events(op=odd)) == []
     assert check(store) == []
+
+
+def test_the_id_of_a_conversation_that_no_index_can_hold_is_refused(store: ChunkStore) -> None:
+    of_many_bytes = "".join(chr(Random(number).randrange(0x4E00, 0x9000)) for number in range(1_000))
+    with pytest.raises(InputError, match="too long"):
+        store.create_chunk("Said there.", conversation_id=of_many_bytes)
+    assert store.get_stats()["chunk_count"] == 0 and check(store) == []
 
 
 # --- repairs -----------------------------------------------------------------------------------------------

@@ -278,8 +278,11 @@ class Dispatcher:
     def _invoke(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         function = self._table[name]
         try:
-            if name in self._caller_functions or name in _MODEL_CALLS:
+            if name in self._caller_functions:
                 return plain(self._in_thread(function, *args, **keywords))
+            if name in _MODEL_CALLS:
+                told = self._in_thread(function, *args, **keywords)
+                return well_formed(told) if isinstance(told, str) else list(map(well_formed, told))
             return function(*args, **keywords)
         except (HostCallFailed, Finished, BudgetError, SessionCancelled, TimeoutError):
             raise

@@ -9,6 +9,7 @@ from psycopg import Error, OperationalError, errors
 from rlm_mem.errors import (
     ConflictError,
     CorruptStore,
+    InputError,
     ServerAway,
     StorageError,
     StoreFull,
@@ -123,6 +124,11 @@ def translated(error: Error, place: str) -> Exception:
     if issubclass(error_class, errors.UndefinedTable | errors.UndefinedColumn | errors.InvalidSchemaName):
         return CorruptStore(
             f"{place}: {text}", hint="the tables of RLM-MEM were altered by hand: restore them from a backup"
+        )
+    if issubclass(error_class, errors.ProgramLimitExceeded):
+        return InputError(
+            f"{place}: a name is too long for its index: {text}: nothing was changed",
+            hint="the id of a conversation can have about 2,600 bytes",
         )
     if issubclass(error_class, errors.QueryCanceled):
         return StorageError(
