@@ -236,6 +236,7 @@ def test_undo_of_a_new_chunk_says_that_it_replaces_nothing_any_more(run: Run, no
 
 def test_there_is_nothing_to_undo_for_a_new_chunk(run: Run, notes: Notes) -> None:
     assert run("undo", notes["tea"]).code == 1
+    assert "cannot go back to revision 9" in run("undo", notes["tea"], "--to", "9").err
 
 
 def test_supersede_reports_swapped_ids_and_accepts_force(run: Run, notes: Notes) -> None:

@@ -361,3 +361,8 @@ def test_a_dry_run_needs_no_memory_and_makes_none(run: Run, tmp_path: Path) -> N
         assert ran.code == 0, ran.err
         assert "would be" in ran.out
         assert not nowhere.exists()
+
+
+def test_a_hidden_secret_names_the_option_that_keeps_it(run: Run) -> None:
+    said = run("remember", "The key is sk-ant-api03-" + "a1B2c3D4e5" * 8)
+    assert "1 secret" in said.out and "--secrets keep stores it" in said.out

@@ -445,6 +445,6 @@ def test_a_replacement_is_told_as_one_change(site: Site, named: bool) -> None:
 
 
 def test_a_message_that_is_no_command_stays_in_its_field(site: Site) -> None:
-    page = site.post("/persona", 400, do="say", message="set humour to eleven")
+    page = site.post("/persona", 422, do="say", message="set humour to eleven")
     assert "This is no command for the persona" in text_of(page)
     assert 'value="set humour to eleven"' in page and "Sliders" in text_of(page)

@@ -302,7 +302,9 @@ def undo(
             raise no_chunk(memory, chunk_id)
     if chunk is None:
         raise NotFoundError(
-            f"there is nothing to undo for {chunk_id}",
+            f"there is nothing to undo for {chunk_id}"
+            if revision is None
+            else f"{chunk_id} cannot go back to revision {revision}",
             hint=f"rlm-mem chunk history {chunk_id} shows its versions",
         )
     if former:

@@ -330,7 +330,8 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
             )
         )
     if outcome.secrets:
-        console.print(text(str(rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
+        found = rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)
+        console.print(text(found.told("--secrets {}"), "yellow"))
 
 
 def _ids(ids: Sequence[str]) -> str:

@@ -63,7 +63,7 @@ def _page(request: PageRequest, persona: Persona, refused: str = "") -> Response
     """The whole page, with a chat message that is no command, if there is one."""
     return request.page(
         "persona.html",
-        status=400 if refused else 200,
+        status=422 if refused else 200,
         **_values(persona, ""),
         refused=refused,
         hud=_hud(request, persona),

@@ -7,8 +7,8 @@ the figures are shown, until the memory is released.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InputError
 from rlm_mem.models.base import Usage
@@ -73,12 +73,16 @@ def shown_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
 
 
 def quarantined_chunks(store: ChunkStore) -> list[Chunk]:
-    """Return the chunks in quarantine in every namespace that the store reads, archived ones included."""
+    """Return the chunks in quarantine in every namespace that the store reads, archived ones included.
+
+    Those that came into it when they were stored are left out: no run ever saw them.
+    """
     return [
         chunk
         for part in store.parts
         for archived in (False, True)
         for chunk in part.quarantined(archived=archived)
+        if chunk.revision > 1
     ]
 
 
@@ -86,7 +90,7 @@ def as_shown(trajectory: Trajectory, quarantined: Collection[Chunk]) -> Trajecto
     """Return a run as it may be shown: itself, or without its texts if it met one of these chunks."""
     if not quarantined:
         return trajectory
-    text = "\n".join(texts_of(asdict(trajectory)))
+    text = "\n".join(texts_of(_parts(trajectory)))
     met = tuple(chunk.id for chunk in quarantined if chunk.id in text or _repeats(text, chunk.content))
     if not met:
         return trajectory
@@ -139,6 +143,19 @@ def check_shown(trajectory: Trajectory) -> Trajectory:
             hint="rlm-mem review list shows what waits for a decision; ask again for an answer without it",
         )
     return trajectory
+
+
+def _parts(run: Trajectory) -> list[Any]:
+    """Return everything in a run that may repeat a memory."""
+    parts: list[Any] = [run.store, run.hits]
+    for step in run.steps:
+        parts += (step.question, step.reply, step.programs, step.output, step.error)
+        parts += (step.host_calls, step.chunks_read)
+    for call in run.calls:
+        parts += (call.prompt, call.reply, call.error)
+    if (end := run.outcome) is not None:
+        parts += (end.content, end.suggestion, end.error, end.chunk_ids, end.evidence, end.detail)
+    return parts
 
 
 def _repeats(text: str, content: str) -> bool:

@@ -228,13 +228,21 @@ class SecretsFound(FrozenRecord, frozen=True):
         return bool(self.rules)
 
     def __str__(self) -> str:
+        return self.told("secrets='{}'")
+
+    def told(self, option: str) -> str:
+        """Say in words what was found and done, and how to choose otherwise.
+
+        Args:
+            option: how the caller names another action, with ``{}`` in its place.
+        """
         if not self.rules:
             return "no secrets found"
         named = ", ".join(f"{rule}: {count}" for rule, count in self.rules.items())
         what = f"{amount(self.count, 'secret')} ({named})"
         if self.hidden:
-            return f"{what} hidden: [redacted:RULE] is stored instead; secrets='keep' stores them as they are"
-        return f"{what} found and stored in clear, as asked; secrets='redact' hides them"
+            return f"{what} hidden: [redacted:RULE] is stored instead; {option.format('keep')} stores it as it is"
+        return f"{what} found and stored in clear, as asked; {option.format('redact')} hides it"
 
 
 def screen(text: str, settings: SecretsConfig, action: SecretAction | None = None) -> Screened:
