@@ -176,3 +176,36 @@ def test_a_note_without_a_word_of_the_question_stays_second_if_it_may_say_anythi
     noted(memory, "2026-01-05", older)
     noted(memory, "2026-03-05", newer)
     assert texts(memory, memory.search("Who is our web host?"))[0] == older
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "ask"),
+    [
+        (
+            "Der Wirt von Nora ist Herr Unger.",
+            "Der Wirt von Noras Schwester ist jetzt Herr Pohl.",
+            "Wer ist der Wirt von Nora?",
+        ),
+        ("Das Boot heißt Möwe.", "Das ist das Haus, das heißt das Café daneben.", "Wie heißt das Boot?"),
+        (
+            "Die Apotheke ist in der Mühlgasse.",
+            "Die Post ist in der Schulgasse, das ist neu.",
+            "Wo ist die Apotheke?",
+        ),
+    ],
+)
+def test_articles_of_a_foreign_question_tie_no_other_note_to_it(
+    memory: Memory, older: str, newer: str, ask: str
+) -> None:
+    noted(memory, "2026-01-05", older)
+    noted(memory, "2026-01-06", "Der Hausmeister heißt Herr Zander.")
+    noted(memory, "2026-01-07", "Die Werkstatt hat bis 17 Uhr offen.")
+    noted(memory, "2026-03-05", newer)
+    assert texts(memory, memory.search(ask))[0] == older
+
+
+def test_a_note_with_the_name_of_the_answer_and_few_words_of_the_question_comes_first(memory: Memory) -> None:
+    noted(memory, "2026-01-05", "We print the posters at Falk & Roth.")
+    newer = "Falk & Roth has shut its doors, Lindner is our printer."
+    noted(memory, "2026-03-05", newer)
+    assert texts(memory, memory.search("Where do we print the posters?"))[0] == newer

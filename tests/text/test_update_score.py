@@ -536,6 +536,26 @@ def test_an_answer_from_a_dream_comes_with_the_earlier_note(memory: Memory) -> N
         ("Where does the book club meet?", "The book club meets at Ann's place.", "Now we meet at Pilar's place."),
         ("How long is the pen?", "The pen is 12 cm long.", "Dad, the pen is 14 cm long."),
         ("Who is our intern?", "Our intern is Bao.", "Since last week our intern is Rike, Bao has left."),
+        (  # the day of a change
+            "Where does the chess group meet?",
+            "The chess group meets at the mill.",
+            "The chess group switched to the town hall last Tuesday.",
+        ),
+        (  # "too" after what is known
+            "May guests park in the yard during fairs?",
+            "Guests may park in the yard during fairs.",
+            "Meeting of the owners. The yard is reserved for vans during fairs too.",
+        ),
+        (  # an event with another result
+            "Which inn did we book in Visby?",
+            "We're going to book the inn Seagull in Visby.",
+            "Inn in Visby: Seagull was full, booked the Harbour Lodge.",
+        ),
+        (  # the person of the answer, without the other one
+            "Who shares the office with Ines?",
+            "Ines and Tomas share the office.",
+            "Flowers for Tomas, it was his last day. Nils has his desk in the office.",
+        ),
         # what somebody wants, says or regrets after it; a day in a heading; a count of people; when it was changed
         ("How long do we keep tapes?", "Tapes are kept for 9 days.", "- tapes are kept 40 days, the judge demands it"),
         ("Where is the quiz club?", "The quiz club is at the Ram.", "Quiz club at the Oak, I should have told."),

@@ -140,6 +140,7 @@ _PART = late(
 )
 """A sentence about a part or relative of something: "The platform of the tower"."""
 _TOO = late(r"(\w{2,40}) too\b(?! \w)", re.IGNORECASE, signs=" too")
+"""After a word that is known, "too" adds nothing: "banned during break too" is about the break in question."""
 _IS_NOT = late(
     r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b",
     re.IGNORECASE,
@@ -230,6 +231,7 @@ def exceptions(
 
 
 def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
+    """Whether a name in the earlier note's answer, except its first word, is among the shared words of the answer."""
     return any(
         one.istitle() and not value.isdisjoint(analyser.terms(one))
         for one in WORD.findall(earlier[:LONGEST])[1:]

@@ -108,12 +108,14 @@ UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
 """A pattern for words of an undone change, to be used between word boundaries."""
 _TAKEN_BACK = late(rf"\b{UNDONE}\b", re.IGNORECASE, signs="rolled|reverted|undid|undone")
 _STATED = late(r"\b(?:to|at|is|are|was|were|by)\b", re.IGNORECASE)
-_CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until)\s")
+_CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until|und|y|et)\s")
 _WORD = late(r"[^\W_]+(?:['’./-][^\W_]+)*")
 _WAS = words(
     "was were had wasn't weren't hadn't war waren hatte hatten era eran estaba estaban tenía tenían tuvo hubo fue "
     "fueron était étaient avait avaient"
 )
+_LAST = words("war waren hatte hatten")
+"""Those that end a German subordinate clause: "als der Laden noch am Markt war"."""
 _BESIDE_PARTICIPLE = words(
     "is are was were be been being has have had get gets got isn't aren't wasn't i've we've"
 )
@@ -268,7 +270,9 @@ def is_past(sentence: str, asked: Set[str], known: str, value: Set[str], analyse
         for place, word in enumerate(found):
             if word in _WAS:
                 after = found[place + 1 : place + 3]
-                if not after or not (after[0] in _OPENS_VALUE or after[0][0].isdigit()):
+                if after and not (after[0] in _OPENS_VALUE or after[0][0].isdigit()):
+                    continue
+                if not after and word not in _LAST:
                     continue
                 if not any(one.endswith("ed") or one in PASTS for one in after) and 2 * len(
                     asked & stems
