@@ -39,7 +39,7 @@ from rlm_mem.text.telling_titles import TellingTitles
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_ROW_CHARS, _FITTING_CHARS, _FACTS_CHARS, _POINTS_CHARS = 120, 250, 40, 70
+_ROW_CHARS, _FITTING_CHARS, _FACTS_CHARS, _POINTS_CHARS = 120, 250, 40, 50
 """Maximum characters in a row of ``outline``: of a turn, of one that matches well, of figures and names of omitted
 clauses, of the headings of the reply."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70

@@ -201,6 +201,7 @@ class Shortener:
                     continue
                 # A bare number means little without its noun.
                 shown = " ".join(text[fact.start() :].split()[:2]) if fact[0].isdigit() else fact[0]
+                shown = shown.rstrip(_MARKS)
                 room -= len(shown) + _BETWEEN
                 if room < 0:
                     return found

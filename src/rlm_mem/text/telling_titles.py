@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-_JOINED = 12
-"""Added to the length of a heading, so that very short ones are not preferred."""
+_LATER = 0.9
+"""Factor for each heading before one, since the first usually tell the main parts."""
+_RARE = 0.4
+"""Share of the weight of a word of a single text from which words count as equally rare."""
+_LEAST = 0.1
+"""Minimum gain."""
 _KNOWN = 0.5
 """Factor for words that the turn has, too, and for numbers: "Step 2"."""
 
@@ -39,34 +43,41 @@ class TellingTitles:
         self._number = number
 
     def chosen(self, titles: Iterable[str], known: Collection[str], room: int) -> list[str]:
-        """The most telling of some headings that have ``room`` characters in all, in their order.
+        """The first and most telling of some headings that have ``room`` characters in all, in their order.
 
         Args:
-            known: terms that are told beside them, which count nothing.
+            known: terms that are told beside them, which count less.
         """
-        left = {title: frozenset(self._analyser.terms(title)) for title in titles}
+        left = {title: frozenset(self._analyser.terms(title)) for title in titles if len(title) <= room}
         places = {title: place for place, title in enumerate(left)}
         told: set[str] = set()
-        chosen: list[str] = []
+        kept: list[str] = []
         while left:
             gains = {
-                title: self._gain(title, terms - told, known)
+                title: self._gain(terms, told, known) * _LATER ** places[title]
                 for title, terms in left.items()
                 if len(title) <= room
             }
             best = max(gains, key=gains.__getitem__, default=None)
-            if best is None or not gains[best]:
+            if best is None or gains[best] < _LEAST:
                 break
-            chosen.append(best)
+            kept.append(best)
             room -= len(best)
             told |= left.pop(best)
-        return sorted(chosen, key=places.__getitem__)
+        return sorted(kept, key=places.__getitem__)
 
-    def _gain(self, title: str, new: Collection[str], known: Collection[str]) -> float:
+    def _gain(self, terms: Collection[str], told: Collection[str], known: Collection[str]) -> float:
+        """The mean weight of the words of a heading, 0 to 1; of words of an earlier one 0."""
         weights = (
-            (_KNOWN if term in known or term.isdigit() else 1.0)
-            * math.log((self._number + 1) / self._counts[term])
-            for term in new
-            if self._counts[term]
+            (_KNOWN if term in known or term.isdigit() else 1.0) * self._weight(term)
+            for term in terms
+            if term not in told
         )
-        return sum(weights) / math.sqrt(len(title) + _JOINED)
+        return sum(weights) / max(1, len(terms))
+
+    def _weight(self, term: str) -> float:
+        """1 for a word of few texts, less for one of many, above all in headings."""
+        return min(
+            1.0,
+            math.log((self._number + 1) / max(1, self._counts[term])) / (_RARE * math.log(self._number + 1)),
+        )
