@@ -105,6 +105,20 @@ def test_several_blocks_run_in_order_up_to_the_first_error() -> None:
     assert result.steps[0].output == "A\nB"
 
 
+def test_an_answer_that_was_written_before_the_output_was_read_is_not_taken() -> None:
+    asking, early = block("print(search('tea'))"), block("FINAL('tea', chunk_ids=['chunk-a'])")
+    session = FakeSession(StepOutput(printed="green tea"))
+    llm = ScriptedLLM([f"{asking}\nThen:\n{early}", early])
+    result = run(session, llm)
+    assert "green tea" in last_message(llm) and "before the output of this reply was read" in last_message(
+        llm
+    )
+    assert (result.concluded, len(result.steps)) == (True, 2)
+    computed, silent = block("FINAL(found)"), FakeSession(StepOutput())
+    assert len(run(FakeSession(StepOutput(printed="green")), ScriptedLLM([asking + computed])).steps) == 1
+    assert len(run(silent, ScriptedLLM([asking + early])).steps) == 1, "nothing was printed"
+
+
 def test_prose_is_answered_with_how_to_answer_and_never_taken_for_a_conclusion() -> None:
     llm = ScriptedLLM(["It is 42.", "The final answer is 42.", FINISH])
     result = run(FakeSession(), llm)

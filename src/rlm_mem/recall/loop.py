@@ -21,7 +21,7 @@ from rlm_mem.chunk import Chunk, check_chunk_id
 from rlm_mem.errors import BudgetError, InvalidChunkId, RlmMemError, SandboxViolation
 from rlm_mem.models.base import LLM, Budget, Completion, Usage
 from rlm_mem.recall.model_calls import admit, complete
-from rlm_mem.recall.programs import ShownData, programs_in, without_definitions
+from rlm_mem.recall.programs import ShownData, is_fixed_answer, programs_in, without_definitions
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, Conversation, Opening, Turn, clip, feedback, no_program
 from rlm_mem.sandbox.session import Pages, SandboxSession
 from rlm_mem.sandbox.values import Final, StepOutput
@@ -133,16 +133,20 @@ def run_programs(
 ) -> ProgramResults:
     """Run programs in order until one fails, is refused or calls FINAL, or a budget is used up.
 
+    An answer that was written before the output of the same reply's programs could be read is refused.
+
     Definitions of functions that the session provides are removed, with a note in the output: small models repeat
     them instead of calling them.
 
     Args:
-        shown: data that the model was shown; a program found in it is refused. None: no check.
+        shown: data that the model was shown; a program found in it is refused. None: nothing is refused.
     """
     results = ProgramResults()
     for program in programs:
         if shown is not None:
             results.refused = shown.refusal(program, session.functions)
+            if results.refused is None and is_fixed_answer(program):
+                results.refused = _unread(results)
             if results.refused is not None:
                 break
         code, dropped = without_definitions(program, session.functions)
@@ -167,6 +171,16 @@ def run_programs(
         if results.error is not None or session.final is not None:
             break
     return results
+
+
+def _unread(results: ProgramResults) -> SandboxViolation | None:
+    """The error for a fixed answer after programs of the same reply, None if these printed nothing."""
+    if not any(result.printed for _, result in results.done):
+        return None
+    return SandboxViolation(
+        "FINAL was not called: the answer was written before the output of this reply was read",
+        hint="read that output, and call FINAL in a reply of its own",
+    )
 
 
 def _nothing_to_run(names: str) -> SandboxViolation:

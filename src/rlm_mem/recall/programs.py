@@ -487,6 +487,14 @@ def _only_concludes(tree: ast.Module | None) -> bool:
     return tree is not None and len(tree.body) == 1 and any(one is tree.body[0] for one in _finals(tree))
 
 
+def is_fixed_answer(code: str) -> bool:
+    """Whether a program is one call of FINAL that uses no variables."""
+    tree = parse_program(code)
+    return _only_concludes(tree) and not any(
+        isinstance(node, ast.Name) and node.id != "FINAL" for node in ast.walk(tree or ast.Module())
+    )
+
+
 def _lacks_final(tree: ast.Module | None) -> bool:
     return tree is not None and not any(
         isinstance(node, ast.Name) and node.id == "FINAL" for node in ast.walk(tree)

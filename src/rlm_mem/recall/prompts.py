@@ -71,7 +71,7 @@ Question: what does Ana drink in the morning?
 for p in passages("Ana drink morning coffee tea", limit=5):
     print(p["chunk_id"], p["date"], p["speaker"], p["text"])
 ```
-Then:
+Next reply, after reading:
 ```repl
 FINAL("ANSWER IN A FEW WORDS", chunk_ids=["CHUNK_ID"], confidence=0.9)
 ```
