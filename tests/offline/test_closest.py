@@ -14,7 +14,6 @@ from rlm_mem.offline import OfflineLLM
 from rlm_mem.offline.closest import closest
 from rlm_mem.offline.extraction import piece
 from rlm_mem.offline.kinds import has_form
-from rlm_mem.offline.language import language_of
 from rlm_mem.offline.passages import Passage, Reading, Sentence
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
@@ -23,6 +22,7 @@ from rlm_mem.offline.weights import load_weights
 from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.text.languages import language_of
 
 Ask = Callable[..., RecallResult]
 

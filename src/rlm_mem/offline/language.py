@@ -8,21 +8,15 @@ answer.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from rlm_mem.offline.passages import Passage, Reading
-from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.languages import ASKING, language_of
 from rlm_mem.text.patterns import late
-from rlm_mem.text.stopwords import stop_words
 
-_LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
-_SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
-_WORD = late(r"\w+")
 _MAX_CHARACTERS = 400  # most characters read of a question or a sentence
 _SENTENCE = late(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
 
@@ -39,48 +33,12 @@ _COUNTING = late(
 )
 _NUMERALS = "一二三四五六七八九十百千万两"
 
-# Question words of languages with spaces: no answer contains them.
-_ASKING = word_set(
-    """
-    wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem welchen wieviel
-    qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce quién
-    quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quién chi che cosa quale quali
-    quando dove perché come quanto quanta quanti quante quem qual quais onde porquê quanto quantos wie wat wanneer
-    waar waarom hoe hoeveel welk welke vem vad när var varför hur vilken vilket vilka heißt heisst heet chiama llama
-    appelle кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья
-    من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं
-    में को का की के से ने पर
-    """
-)
 # Question words of scripts without spaces, removed from the question before it is split.
 _ASKING_SPACELESS = late(
     r"什么时候|什麼時候|什么|什麼|哪里|哪裡|哪儿|哪个|哪|谁|誰|为什么|為什麼|怎么|怎麼|怎样|如何|多少|几点|几|是不是|吗|嗎|呢"
     r"|いつ|どこ|だれ|なぜ|どうして|どう|なに|何時|何|いくつ|いくら|どの|どれ|ですか|ますか|でしょうか|ありますか|います"
     r"|です|ます|あります|언제|어디|누가|누구|무엇|왜|어떻게|얼마|몇"
 )
-_SPACELESS = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
-
-
-@lru_cache(maxsize=256)
-def language_of(text: str) -> str:
-    """The language of a question, as the name of an analyser; ``none`` if its script has none, English by default."""
-    plain = text[:_MAX_CHARACTERS]
-    if _SPACELESS.search(plain):
-        return "none"
-    scripts = Counter(
-        unicodedata.name(char, "").partition(" ")[0]
-        for char in plain
-        if char.isalpha() and not char.isascii()
-    )
-    script, count = scripts.most_common(1)[0] if scripts else ("", 0)
-    if script not in ("", "LATIN") and 2 * count > sum(char.isalpha() for char in plain):
-        return _SCRIPTS.get(script, "none")
-    if "¿" in plain:
-        return "spanish"
-    words = [word.lower() for word in _WORD.findall(plain)]
-    shares = {name: sum(word in stop_words(name) for word in words) for name in ("english", *_LATIN)}
-    best = max(shares, key=lambda name: shares[name])
-    return best if shares[best] > shares["english"] else "english"
 
 
 def is_foreign(text: str) -> bool:
@@ -98,7 +56,7 @@ def foreign_terms(text: str, language: str = "") -> frozenset[str]:
     """The stemmed content words of a text; pairs of characters if its script has no spaces."""
     named = language or language_of(text)
     plain = _ASKING_SPACELESS.sub(" ", text) if named == "none" else text
-    kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in _ASKING)
+    kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in ASKING)
     return frozenset(get_analyser(named).terms(kept))
 
 

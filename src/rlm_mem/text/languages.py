@@ -1,0 +1,57 @@
+"""The language of a question, from its script and its function words, and the words that only ask."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+
+from rlm_mem.text.patterns import late
+from rlm_mem.text.stopwords import stop_words
+
+_LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
+_SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
+_WORD = late(r"\w+")
+_MAX_CHARACTERS = 400  # most characters read of a question
+_SPACELESS = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+
+_ASKING = """
+wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem welchen wieviel
+qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce quién
+quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quién chi che cosa quale quali
+quando dove perché come quanto quanta quanti quante quem qual quais onde porquê quanto quantos wie wat wanneer
+waar waarom hoe hoeveel welk welke vem vad när var varför hur vilken vilket vilka heißt heisst heet chiama llama
+appelle кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья
+من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं
+में को का की के से ने पर
+"""
+ASKING = frozenset(_ASKING.split())
+"""Question words of languages with spaces, other than English: no answer contains them."""
+
+
+@lru_cache(maxsize=256)
+def language_of(text: str) -> str:
+    """The language of a question, as the name of an analyser; ``none`` if its script has none, English by default."""
+    plain = text[:_MAX_CHARACTERS]
+    if _SPACELESS.search(plain):
+        return "none"
+    scripts = Counter(
+        unicodedata.name(char, "").partition(" ")[0]
+        for char in plain
+        if char.isalpha() and not char.isascii()
+    )
+    script, count = scripts.most_common(1)[0] if scripts else ("", 0)
+    if script not in ("", "LATIN") and 2 * count > sum(char.isalpha() for char in plain):
+        return _SCRIPTS.get(script, "none")
+    if "¿" in plain:
+        return "spanish"
+    words = [word.lower() for word in _WORD.findall(plain)]
+    shares = {name: sum(word in stop_words(name) for word in words) for name in ("english", *_LATIN)}
+    best = max(shares, key=lambda name: shares[name])
+    return best if shares[best] > shares["english"] else "english"
+
+
+@lru_cache(maxsize=16)
+def phrasing_of(language: str) -> frozenset[str]:
+    """The function words and question words of a language other than English."""
+    return frozenset() if language == "english" else stop_words(language) | ASKING
