@@ -7,6 +7,7 @@ answer.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -58,6 +59,41 @@ def foreign_terms(text: str, language: str = "") -> frozenset[str]:
     plain = _ASKING_SPACELESS.sub(" ", text) if named == "none" else text
     kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in ASKING)
     return frozenset(get_analyser(named).terms(kept))
+
+
+def shares_matched(question: str, passages: Sequence[Passage]) -> list[float]:
+    """For each passage, the share of the question's words that it has, 0 to 1; a word in few passages weighs more.
+
+    A word that shares five letters of one end with another, or contains it, matches in part, as compounds and words
+    with other endings do: "Platten" and "Tischplatten".
+    """
+    language = language_of(question)
+    asked = foreign_terms(question[:_MAX_CHARACTERS], language)
+    found = [foreign_terms(one.text, language) for one in passages]
+    degrees = [{term: _degree(term, terms) for term in asked} for terms in found]
+    holders = Counter(term for one in degrees for term, degree in one.items() if degree)
+    weights = {term: math.log(1 + len(passages) / (holders[term] + 0.5)) for term in asked}
+    total = sum(weights.values()) or 1.0
+    return [sum(weights[term] * degree for term, degree in one.items()) / total for one in degrees]
+
+
+_SHARED_END = 5
+"""Fewest equal letters at the same end of two words that match in part, and fewest of a word within another."""
+_IN_PART = 0.7
+
+
+def _degree(term: str, terms: frozenset[str]) -> float:
+    """How well some of these words match one of the question, 0 to 1."""
+    if term in terms:
+        return 1.0
+    long = (one for one in terms if min(len(one), len(term)) >= _SHARED_END)
+    return _IN_PART * any(
+        one[:_SHARED_END] == term[:_SHARED_END]
+        or one[-_SHARED_END:] == term[-_SHARED_END:]
+        or one in term
+        or term in one
+        for one in long
+    )
 
 
 class _Line(NamedTuple):
