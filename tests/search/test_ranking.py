@@ -158,7 +158,9 @@ def test_of_equal_matches_the_one_with_the_words_of_the_best_comes_first(store: 
     assert segments and all("feedback" not in (hit.parts or {}) for hit in segments)
 
 
-def test_a_table_that_repeats_its_own_words_gets_no_more_than_the_limit_of_feedback(store: ChunkStore) -> None:
+def test_a_table_that_repeats_its_own_words_gets_no_more_than_the_limit_of_feedback(
+    store: ChunkStore,
+) -> None:
     with store.batch():
         store.create_chunk("Turbine resonance: " + "zygote quixotic " * 400, "note")
         for number in range(60):

@@ -45,7 +45,7 @@ equal letters."""
 _INNER_CAPITAL = late(r"\b[^\W\d_]{1,40}[A-Z][a-z]{2,40}")
 _SHARED_BEGINNING, _ENDING = 5, 2
 """Fewest equal letters of words with different endings, and most letters of such an ending."""
-_SAID, _LAG = 0.5, 0.4
+_SAID, _LAG = 0.5, 0.3
 """Weight of the question words found in one sentence, and of one standard deviation of the search scores, relative to 1
 for all words of the question in the passage."""
 _IN_CHUNK = 0.5

@@ -376,8 +376,9 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
     analyser, authors = get_analyser(language), source.authors()
     question = analyse_query(query, analyser, now=now, known_authors=authors, term_counts=source.term_counts)
     question = rarest(question, source.term_counts)
-    question = with_months(with_repairs(question, analyser, source.term_counts), analyser)
-    question = with_related(question, analyser)
+    question = with_related(with_repairs(question, analyser, source.term_counts), analyser)
+    if question.dates:
+        question = with_months(question, analyser)
     return with_labels(question, source, authors, analyser)
 
 

@@ -30,8 +30,9 @@ from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates, other_names_of_month
 from rlm_mem.text.defaults import DEFAULT_ASKED
 from rlm_mem.text.irregular import irregular_forms
-from rlm_mem.text.languages import language_of, phrasing_of
+from rlm_mem.text.languages import ASKING, language_of
 from rlm_mem.text.patterns import late
+from rlm_mem.text.stopwords import stop_words
 
 _CLASSES = """
 instrument: guitar piano violin clarinet drum flute cello saxophone trumpet ukulele keyboard harp bass banjo
@@ -423,7 +424,8 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
     located = [one for one in analyser.located_terms(question, indexed=True) if one[1] not in left_out]
     weak = {analyser.stem(word) for word in _WEAK_WORDS.split()} if analyser.language == "english" else set()
     terms_at = Counter(start for _, start, _ in located)
-    phrasing = phrasing_of(language_of(question))
+    language = language_of(question)
+    phrasing = frozenset() if language == "english" else stop_words(language) | ASKING
     default = DEFAULT_ASKED.search(question)
     reach = default.span() if default else (0, 0)
     weights: dict[str, float] = {}
@@ -521,8 +523,6 @@ def rarest(query: Query, term_counts: Callable[[list[str]], Mapping[str, int]]) 
 
 def with_months(query: Query, analyser: Analyser) -> Query:
     """Return `query` with the other names of the months in its dates: "11 April" is found by "11 Apr", too."""
-    if not query.dates:
-        return query
     in_dates = (fold(query.text[one.start : one.end]).replace(".", " ").split() for one in query.dates)
     names = other_names_of_month(chain.from_iterable(in_dates))
     others = ((analyser.stem(one), analyser.stem(other)) for one, found in names.items() for other in found)

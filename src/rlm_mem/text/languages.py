@@ -49,9 +49,3 @@ def language_of(text: str) -> str:
     shares = {name: sum(word in stop_words(name) for word in words) for name in ("english", *_LATIN)}
     best = max(shares, key=lambda name: shares[name])
     return best if shares[best] > shares["english"] else "english"
-
-
-@lru_cache(maxsize=16)
-def phrasing_of(language: str) -> frozenset[str]:
-    """The function words and question words of a language other than English."""
-    return frozenset() if language == "english" else stop_words(language) | ASKING
