@@ -561,6 +561,43 @@ def test_a_memory_whose_words_another_one_has_in_every_line_is_still_among_the_c
     assert [one.excerpt[:9] for one in result.sources] == ["- alder p", "The alder"]
 
 
+@pytest.mark.parametrize(
+    ("question", "near", "others"),
+    [
+        (
+            "Warum waren die Platten für Tann krumm?",
+            "Reklamation Möbelhaus Tann: 14 Tischplatten verzogen, weil sie im Regen standen.",
+            ("Möbelhaus Tann nimmt die Gutschrift an.", "Die Waage war falsch, Herr Tann weiß es."),
+        ),
+        (
+            "¿Quién cuida las colmenas del túnel?",
+            "Colmena del túnel: las cuidan Nieves y Driss.",
+            ("El túnel se riega a las seis.", "Los plásticos del túnel se cambian."),
+        ),
+    ],
+)
+def test_in_another_language_the_memory_with_most_words_of_the_question_is_closest(
+    question: str, near: str, others: tuple[str, ...]
+) -> None:
+    passages = [Passage(text, text, score=3.0 - place) for place, text in enumerate((*others, near))]
+    assert closest(analyse_question(question), passages)[0].text == near
+
+
+def test_words_of_a_passage_count_more_than_the_name_of_its_document() -> None:
+    def part(document: str, text: str, score: float) -> Passage:
+        return Passage(text, text, "", score=score, part=True, document=document, conversation_id=document)
+
+    found = closest(
+        analyse_question("Which exit code does the walrus report give?"),
+        [
+            part("walrus.md", "The walrus report is a table.", 1.0),
+            part("options.md", "The report gives the exit code 2.", 1.0),
+            part("more.md", "Something else entirely.", 0.5),
+        ],
+    )
+    assert found[0].document == "options.md"
+
+
 def test_words_in_other_lines_of_a_memory_bring_it_closer() -> None:
     question = analyse_question("Which valve keeps the alder pump from overheating?")
     found = closest(

@@ -17,6 +17,7 @@ from rlm_mem.search.query import (
     one_edit,
     question_kind,
     rarest,
+    with_months,
     with_related,
     with_repairs,
 )
@@ -138,6 +139,60 @@ def test_everyday_words_weigh_less_than_others_and_in_full_where_there_is_nothin
     assert 0 < worth["like"] < worth["tea"] == 1
     alone = analyse_query("What do I like?", ENGLISH)
     assert (alone.terms, alone.weights) == (("like",), (1.0,))
+
+
+def test_a_compound_counts_once_beside_words_of_one_part() -> None:
+    query = analyse_query("Can SQLite shrink task_time_limit?", ENGLISH)
+    weights = dict(zip(query.terms, query.weights, strict=True))
+    assert weights["sqlite"] == weights["sq"] == weights["lite"] == pytest.approx(1 / 3)
+    assert sum(weights[part] for part in ("task_time_limit", "task", "limit")) < 1 == weights["shrink"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which width do links have unless I say otherwise?",
+        "Which width do links have if I set nothing?",
+        "Which width do links have when I don't configure it?",
+        "Which width do links have out of the box?",
+        "Which width do links have without configuring anything?",
+    ],
+)
+def test_a_default_asked_for_in_other_words_is_searched_by_its_name(question: str) -> None:
+    query = analyse_query(question, ENGLISH)
+    weights = dict(zip(query.terms, query.weights, strict=True))
+    assert weights.pop("default") == weights.pop("link") == weights.pop("width") == 1.0
+    assert all(weight < 1 for weight in weights.values())
+
+
+def test_a_condition_that_sets_something_asks_for_no_default() -> None:
+    assert "default" not in analyse_query("If I set the width to 3, what happens?", ENGLISH).terms
+
+
+def test_function_and_question_words_of_another_language_weigh_less() -> None:
+    query = analyse_query("Quels jours arrive la farine chez le boulanger ?", ENGLISH)
+    weights = dict(zip(query.terms, query.weights, strict=True))
+    assert weights["farin"] == 1.0 > max(weights["quel"], weights["la"], weights["le"])
+
+
+@pytest.mark.parametrize(
+    ("question", "term", "other"),
+    [
+        ("When is the ferry of 11 April?", "april", "apr"),
+        ("When is the ferry of 11 Apr?", "apr", "april"),
+        ("What is due on 3 March?", "march", "mar"),
+    ],
+)
+def test_a_month_in_a_date_has_its_other_names(question: str, term: str, other: str) -> None:
+    query = with_months(analyse_query(question, ENGLISH, now=datetime(2026, 4, 1, tzinfo=UTC)), ENGLISH)
+    weights = dict(zip(query.terms, query.weights, strict=True))
+    assert weights[ENGLISH.stem(other)] == weights[ENGLISH.stem(term)] == 1.0
+
+
+@pytest.mark.parametrize("question", ["Who may march with us?", "What grows by the mar?"])
+def test_a_word_that_is_no_month_has_no_other_name(question: str) -> None:
+    query = analyse_query(question, ENGLISH, now=datetime(2026, 4, 1, tzinfo=UTC))
+    assert with_months(query, ENGLISH) == query
 
 
 def test_an_everyday_word_that_is_written_as_a_name_counts_in_full() -> None:

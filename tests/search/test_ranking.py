@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search import Hit, features, search
+from rlm_mem.search import Hit, features, ranking, search
 from rlm_mem.search.api import explain
 from rlm_mem.search.ranking import ONE_SIDED, TALK, WEIGHTS
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -156,6 +156,19 @@ def test_of_equal_matches_the_one_with_the_words_of_the_best_comes_first(store: 
     assert parts[alike] == parts[apart]  # by the words of the question alone they are equal
     segments = search(store, "turbine blades flutter resonance", by="segment", explain=True)
     assert segments and all("feedback" not in (hit.parts or {}) for hit in segments)
+
+
+def test_a_table_that_repeats_its_own_words_gets_no_more_than_the_limit_of_feedback(
+    store: ChunkStore,
+) -> None:
+    with store.batch():
+        store.create_chunk("Turbine resonance: " + "zygote quixotic " * 400, "note")
+        for number in range(60):
+            store.create_chunk(f"Letter {number} was posted and stamped on time.", "note")
+        store.create_chunk("The turbine hums.", "note")
+    hits = search(store, "turbine resonance", explain=True)
+    most = ranking.FEEDBACK * WEIGHTS["whole"] * features.MOST_SHARED
+    assert max((hit.parts or {}).get("feedback", 0.0) for hit in hits) == pytest.approx(most)
 
 
 def test_what_an_assistant_says_at_length_is_no_better_for_being_said_often(store: ChunkStore) -> None:

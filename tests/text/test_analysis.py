@@ -53,6 +53,13 @@ def test_possessives_accents_and_typographic_apostrophes_fold_together() -> None
     assert terms("Søren from Łódź, Đorđe and Æsop") == terms("Soren from Lodz, Dorde and Aesop")
 
 
+@pytest.mark.parametrize("language", ["english", "french", "italian"])
+def test_a_word_after_an_elided_article_is_found_without_it(language: str) -> None:
+    terms = get_analyser(language).terms
+    assert terms("l'affiche, d’argent, dell'alba") == terms("affiche argent alba")
+    assert terms("O'Dwyer") == terms("odwyer dwyer")
+
+
 def test_text_without_spaces_becomes_character_bigrams() -> None:
     assert get_analyser().terms("北京烤鸭") == ["北京", "京烤", "烤鸭"]
     assert set(get_analyser().terms("烤鸭")) <= set(get_analyser().terms("我喜欢北京烤鸭"))

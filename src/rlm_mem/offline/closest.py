@@ -13,7 +13,7 @@ from rlm_mem.offline.extraction import piece, reason_after
 from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_names
 from rlm_mem.offline.figures import subject_numbers
 from rlm_mem.offline.kinds import forms_asked, has_form
-from rlm_mem.offline.language import foreign_terms
+from rlm_mem.offline.language import shares_matched
 from rlm_mem.offline.notes import read_note
 from rlm_mem.offline.passages import Passage, Reading, heading_stems
 from rlm_mem.offline.phrases import FULL_NAME
@@ -58,7 +58,7 @@ _AS_ASKED = 0.3
 """Weight of a limit, a default or a duration if the question asks for one in other words than its kind."""
 _ON_DAY = 1.5
 """Weight of being of a day that the question names."""
-_IN_NAMED = 0.7
+_IN_NAMED = 0.3
 """Weight of being in the document that the question names best."""
 _RESEMBLES = 0.7
 """How well a word matches one of the question that begins like it: "signature" and "sign"."""
@@ -92,12 +92,15 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     fewer than three are left, later notes that continue the first one follow; those that are related rank higher in
     any case.
     """
-    foreign = is_foreign(question.text)  # words are compared as English ones
-    own = [0.0] * len(passages) if foreign else _nearness(question, passages)
-    nearness = list(own) if foreign else _with_sequels(passages, own)
-    order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -nearness[i]))
     days = _days_asked(question)
-    related = {i: 1.0 if _is_of_day(days, passages[i]) else _relation(question, passages[i]) for i in order}
+    if is_foreign(question.text):  # the words of other rules are English
+        own = shares_matched(question.text, passages)
+        nearness, relations = own, [float(share > 0) for share in own]
+    else:
+        own = _nearness(question, passages)
+        nearness, relations = _with_sequels(passages, own), [_relation(question, one) for one in passages]
+    order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -nearness[i]))
+    related = {i: 1.0 if _is_of_day(days, passages[i]) else relations[i] for i in order}
     most = max(related.values(), default=0.0)
     least = _MIN_RELATED if most >= _MIN_RELATED else _ALIKE
     found: dict[str, Passage] = {}
@@ -192,8 +195,6 @@ def _is_of_day(days: Sequence[DateMention], passage: Passage) -> bool:
 
 def _relation(question: Question, passage: Passage) -> float:
     """How well a passage matches its best matching name or content word of the question, 0 to 1."""
-    if is_foreign(question.text):
-        return float(bool(foreign_terms(question.text) & foreign_terms(passage.text)))
     stems = _stems(passage)
     telling = {*(question.strong or question.terms), *map(stem_of, question.names)}
     best = max((degree(term, stems, passage.text) for term in telling), default=0.0)

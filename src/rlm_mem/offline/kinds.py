@@ -12,6 +12,7 @@ from rlm_mem.offline.phrases import LASTS, LOOSE, PLACE, ROLE, TITLED
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.word_classes import stem_of, value_pattern
 from rlm_mem.text.dates import find_dates
+from rlm_mem.text.defaults import ASKS_USUAL
 from rlm_mem.text.patterns import late
 
 _WHAT_TIME = late(r"\b(?:what|which) time\b(?! of)", re.IGNORECASE)
@@ -78,11 +79,7 @@ _FORMS = (
         ),
     ),
     (
-        late(
-            r"\b(?:defaults?|unless|normally|usually|out of the box|as shipped|nothing (?:else )?is set)\b"
-            r"|\bif (?:i|you|we|one|nothing|none)\b.{0,20}\b(?:set|choose|say|specify|tell|give|change|pick|else)\b",
-            re.IGNORECASE,
-        ),
+        ASKS_USUAL,
         late(r"\b(?:defaults?|unless|otherwise)\b", re.IGNORECASE),
     ),
     (

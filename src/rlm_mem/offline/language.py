@@ -7,15 +7,15 @@ answer.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from rlm_mem.offline.passages import Passage, Reading
-from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.languages import MAX_CHARACTERS, language_of
+from rlm_mem.text.languages import ASKING, MAX_CHARACTERS, language_of
 from rlm_mem.text.patterns import late
 
 _SENTENCE = late(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
@@ -33,19 +33,6 @@ _COUNTING = late(
 )
 _NUMERALS = "一二三四五六七八九十百千万两"
 
-# Question words of languages with spaces: no answer contains them.
-_ASKING = word_set(
-    """
-    wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem welchen wieviel
-    qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce quién
-    quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quién chi che cosa quale quali
-    quando dove perché come quanto quanta quanti quante quem qual quais onde porquê quanto quantos wie wat wanneer
-    waar waarom hoe hoeveel welk welke vem vad när var varför hur vilken vilket vilka heißt heisst heet chiama llama
-    appelle кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья
-    من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं
-    में को का की के से ने पर
-    """
-)
 # Question words of scripts without spaces, removed from the question before it is split.
 _ASKING_SPACELESS = late(
     r"什么时候|什麼時候|什么|什麼|哪里|哪裡|哪儿|哪个|哪|谁|誰|为什么|為什麼|怎么|怎麼|怎样|如何|多少|几点|几|是不是|吗|嗎|呢"
@@ -58,8 +45,43 @@ def foreign_terms(text: str, language: str = "") -> frozenset[str]:
     """The stemmed content words of a text; pairs of characters if its script has no spaces."""
     named = language or language_of(text)
     plain = _ASKING_SPACELESS.sub(" ", text) if named == "none" else text
-    kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in _ASKING)
+    kept = " ".join(word for word in plain.split() if word.strip("¿¡?!.,;:؟").lower() not in ASKING)
     return frozenset(get_analyser(named).terms(kept))
+
+
+def shares_matched(question: str, passages: Sequence[Passage]) -> list[float]:
+    """For each passage, the share of the question's words that it has, 0 to 1; a word in few passages weighs more.
+
+    A word that shares five letters of one end with another, or contains it, matches in part, as compounds and words
+    with other endings do: "Platten" and "Tischplatten".
+    """
+    language = language_of(question)
+    asked = foreign_terms(question[:MAX_CHARACTERS], language)
+    found = [foreign_terms(one.text, language) for one in passages]
+    degrees = [{term: _degree(term, terms) for term in asked} for terms in found]
+    holders = Counter(term for one in degrees for term, degree in one.items() if degree)
+    weights = {term: math.log(1 + len(passages) / (holders[term] + 0.5)) for term in asked}
+    total = sum(weights.values()) or 1.0
+    return [sum(weights[term] * degree for term, degree in one.items()) / total for one in degrees]
+
+
+_SHARED_END = 5
+"""Fewest equal letters at the same end of two words that match in part, and fewest of a word within another."""
+_IN_PART = 0.7
+
+
+def _degree(term: str, terms: frozenset[str]) -> float:
+    """How well some of these words match one of the question, 0 to 1."""
+    if term in terms:
+        return 1.0
+    long = (one for one in terms if min(len(one), len(term)) >= _SHARED_END)
+    return _IN_PART * any(
+        one[:_SHARED_END] == term[:_SHARED_END]
+        or one[-_SHARED_END:] == term[-_SHARED_END:]
+        or one in term
+        or term in one
+        for one in long
+    )
 
 
 class _Line(NamedTuple):

@@ -30,6 +30,7 @@ from rlm_mem.search.query import (
     analyse_query,
     names_only,
     rarest,
+    with_months,
     with_related,
     with_repairs,
 )
@@ -377,6 +378,8 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
     question = analyse_query(query, analyser, now=now, known_authors=authors, term_counts=source.term_counts)
     question = rarest(question, source.term_counts)
     question = with_related(with_repairs(question, analyser, source.term_counts), analyser)
+    if question.dates:
+        question = with_months(question, analyser)
     return with_labels(question, source, authors, analyser)
 
 

@@ -43,6 +43,9 @@ _GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
 BEST, SHARED_WORDS = 10, 64
 #: The further a chunk's score is below the best, the less its words count: a factor of 1/e per this much.
 _DROP = 1.0
+#: Most that these words add to a chunk; without a limit they outweigh the question's own words in a large store, whose
+#: rare words are rarer.
+MOST_SHARED = 10.0
 #: Values that differ only by rounding count as equal, since sums depend on the order of candidates.
 _ROUNDING = 1 - 1e-9
 _DIGITS = 9
@@ -524,8 +527,8 @@ def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
         scores: of each chunk, -inf for one that is not a result.
 
     Returns:
-        0 for a chunk without any of these words, about 1 for one with many; words of the question itself do not
-            count.
+        0 for a chunk without any of these words, up to `MOST_SHARED` for one with many; words of the question itself
+            do not count.
     """
     c = candidates
     if not len(c.words) or scores.max() == -np.inf:
@@ -556,6 +559,7 @@ def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
     found = np.zeros(len(scores))
     found[owner[begins]] = np.add.reduceat(added, begins)
     found /= np.sqrt(lengths / max(c.avg_chunk_length, 1e-9))
+    found *= min(1.0, MOST_SHARED / max(float(found.max()), 1e-9))
     return np.asarray(np.round(found, _DIGITS)[c.chunk_index], np.float64)
 
 

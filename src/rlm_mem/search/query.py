@@ -16,7 +16,7 @@ costs five points of recall, of which repair restores four (docs/benchmarks/retr
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
@@ -27,10 +27,12 @@ from msgspec import Struct, structs
 from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
-from rlm_mem.text.dates import DateMention, find_dates
+from rlm_mem.text.dates import DateMention, find_dates, other_names_of_month
+from rlm_mem.text.defaults import DEFAULT_ASKED
 from rlm_mem.text.irregular import irregular_forms
-from rlm_mem.text.languages import analyser_of
+from rlm_mem.text.languages import ASKING, language_of
 from rlm_mem.text.patterns import late
+from rlm_mem.text.stopwords import stop_words
 
 _CLASSES = """
 instrument: guitar piano violin clarinet drum flute cello saxophone trumpet ukulele keyboard harp bass banjo
@@ -401,20 +403,7 @@ def analyse_query(
         named = _actual_speakers(named, analyser, term_counts)
     name_offsets = set().union(*named.values())
     dates = tuple(find_dates(question, now))
-    weights: dict[str, float] = {}
-    spoken = (analyser, analyser_of(question, analyser))
-    weak = phrasing_terms(analyser)
-    for term, start, end in analyser.located_terms(question, indexed=True):
-        if start in name_offsets:
-            continue
-        weight = WEAK if term in weak else 1.0
-        if end - start > 1 == len(term) and is_han(term):
-            weight = SINGLE
-        elif any(one.is_stop(fold(question[start:end])) for one in spoken) and not (
-            start and question[start].isupper()
-        ):
-            weight = EVERYDAY
-        weights[term] = max(weights.get(term, 0.0), weight)
+    weights = _word_weights(question, name_offsets, analyser)
     if not weights and name_offsets:  # only names: then the names are searched for as words
         for term in analyser.terms(question):
             weights[term] = 1.0
@@ -435,6 +424,35 @@ def analyse_query(
         now=now,
         first_person=says_i(question),
     )
+
+
+def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) -> dict[str, float]:
+    """Return the terms of a question, in order, with the weight of each; ``left_out`` are offsets of names."""
+    located = [one for one in analyser.located_terms(question, indexed=True) if one[1] not in left_out]
+    weak = phrasing_terms(analyser)
+    terms_at = Counter(start for _, start, _ in located)
+    language = language_of(question)
+    phrasing = frozenset() if language == "english" else stop_words(language) | ASKING
+    default = DEFAULT_ASKED.search(question)
+    reach = default.span() if default else (0, 0)
+    weights: dict[str, float] = {}
+    for term, start, end in located:
+        word = question[start:end]
+        weight = WEAK if term in weak else 1.0
+        if end - start > 1 == len(term) and is_han(term):
+            weight = SINGLE
+        elif (
+            (analyser.is_stop(fold(word)) and not (start and word[0].isupper()))
+            or word.lower() in phrasing
+            or reach[0] <= start < reach[1]
+        ):
+            weight = EVERYDAY
+        elif word.isascii():
+            weight /= terms_at[start]  # "SQLite" counts once, though it has the terms of its parts, too
+        weights[term] = max(weights.get(term, 0.0), weight)
+    if default:
+        weights[analyser.stem("default")] = 1.0
+    return weights
 
 
 def question_kind(text: str) -> str:
@@ -508,6 +526,14 @@ def rarest(query: Query, term_counts: Callable[[list[str]], Mapping[str, int]]) 
         roles=(WORD,) * len(kept),
         anchor=anchor,
     )
+
+
+def with_months(query: Query, analyser: Analyser) -> Query:
+    """Return `query` with the other names of the months in its dates: "11 April" is found by "11 Apr", too."""
+    in_dates = (fold(query.text[one.start : one.end]).replace(".", " ").split() for one in query.dates)
+    names = other_names_of_month(chain.from_iterable(in_dates))
+    others = ((analyser.stem(one), analyser.stem(other)) for one, found in names.items() for other in found)
+    return with_alternatives(query, ((one, other, 1.0, WORD) for one, other in others))
 
 
 def with_related(query: Query, analyser: Analyser) -> Query:

@@ -72,6 +72,9 @@ _WORD = re.compile(
     r"|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*(?:\u2010\r?\n[ \t]*[^\W\d_]+)?"
 )
 _BROKEN = late(r"\u2010\s+")  # a word broken at the end of a line
+_ELIDED = late(
+    r"(?:[cdjlmnst]|(?:jus|lors|puis|quoi)?qu|(?:da|de|ne|que|su)?ll|all|un)'(?=[^\W\d_]{2})", re.IGNORECASE
+)  # an article or pronoun before a vowel in French and Italian: "l'assurance", "qu'elle", "dell'arte"
 _NUMERIC = late(r"\d+(?:[.,]\d+)+$")
 _THOUSANDS = late(r"\d{1,3}(?:,\d{3})+$")
 PARTS = late(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
@@ -498,6 +501,9 @@ class Analyser:
                     yield head
                     return
                 word = head
+            if (elided := _ELIDED.match(word)) is not None:
+                yield from self._split(word[elided.end() :], singles)
+                return
             word = word.replace("'", "")
         parts = PARTS.findall(word)
         yield word

@@ -8,6 +8,7 @@ counted from it; without a reference both are skipped. English; ISO and numeric 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 
 from rlm_mem.record import FrozenRecord
@@ -115,6 +116,15 @@ class DateMention(FrozenRecord, frozen=True):
     precision: str
     relative: bool
     yearless: bool = False
+
+
+def other_names_of_month(words: Iterable[str]) -> dict[str, list[str]]:
+    """The other names of each month among the words of a date, lower case: "apr" for "april", "april" for "apr"."""
+    return {
+        word: [name for name, number in _MONTH.items() if number == _MONTH[word] and name != word]
+        for word in words
+        if word in _MONTH
+    }
 
 
 def find_dates(text: str, reference: datetime | date | None = None) -> list[DateMention]:

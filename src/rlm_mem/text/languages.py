@@ -1,4 +1,4 @@
-"""Detects the language of a question, and chooses the analyser by which notes are compared for it."""
+"""The language of a question, the words that only ask in it, and the analyser by which notes are compared for it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,19 @@ _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "G
 _COMPARED = frozenset(("german", "french", "spanish"))
 """Languages besides English for which the rules that compare notes have words."""
 _SPACELESS = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+
+_ASKING = """
+wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem welchen wieviel
+qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce quién
+quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quién chi che cosa quale quali
+quando dove perché come quanto quanta quanti quante quem qual quais onde porquê quanto quantos wie wat wanneer
+waar waarom hoe hoeveel welk welke vem vad när var varför hur vilken vilket vilka heißt heisst heet chiama llama
+appelle кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья
+من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं
+में को का की के से ने पर
+"""
+ASKING = frozenset(_ASKING.split())
+"""Question words of languages with spaces, other than English: no answer contains them."""
 
 
 @lru_cache(maxsize=256)
