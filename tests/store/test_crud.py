@@ -292,6 +292,22 @@ def test_a_chunk_restored_and_changed_in_one_batch_ends_as_changed(store: ChunkS
     assert [version.chunk.content for version in store.history(chunk.id)] == ["before", "after"]
 
 
+def test_a_chunk_changed_and_archived_in_one_batch_keeps_its_former_version(store: ChunkStore) -> None:
+    chunk = store.create_chunk("before")
+    with store.batch():
+        store.update_chunk(chunk.id, content="after")
+        store.delete_chunk(chunk.id)
+    assert store.get_archived(chunk.id) is not None
+    assert [one.chunk.content for one in store.history(chunk.id)] == ["before", "after"]
+    with store.batch():
+        store.restore_chunk(chunk.id)
+        store.update_chunk(chunk.id, content="later")
+        store.delete_chunk(chunk.id)
+        store.restore_chunk(chunk.id)
+    assert [one.chunk.content for one in store.history(chunk.id)] == ["before", "after", "later"]
+    assert check(store) == []
+
+
 def test_a_chunk_that_is_restored_without_a_link_keeps_its_version_with_the_link(store: ChunkStore) -> None:
     target = store.create_chunk("The harbour has two cranes.")
     chunk = store.create_chunk("One of them is new.")
