@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import structs
 
+from rlm_mem.chunk import Chunk
 from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
@@ -305,6 +306,20 @@ def test_a_chunk_changed_and_archived_in_one_batch_keeps_its_former_version(stor
         store.delete_chunk(chunk.id)
         store.restore_chunk(chunk.id)
     assert [one.chunk.content for one in store.history(chunk.id)] == ["before", "after", "later"]
+    assert check(store) == []
+
+
+def test_an_undo_within_a_batch_finds_the_version_before_the_batch(store: ChunkStore) -> None:
+    first, second = (store.create_chunk("before").id for _ in range(2))
+    store.delete_chunk(second)
+    with store.batch():
+        store.update_chunk(first, content="after")
+        assert [one.chunk.content for one in store.history(first)] == ["before", "after"]
+        assert cast(Chunk, store.undo(first)).content == "before"
+        store.restore_chunk(second)
+        store.update_chunk(second, content="after")
+        assert cast(Chunk, store.undo(second, to_revision=1)).content == "before"
+    assert [cast(Chunk, store.get_chunk(one)).content for one in (first, second)] == ["before"] * 2
     assert check(store) == []
 
 

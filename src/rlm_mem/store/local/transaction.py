@@ -109,6 +109,15 @@ class Transaction:
         """Return a chunk written or moved earlier in this transaction, whose file is not in place yet."""
         return self._chunks.get(chunk_id)
 
+    def replaced(self, chunk_id: str) -> tuple[int, Path] | None:
+        """Return revision and present file of the version that the commit will keep of a changed chunk, or None."""
+        item = self._pending.get(chunk_id)
+        if item is None or item.version is None:
+            return None
+        sources = {target: source for source, target in self._moves}
+        here = sources.get(item.version, Path(item.target))
+        return int(item.version.stem), sources.get(here, here)
+
     def put(self, chunk: Chunk, *, status: int = ACTIVE, keep_version: bool = True) -> None:
         """Write a new or changed chunk; its file appears at commit."""
         row = None if chunk.id in self._free else find_row(self.connection, chunk.id)
