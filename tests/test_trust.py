@@ -215,8 +215,12 @@ def test_words_that_a_reviewer_rejected_stay_hidden_until_they_are_released(
         bad = memory.remember(words, trust=None if by_hand else "quarantined").chunk_ids[0]
         if by_hand:
             memory.quarantine(bad, "a lie")
-        (case,) = memory.continuum.review.cases()
-        memory.continuum.review.reject(case.id, reviewer="Ada", reason="I did not say so.")
+        for decided in range(2):
+            (case,) = memory.continuum.review.cases()
+            memory.continuum.review.reject(case.id, reviewer="Ada", reason="I did not say so.")
+            assert memory.list_chunks(archived=True) == [bad] and not memory.continuum.review.cases()
+            if not decided:
+                memory.undo()
         again = memory.remember(words.upper(), conversation_id="later")
         assert (again.chunk_ids, again.created, again.quarantined) == ([bad], 0, [bad])
         assert [one.quarantined for one in memory.remember_many([words, "Plums are ripe."])] == [[bad], []]
@@ -238,6 +242,19 @@ def test_who_speaks_in_hidden_chunks_only_is_no_speaker(place: Path | str, clock
         assert seen.stats()["speakers"] == ["Lena", "Yusuf"] == store_figures(memory.store)["speakers"]
         memory.release(hidden)
         assert seen.stats()["speakers"] == ["Lena", "Ottoline", "Yusuf"]
+
+
+def test_words_that_only_expired_or_were_deleted_in_quarantine_are_remembered_again(
+    place: Path | str, clock: Clock
+) -> None:
+    with Memory.open(place, clock=clock) as memory:
+        for words in ("Plums are ripe.", "Quinces are ripe."):
+            memory.remember(words, trust="quarantined", ttl="2d")
+        memory.store.delete_chunk(memory.store.quarantined()[0].id)
+        clock.now += timedelta(days=3)
+        memory.store.sweep()
+        assert len(memory.list_chunks(archived=True)) == 2
+        assert memory.remember("Plums are ripe!").created == memory.remember("Quinces are ripe!").created == 1
 
 
 def test_what_an_update_puts_in_quarantine_replaces_nothing(memory: Memory) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import structs
 
+from rlm_mem.chunk import Chunk
 from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
@@ -290,6 +291,36 @@ def test_a_chunk_restored_and_changed_in_one_batch_ends_as_changed(store: ChunkS
     assert read is not None
     assert (read.content, read.revision) == ("after", 2)
     assert [version.chunk.content for version in store.history(chunk.id)] == ["before", "after"]
+
+
+def test_a_chunk_changed_and_archived_in_one_batch_keeps_its_former_version(store: ChunkStore) -> None:
+    chunk = store.create_chunk("before")
+    with store.batch():
+        store.update_chunk(chunk.id, content="after")
+        store.delete_chunk(chunk.id)
+    assert store.get_archived(chunk.id) is not None
+    assert [one.chunk.content for one in store.history(chunk.id)] == ["before", "after"]
+    with store.batch():
+        store.restore_chunk(chunk.id)
+        store.update_chunk(chunk.id, content="later")
+        store.delete_chunk(chunk.id)
+        store.restore_chunk(chunk.id)
+    assert [one.chunk.content for one in store.history(chunk.id)] == ["before", "after", "later"]
+    assert check(store) == []
+
+
+def test_an_undo_within_a_batch_finds_the_version_before_the_batch(store: ChunkStore) -> None:
+    first, second = (store.create_chunk("before").id for _ in range(2))
+    store.delete_chunk(second)
+    with store.batch():
+        store.update_chunk(first, content="after")
+        assert [one.chunk.content for one in store.history(first)] == ["before", "after"]
+        assert cast(Chunk, store.undo(first)).content == "before"
+        store.restore_chunk(second)
+        store.update_chunk(second, content="after")
+        assert cast(Chunk, store.undo(second, to_revision=1)).content == "before"
+    assert [cast(Chunk, store.get_chunk(one)).content for one in (first, second)] == ["before"] * 2
+    assert check(store) == []
 
 
 def test_a_chunk_that_is_restored_without_a_link_keeps_its_version_with_the_link(store: ChunkStore) -> None:

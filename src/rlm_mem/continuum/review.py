@@ -514,7 +514,7 @@ class ReviewQueue:
             if made.decision == "approved":
                 self._store.release(case.entry)
             elif made.decision == "rejected":
-                self._store.delete_chunk(case.entry)
+                self._store.reject(case.entry, made.reason)
             return self._draft_decision(case, made.decision, [])
         op: str = made.decision
         edits: list[Edit] = []

@@ -43,8 +43,8 @@ _DURATION_TASK = "For a time between two dates, give both dates, too."
 
 FROM_EXCERPTS = "If this answers the question, answer now; else write the first program."
 _FROM_OUTLINE = (
-    "Answer from this outline, unless it lacks a name, figure or reason that the answer needs: rows are shortened; "
-    "print_rows(turns(chunks=[IDS], whole=True, chars=600)) has more of some turns and replies."
+    "Answer from this outline now; write one program only for a name, figure or reason that the answer needs and no "
+    "row has (rows are shortened: print_rows(turns(chunks=[IDS], whole=True, chars=600)) has more of a few)."
 )
 """The last line of an opening. A count needs every instance, of which an outline may lack some."""
 
@@ -62,14 +62,14 @@ class Outlined(NamedTuple):
 
 
 _ORDERED = Outlined(
-    6_000,
+    5_500,
     False,
     "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
     "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
     "name in each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
-    10_000,
+    9_000,
     True,
     "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
     "changed, and each problem with its solution (what the reply advised is after |), with names and figures.",

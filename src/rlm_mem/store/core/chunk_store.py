@@ -92,7 +92,7 @@ class ChunkStore(ChunkReader):
         return next((one for one in same if one in visible), None)
 
     def quarantined_among(self, chunk_ids: Sequence[str]) -> str | None:
-        """Return the first of these chunks that somebody put into quarantine, or rejected; None if there is none."""
+        """Return the first of these chunks that somebody put into quarantine or rejected there, or None."""
         visible = self.existing(chunk_ids)
         hidden = [one for one in chunk_ids if one not in visible]
         found = self.backend.chunks(self.namespace, hidden, status=None) if hidden else {}
@@ -100,8 +100,7 @@ class ChunkStore(ChunkReader):
             (
                 one.id
                 for one in found.values()
-                if one.metadata.trust == "quarantined"
-                and (QUARANTINE in one.metadata.extra or self.get_archived(one.id) is not None)
+                if one.metadata.trust == "quarantined" and QUARANTINE in one.metadata.extra
             ),
             None,
         )
@@ -483,6 +482,22 @@ class ChunkStore(ChunkReader):
             return made
 
         return self._quarantine_change(chunk_id, make_visible, "release")
+
+    def reject(self, chunk_id: str, reason: str) -> bool:
+        """Archive a chunk in quarantine; its words remembered again stay hidden, also where it came as quarantined.
+
+        Args:
+            reason: why, stored with it.
+
+        Returns:
+            False if there is no such chunk.
+        """
+        with self.batch():
+            found = self.backend.chunks(self.namespace, [chunk_id]).get(chunk_id)
+            if found is not None and QUARANTINE not in found.metadata.extra:
+                record = {"reason": reason, "at": self._now(), "by": self.actor}
+                self.update_chunk(chunk_id, metadata={QUARANTINE: record}, hidden=True)
+            return self.delete_chunk(chunk_id)
 
     def _quarantine_change(self, chunk_id: str, revise: Callable[[Chunk], Chunk], op: str) -> Chunk:
         self._written.set()

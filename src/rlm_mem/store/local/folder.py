@@ -170,22 +170,29 @@ def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
     return chunk_in(data, path.name), read
 
 
-def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Version]:
-    """Return kept versions with a revision below ``below``, oldest first; unreadable ones are logged and left out."""
+def former_versions(
+    layout: Layout, chunk_id: str, *, below: int, pending: tuple[int, Path] | None = None
+) -> list[Version]:
+    """Return kept versions with a revision below ``below``, oldest first; unreadable ones are logged and left out.
+
+    Args:
+        pending: revision and file of a further version, which an open transaction will keep.
+    """
     found: list[Version] = []
     folder = layout.versions(chunk_id)
-    if not folder.is_dir():
-        return found
-    for path in folder.glob("*.json"):
-        if not path.stem.isdecimal() or int(path.stem) >= below:
+    paths = folder.glob("*.json") if folder.is_dir() else ()
+    places = {int(path.stem): path for path in paths if path.stem.isdecimal()}
+    places.update([pending] if pending is not None else ())
+    for revision, path in sorted(places.items()):
+        if revision >= below:
             continue
         try:
             chunk = decode_chunk(files.read_signed(path)[0])  # named after the revision, not the chunk
         except (InvalidChunk, OSError) as error:
             _logger.error("unreadable former version %s: %s", path, error)
             continue
-        found.append(Version(int(path.stem), chunk.metadata.modified_at, chunk))
-    return sorted(found, key=lambda version: version.revision)
+        found.append(Version(revision, chunk.metadata.modified_at, chunk))
+    return found
 
 
 def refuse_shared_folder(brain: Path, namespace: str) -> None:

@@ -306,7 +306,9 @@ class LocalBackend(LocalIndex):
     # --- search, history, audit ------------------------------------------------------------------------
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:  # noqa: ARG002
-        return former_versions(self.layout, chunk_id, below=below)
+        transaction = self._thread.transaction
+        pending = None if transaction is None else transaction.replaced(chunk_id)
+        return former_versions(self.layout, chunk_id, below=below, pending=pending)
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
         self._log.append(events)

@@ -109,6 +109,15 @@ class Transaction:
         """Return a chunk written or moved earlier in this transaction, whose file is not in place yet."""
         return self._chunks.get(chunk_id)
 
+    def replaced(self, chunk_id: str) -> tuple[int, Path] | None:
+        """Return revision and present file of the version that the commit will keep of a changed chunk, or None."""
+        item = self._pending.get(chunk_id)
+        if item is None or item.version is None:
+            return None
+        sources = {target: source for source, target in self._moves}
+        here = sources.get(item.version, Path(item.target))
+        return int(item.version.stem), sources.get(here, here)
+
     def put(self, chunk: Chunk, *, status: int = ACTIVE, keep_version: bool = True) -> None:
         """Write a new or changed chunk; its file appears at commit."""
         row = None if chunk.id in self._free else find_row(self.connection, chunk.id)
@@ -136,11 +145,7 @@ class Transaction:
         elif row and keep_version and self._keep_versions:
             version = self._layout.versions(chunk.id) / f"{row.revision}.json"
         if row and row.path != path and not earlier:
-            moved = self._layout.absolute(row.path)
-            if version is None:
-                self._drop_file(moved)
-            else:  # the former version is not at the target, from where it would be kept
-                self._moves.append((moved, version))
+            self._replace_file(self._layout.absolute(row.path), version)
         self._pending[chunk.id] = _Publish(temp, self._layout.place(path), version, chunk.id in self._vacant)
         self._vacant.discard(chunk.id)
         self._chunks[chunk.id] = chunk
@@ -218,8 +223,9 @@ class Transaction:
         self.rows.put(chunk, path, row.signature, status, former=former)
         earlier = self._pending.get(chunk.id)
         if earlier:
-            if self._layout.absolute(row.path).exists():
-                self._drop_file(self._layout.absolute(row.path))
+            here = self._layout.absolute(row.path)
+            if here.exists() and all(source != here for source, _ in self._moves):
+                self._replace_file(here, earlier.version)
             earlier.target = self._layout.place(path)
         else:
             self._moves.append((self._layout.absolute(row.path), self._layout.absolute(path)))
@@ -244,6 +250,13 @@ class Transaction:
             for version in versions.iterdir():
                 self._drop_file(version)
             self._emptied.append(versions)
+
+    def _replace_file(self, path: Path, version: Path | None) -> None:
+        """Keep the file of a former version, which is not at the target, from where it would be kept; or drop it."""
+        if version is None:
+            self._drop_file(path)
+        else:
+            self._moves.append((path, version))
 
     def _drop_file(self, path: Path) -> None:
         # Moved aside before the commit and unlinked after it, so that a crash in between differs from a finished
