@@ -490,9 +490,9 @@ def _only_concludes(tree: ast.Module | None) -> bool:
 def is_fixed_answer(code: str) -> bool:
     """Whether a program is one call of FINAL that uses no variables."""
     tree = parse_program(code)
-    return _only_concludes(tree) and not any(
-        isinstance(node, ast.Name) and node.id != "FINAL" for node in ast.walk(tree or ast.Module())
-    )
+    if tree is None or not _only_concludes(tree):
+        return False
+    return all(node.id == "FINAL" for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def _lacks_final(tree: ast.Module | None) -> bool:
