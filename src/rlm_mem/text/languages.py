@@ -52,7 +52,7 @@ def analyser_of(question: str, default: Analyser | None = None) -> Analyser:
     """The analyser by which notes are compared for a question.
 
     A German, French or Spanish question has one of its own, whatever the language of the store: by another one, its
-    articles and pronouns would count as words of the subject. Cached, since each rule of the offline reader asks for it.
+    articles and pronouns would count as words of the subject. Cached, since each rule of the reader asks for it.
 
     Args:
         default: the analyser for a question in any other language; the English one if None.
