@@ -9,6 +9,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past, without_former
 from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, retelling, tells_of_change
 
@@ -148,6 +149,20 @@ def test_a_note_on_something_else_or_not_of_the_present_is_not(
     question: str, earlier: str, later: str
 ) -> None:
     assert not retold(question, earlier, later, "Rain all day.", "The scanner jams on thick paper.")
+
+
+@pytest.mark.parametrize(
+    ("text", "past"),
+    [
+        ("Oma erzählt, wie der Laden am Markt war und sie dort half.", True),
+        ("Der Laden am Markt war zu klein, er ist in der Au.", False),
+    ],
+)
+def test_a_german_clause_of_the_past_ends_with_its_verb(text: str, past: bool) -> None:
+    german = get_analyser("german")
+    asked = PresentQuestion.of("Wo ist der Laden?", german)
+    assert asked is not None
+    assert is_passing(asked, text, german, year=2025) is past
 
 
 @pytest.mark.parametrize(
