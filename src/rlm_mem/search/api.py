@@ -19,7 +19,13 @@ from rlm_mem.chunk import Chunk, format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
-from rlm_mem.search.distant import with_distant_first
+from rlm_mem.search.current import (
+    COMPARED,
+    LONGEST_NOTE,
+    is_note_hit,
+    with_current_first,
+    with_distant_first,
+)
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.labels import with_labels
 from rlm_mem.search.marking import with_marks
@@ -34,15 +40,7 @@ from rlm_mem.search.query import (
     with_related,
     with_repairs,
 )
-from rlm_mem.search.ranking import (
-    COMPARED,
-    LONGEST_NOTE,
-    Hit,
-    Ranked,
-    is_note_hit,
-    ranked,
-    with_current_first,
-)
+from rlm_mem.search.ranking import Hit, Ranked, ranked
 from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed

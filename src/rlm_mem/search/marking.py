@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from rlm_mem.chunk.types import rank
-from rlm_mem.search.ranking import Hit, OtherNote, compared_texts, is_note_hit
+from rlm_mem.search.current import compared_texts, is_note_hit
+from rlm_mem.search.ranking import Hit, OtherNote
 from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.update_score import best_sentence, retelling
 

@@ -431,6 +431,7 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
     located = [one for one in analyser.located_terms(question, indexed=True) if one[1] not in left_out]
     weak = phrasing_terms(analyser)
     terms_at = Counter(start for _, start, _ in located)
+    whole_at = {start: term for term, start, _ in reversed(located)}
     language = language_of(question)
     phrasing = frozenset() if language == "english" else stop_words(language) | ASKING
     default = DEFAULT_ASKED.search(question)
@@ -448,7 +449,8 @@ def _word_weights(question: str, left_out: Collection[int], analyser: Analyser) 
         ):
             weight = EVERYDAY
         elif word.isascii():
-            weight /= terms_at[start]  # "SQLite" counts once, though it has the terms of its parts, too
+            # Beside "SQLite", its parts together count as one word.
+            weight /= 1 if term == whole_at[start] else terms_at[start] - 1
         weights[term] = max(weights.get(term, 0.0), weight)
     if default:
         weights[analyser.stem("default")] = 1.0

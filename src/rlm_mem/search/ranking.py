@@ -2,49 +2,35 @@
 
 A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-mean-exp of its
 segments, so that one strong segment counts most and the others still count. Every part of a score keeps its name
-(`explain`). Superseded chunks rank below their successors, however well their words match; of the best hits, one
-that is currently valid ranks first, as far as their texts show it. No I/O, deterministic.
+(`explain`). Superseded chunks rank below their successors, however well their words match. No I/O,
+deterministic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, structs
 
-from rlm_mem import text as language
 from rlm_mem.chunk import parse_time
-from rlm_mem.chunk.types import is_untrusted, origin_mark, rank
+from rlm_mem.chunk.types import is_untrusted, origin_mark
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
-from rlm_mem.store.core.records import surroundings
-from rlm_mem.text.distinct import is_passing
-from rlm_mem.text.factuality import is_taken_back
-from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, are_tied, may_end, retelling
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from rlm_mem.chunk import Chunk
     from rlm_mem.search.features import Floats
-    from rlm_mem.text.analysis import Analyser
 
     Ints = npt.NDArray[np.int64]
 
-#: Number of best hits whose texts are compared to find what is currently valid.
-COMPARED = 5
-#: Most characters of a note that is compared whole; of longer ones the snippet is compared.
-LONGEST_NOTE = 600
-#: Most successive changes that are followed.
-_MAX_FOLLOWED = 4
 #: Score difference by which a superseded chunk is put below its successor, and an outdated hit below a current one.
-_STEP = 0.01
+STEP = 0.01
 #: Passes in which chains of replacements are put in order: enough for four links.
 _PASSES = 4
 
@@ -107,14 +93,14 @@ def _put_in_order(
     best = int(new[np.argmax(total[new])])
     top = float(total[old].max())
     changed = False
-    if not relevant[best] or total[best] < top + _STEP:
-        raised[best] += max(0.0, top + _STEP - float(total[best]))
+    if not relevant[best] or total[best] < top + STEP:
+        raised[best] += max(0.0, top + STEP - float(total[best]))
         relevant[best] = changed = True
     now = structs.replace(scores, total=scores.total + raised + lowered)
     owner = candidates.chunk_index
     whole = score_chunks(now, owner, relevant & eligible)
-    excess = float(whole[pair[0]] - whole[pair[1]]) + _STEP
-    if excess > _STEP / 2:
+    excess = float(whole[pair[0]] - whole[pair[1]]) + STEP
+    if excess > STEP / 2:
         lowered[old] -= excess
         changed = True
     return changed
@@ -499,209 +485,3 @@ class Hit(FrozenRecord, frozen=True):
             line = f"{line}  [untrusted: {self.origin}]"
         line += "".join(f"  [{mark}]" for mark in self.marks())
         return f"{line}  [out of date: {self.superseded_by}]" if self.superseded_by else line
-
-
-def with_current_first(
-    hits: list[Hit],
-    read: Mapping[str, Chunk],
-    query: str,
-    analyser: Analyser,
-    later: Callable[[Hit], list[Hit]] | None = None,
-) -> list[Hit]:
-    """Reorder hits so that none of the other best hits states that the first is out of date, or retells it.
-
-    The order already follows links of succession. This function compares the texts themselves: by the rules of
-    ``rlm_mem.text.differences``, for imported chunks, chunks with open proposals and chunks that are partly out of
-    date; and for a question about the present by those of ``rlm_mem.text.update_score``, for notes that are neither
-    turns of a speaker nor sections of a document.
-
-    Args:
-        read: the chunks of the hits; those of ``later`` are in it after the call.
-        later: returns notes made after the first hit, which need no word of the question, the one that shares most
-            with the hit first. A note that probably changes the hit is put before it, one that possibly does,
-            second.
-    """
-    if not hits or (len(hits) < 2 and later is None):
-        return hits
-    asked = PresentQuestion.of(query, analyser)
-    if asked is not None and (place := _lasting_place(hits[:COMPARED], read, asked, analyser)):
-        hits = with_first(hits, place, "lasts")
-    was_first = hits[0].chunk_id
-    hits = _latest_first(hits, COMPARED, read, asked, analyser)
-    if later is None or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
-        return hits
-    candidates = later(hits[0])
-    if not candidates:
-        return hits
-    hit_ids = {hit.chunk_id for hit in hits}
-    best = [*hits[:COMPARED], *(one for one in candidates if one.chunk_id not in hit_ids)]
-    # A later note that came first by its own words stays first.
-    first = (
-        hits[0] if hits[0].chunk_id != was_first else _latest_first(best, len(best), read, asked, analyser)[0]
-    )
-    # Sharing one common word by chance does not make a note the nearest.
-    text = read[first.chunk_id].content
-    tied = (one.chunk_id for one in candidates if are_tied(text, read[one.chunk_id].content, analyser))
-    nearest = next(tied, "") if first.chunk_id == hits[0].chunk_id else ""
-    others = [one for one in candidates if one.chunk_id != first.chunk_id]
-    place = _retelling_place([first, *others], read, asked, analyser, nearest=nearest)
-    beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
-    if beside and beside[0].chunk_id == nearest:
-        first = structs.replace(first, later_note=OtherNote(nearest, beside[0].at, beside[0].snippet))
-    moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
-    return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
-
-
-def _latest_first(
-    hits: list[Hit],
-    compared: int,
-    read: Mapping[str, Chunk],
-    asked: PresentQuestion | None,
-    analyser: Analyser,
-) -> list[Hit]:
-    """Repeatedly move a later one of the compared hits to the front if it ends or retells the first one."""
-    for _ in range(_MAX_FOLLOWED):
-        best, part = hits[:compared], "says so"
-        place = _ending_place(best, analyser)
-        if not place:
-            place, part = _retelling_place(best, read, asked, analyser), "tells again"
-        if not place:
-            break
-        hits = with_first(hits, place, part)
-    return hits
-
-
-def with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
-    """Return the hits with the one at ``place`` moved to the front."""
-    first, chosen = hits[0].score + _STEP, hits[place]
-    parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
-    return [structs.replace(chosen, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
-
-
-def _lasting_place(
-    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
-) -> int:
-    """Return the place of the best lasting hit with all question words of the first, if that is a guess or temporary.
-
-    0 for none.
-    """
-    first = hits[0]
-    words = asked.stems & stems_in(first.snippet, analyser)
-    if not words or not is_note_hit(first, read, asked):
-        return 0
-    first_is_passing = None
-    for place, hit in enumerate(hits[1:], 1):
-        if not words <= stems_in(hit.snippet, analyser) or not is_note_hit(hit, read, asked):
-            continue
-        if first_is_passing is None:
-            first_is_passing = is_passing(asked, first.snippet, analyser, year=int(first.at[:4]))
-        if not first_is_passing:
-            break
-        if not is_passing(asked, hit.snippet, analyser, year=int(hit.at[:4])):
-            return place
-    return 0
-
-
-def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
-    """Return the place of the best hit that states that the first one is no longer valid; 0 for none."""
-    later = []
-    for place in later_places(hits):
-        if may_end(hits[place].snippet) and not is_taken_back(hits[place].snippet):
-            later.append(place)
-    if not later:
-        return 0
-    first_statements = language.statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
-    for place in later if first_statements else ():
-        statements = language.statements_in(hits[place].snippet, analyser, speaker=hits[place].author)
-        found = language.surest(statements, first_statements)
-        if found is not None and found[0].said:
-            return place
-    return 0
-
-
-def _retelling_place(
-    hits: list[Hit],
-    read: Mapping[str, Chunk],
-    asked: PresentQuestion | None,
-    analyser: Analyser,
-    *,
-    nearest: str | None = None,
-) -> int:
-    """Return the place of the hit that most probably retells the first one's answer; 0 for none likely enough.
-
-    Args:
-        nearest: the chunk that shares most with the first hit; if given, a possible retelling suffices.
-    """
-    if asked is None:
-        return 0
-    later = later_places(hits)
-    if not later or not is_note_hit(hits[0], read, asked):
-        return 0
-    texts, stems = compared_texts(hits, read, analyser)
-    year = int(hits[0].at[:4])
-    named = asked.stems & stems_in(surroundings(read[hits[0].chunk_id].metadata.provenance), analyser)
-    best, found = LIKELY if nearest is None else POSSIBLE, 0
-    for place in later:
-        hit = hits[place]
-        if named and not named <= stems_in(
-            f"{surroundings(read[hit.chunk_id].metadata.provenance)} {texts[place]}", analyser
-        ):
-            continue  # the question names the folder or title of the first
-        if hit.at > hits[0].at and is_note_hit(hit, read, asked):
-            odds = retelling(
-                asked,
-                texts[0],
-                texts[place],
-                stems,
-                analyser,
-                year=year,
-                least=best,
-                is_next=place == 1,
-                nearest=hit.chunk_id == nearest,
-            )
-            if odds > best:
-                best, found = odds, place
-    return found
-
-
-def compared_texts(
-    hits: list[Hit], read: Mapping[str, Chunk], analyser: Analyser
-) -> tuple[list[str], dict[str, frozenset[str]]]:
-    """Return the texts by which hits are compared, and the stems of each.
-
-    A short note is compared whole, since one sentence of it rarely names the subject of the others.
-    """
-    compared: list[str] = []
-    stems: dict[str, frozenset[str]] = {}
-    for hit in hits:
-        content = read[hit.chunk_id].content
-        compared.append(content if len(content) <= LONGEST_NOTE else hit.snippet)
-        stems[compared[-1]] = stems_in(compared[-1], analyser)
-    return compared, stems
-
-
-def is_note_hit(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
-    """Whether a hit is a note: not a turn of a speaker, nor a part or section of a document.
-
-    A single labelled text that belongs to no conversation is a note, too: "Vet: the cat is well".
-    """
-    chunk = read[hit.chunk_id]
-    provenance = chunk.metadata.provenance
-    if provenance.get("headings") or provenance.get("parts", 1) != 1:
-        return False
-    alone = hit.conversation_id is None and hit.segment_no == 0 and "\n" not in chunk.content
-    return alone or is_note(hit.author, asked)
-
-
-def later_places(hits: list[Hit]) -> list[int]:
-    """Return the places of hits that are not superseded, not older than the first and trusted at least as far."""
-    first, found = hits[0], []
-    for place, hit in enumerate(hits):
-        if (
-            place
-            and hit.superseded_by is None
-            and hit.at >= first.at
-            and rank(hit.trust) >= rank(first.trust)
-        ):
-            found.append(place)
-    return found
