@@ -111,8 +111,9 @@ def test_the_demo_leaves_nothing_behind(
     assert sorted(brain.rglob("*")) == before
 
 
-def test_the_demo_does_not_mix_its_notes_with_other_memories(run: Run, brain: Path) -> None:
-    assert run("remember", "Dana likes tea.").code == 0
-    refused = run("demo", "--brain", str(brain))
+def test_the_demo_does_not_mix_its_notes_with_other_memories(run: Run, tmp_path: Path) -> None:
+    on = ("--brain", str(tmp_path / "own"))
+    assert run("remember", "Dana likes tea.", *on).code == 0
+    refused = run("demo", *on)
     assert refused.code == 2 and "has memories already" in refused.err
-    assert len(run("list", "--json").json) == 1
+    assert len(run("list", *on, "--json").json) == 1

@@ -402,6 +402,7 @@ def test_a_mode_is_chosen_and_a_message_is_understood(site: Site) -> None:
     assert site.memory.persona(keep=True).mode == other
     site.post("/persona", do="say", message="set verbosity to 80")
     assert site.memory.persona(keep=True).sliders["verbosity"] == 80
+    assert "persona changed" in text_of(site.get("/changes"))
     site.post("/persona", 422, do="say", message="good morning")
     site.post("/persona", 422, do="set", verbosity="4000")
     site.post("/persona", 404, do="mode", mode="NOBODY")

@@ -51,6 +51,8 @@ def _description(change: RecordedChange) -> str:
         return "undid an earlier change"
     if _replacement(change):
         return "replaced"
+    if change.files and not change.chunk_ids and all(name.startswith("persona/") for name in change.files):
+        return "persona changed"
     return ", ".join(dict.fromkeys(map(operation_done, change.ops)))
 
 
