@@ -17,7 +17,7 @@ from rlm_mem.offline.candidates import Candidate
 from rlm_mem.offline.passages import Passage, Word
 from rlm_mem.offline.phrases import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, word_set
 from rlm_mem.offline.question import Question
-from rlm_mem.search.query import related_terms
+from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.patterns import late

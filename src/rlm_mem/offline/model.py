@@ -26,7 +26,7 @@ from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read, with_correction, with_later_notes
 from rlm_mem.offline.weights import Weights, load_weights
-from rlm_mem.search.query import related_terms
+from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
 from rlm_mem.text.segments import split_segments
