@@ -278,11 +278,11 @@ def build_opening(
 
     In a chat with an assistant, a question for a summary, an order of events, a development or the number of things
     mentioned at several times may get an outline instead, and one about the assistant's advice gets the headings of
-    the replies to the best turns of the user.
+    some replies.
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: whether it may be an outline, of some 4,500 to 10,500 characters with all else.
+        outline: whether it may be an outline, of some 4,500 to 11,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.

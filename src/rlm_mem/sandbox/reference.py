@@ -81,7 +81,8 @@ _PAGES = (
         "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives both in full, the "
         "turn in text and the reply in reply, even if split into several chunks, up to chars characters each "
         "(100–20,000; default 6,000 for one row, for several 4,000 divided by them, at least 300), cut after a "
-        "sentence; a turn that is in an earlier row, even as its reply, has no row of its own, and a mark replaces "
+        "sentence (a remark says where the first goes on); a turn that is in an earlier row, even as its reply, has "
+        "no row of its own, and a mark replaces "
         "each block of more than three lines of code, unless code=True. "
         "points=True adds points: the headings and bold labels of the reply, the upper levels, "
         "at most 600 characters (for more than ten rows 150, and some 2,000 in all), each once, "
@@ -200,7 +201,7 @@ _PAGES = (
         "confidence, tier, reliability, links (at most 50), metadata (superseded_by, valid_to, source, "
         "…). content is cut after 200,000 characters; content_truncated is then the whole length. None "
         "for an unknown or malformed id. A long reply continues in further chunks: turns(chunks=ID, whole=True) has "
-        "all of it.",
+        "all of it, and a remark below the output says so.",
         'chunk = read_chunk("CHUNK_ID")\nprint(chunk["occurred_at"], chunk["content"])',
         first=True,
     ),
