@@ -22,8 +22,8 @@ import numpy.typing as npt
 from diary import CORPORA, entries
 from rlm_mem import Memory
 from rlm_mem.search import ranked_ids
-from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.distinct import exceptions
+from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion, stems_in
 from rlm_mem.text.update_score import LIKELY, WEIGHTS, signs
 
@@ -52,7 +52,6 @@ Floats = npt.NDArray[np.float64]
 
 def pairs(name: str) -> Iterator[tuple[str, tuple[float, ...] | None]]:
     """The kind of each pair of a diary and its signs; None for a pair that shares too little."""
-    english = get_analyser("english")
     lines = (CORPORA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     with tempfile.TemporaryDirectory() as place, Memory.open(Path(place) / "brain") as memory:
@@ -61,19 +60,20 @@ def pairs(name: str) -> Iterator[tuple[str, tuple[float, ...] | None]]:
             memory.remember(text, occurred_at=day.isoformat())
             days[text] = day
         for row in rows:
-            asked = PresentQuestion.of(row["ask"], english) if "ask" in row else None
+            analyser = analyser_of(row.get("ask", ""))
+            asked = PresentQuestion.of(row["ask"], analyser) if "ask" in row else None
             if asked is None:
                 continue
             ids = [chunk_id for chunk_id, _ in ranked_ids(memory.store, row["ask"], limit=_FOUND)]
             found = [memory.store.get_chunk(chunk_id, track=False).content for chunk_id in ids]
             told = [row["older"], *(text for text in found if text != row["older"] and len(text) <= _LONGEST)]
-            texts = {text: stems_in(text, english) for text in told}
+            texts = {text: stems_in(text, analyser) for text in told}
             for later in told[1:] if row["older"] in found else ():
                 if later not in days or days[later] <= days[row["older"]]:
                     continue
                 kind = _KINDS[0 if row["kind"] == "change" else 1] if later == row["newer"] else _KINDS[2]
-                found_signs = signs(asked, told[0], later, texts, english, is_next=later == told[1])
-                apart, doubtful = exceptions(asked, told[0], later, texts, english, days[told[0]].year)
+                found_signs = signs(asked, told[0], later, texts, analyser, is_next=later == told[1])
+                apart, doubtful = exceptions(asked, told[0], later, texts, analyser, days[told[0]].year)
                 yield kind, (*found_signs, float(apart), float(doubtful)) if found_signs else None
 
 
