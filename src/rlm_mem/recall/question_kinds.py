@@ -62,7 +62,7 @@ class Outlined(NamedTuple):
 
 
 _ORDERED = Outlined(
-    5_500,
+    6_000,
     False,
     "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
     "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
