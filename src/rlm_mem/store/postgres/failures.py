@@ -48,6 +48,7 @@ _WITHOUT_CODE: dict[str, type[Error]] = {
     "permission denied": errors.InsufficientPrivilege,
     "in a read-only transaction": errors.ReadOnlySqlTransaction,
     "due to statement timeout": errors.QueryCanceled,
+    "exceeds btree version": errors.ProgramLimitExceeded,
 }
 
 
