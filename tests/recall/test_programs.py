@@ -195,6 +195,7 @@ def test_a_reply_that_fails_again_and_again_ends_the_run(store: ChunkStore) -> N
 
 
 def test_a_reply_that_succeeds_may_come_again(store: ChunkStore) -> None:
-    llm = ScriptedLLM(default="```repl\nprint(1)\n```")
-    result = RecallOperation(store, llm, limits=Limits(iterations=6)).recall("What does Ana drink?")
-    assert (result.stopped_by, result.iterations_used) == ("iterations", 6)
+    for again in ("seen += 1\nprint(seen)", "seen += 1"):
+        llm = ScriptedLLM(["```repl\nseen = 0\n```"], default=f"```repl\n{again}\n```")
+        result = RecallOperation(store, llm, limits=Limits(iterations=6)).recall("What does Ana drink?")
+        assert (result.stopped_by, result.iterations_used) == ("iterations", 6)

@@ -258,8 +258,8 @@ def test_a_small_window_is_enough_for_many_turns(store: ChunkStore) -> None:
     for number in range(30):
         store.create_chunk(f"Fact number {number}: " + f"detail {number} " * 120, conversation_id="long")
     config = replace(store.config, llm=replace(store.config.llm, context_tokens=4096, max_tokens=512))
-    reading = block("for i in search_chunks('fact detail', limit=20):\n    print(read_chunk(i)['content'])")
-    llm = ScriptedLLM([reading] * 7 + [block("FINAL('done')")])
+    reading = "for i in search_chunks('fact detail', limit={}):\n    print(read_chunk(i)['content'])"
+    llm = ScriptedLLM([*(block(reading.format(20 + n)) for n in range(7)), block("FINAL('done')")])
     result = RecallOperation(store, llm, config=config).recall("Which details are there?")
     assert result.content == "done"
     from rlm_mem.text.tokens import count_tokens

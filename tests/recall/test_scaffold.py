@@ -129,6 +129,16 @@ def test_a_model_that_has_read_nothing_cannot_conclude_that_the_memory_has_no_an
         assert asked(store, replies).method == "programs", "a model whose programs run may conclude"
 
 
+def test_a_model_that_repeats_a_reply_without_anything_new_only_reads(store: ChunkStore) -> None:
+    ids = fill(store)
+    same = block("print(search('tea')[0]['snippet'])")
+    result = asked(store, [same, same, same, first])
+    assert (result.method, result.chunk_ids) == ("scaffolded", [ids["tea"]])
+    assert "brought nothing new" in result.note
+    counting = [block("seen = 0"), *[block("seen += 1\nprint(seen)")] * 4, block("FINAL(str(seen))")]
+    assert asked(store, counting).content == "4", "the same program may print something else each time"
+
+
 def test_the_setting_makes_every_run_scaffolded_or_none(store: ChunkStore) -> None:
     fill(store)
     always, never = (Config.load(None, recall={"scaffold": word}) for word in ("always", "never"))

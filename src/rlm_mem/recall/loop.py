@@ -357,10 +357,10 @@ MAX_NOT_RUN = 2
 MAX_NOT_RUN_TOTAL = 4
 """The same if a reply has run."""
 NOT_RUN = "the model's programs did not run"
-_REPEATED_REPLY = "the model repeated a reply that had failed"
+_REPEATED_REPLY = "the model repeated a reply that had failed or brought nothing new"
 
 MAX_REPEATS = 4
-"""Number of equal failing replies in a row that end a run, since the model will not change them."""
+"""Number of equal fruitless replies in a row that end a run, since the model will not change them."""
 
 
 @dataclass(frozen=True)
@@ -375,7 +375,7 @@ class LoopResult:
         suggestion: without an answer, the likeliest one, as given to FINAL.
         steps: this session's turns.
         evidence: ids of the chunks that were read, in order, without duplicates.
-        stopped_by: the budget that ended the run, ``repetition`` when the model sent one failing reply four times
+        stopped_by: the budget that ended the run, ``repetition`` when the model sent one fruitless reply four times
             in a row, or None.
         not_run: number of replies that did not run (:attr:`~rlm_mem.recall.loop.LoopStep.ran`).
         handed_over: why the loop ended for another method to take over; empty if it did not.
@@ -416,8 +416,8 @@ class Loop:
         budget: shared by everything this run does.
         system: instructions for the model.
         depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
-        hands_over: end when the first two replies, or four in total, did not run, or a failed one was repeated, so
-            that another method can take over.
+        hands_over: end when the first two replies, or four in total, did not run, or a fruitless one was repeated,
+            so that another method can take over.
         first_turn: number of the first turn, for the record.
         on_step: called after each turn, in the thread of the run.
         on_text: called with each piece of the model's reply as it arrives.
@@ -460,7 +460,8 @@ class Loop:
         self._steps: list[LoopStep] = []
         self._evidence: dict[str, None] = {}
         self._replies_without_program = 0
-        self._failed_reply: str | None = None
+        self._fruitless: str | None = None
+        self._last: tuple[str, str] | None = None
         self._repeated = 0
 
     def run(self) -> LoopResult:
@@ -488,7 +489,7 @@ class Loop:
         with operation("turn") as current:
             self._budget.start_iteration()
             completion, prompt_chars, prompt_tokens = self._ask()
-            if completion.text == self._failed_reply:
+            if completion.text == self._fruitless:
                 self._repeated += 1
                 results = ProgramResults(refused=_repeated_reply())
             else:
@@ -514,9 +515,13 @@ class Loop:
                 self._on_step(step)
             if results.ended is not None:
                 raise results.ended
-            if completion.text != self._failed_reply:
-                failed = step.error is not None or not step.programs
-                self._failed_reply, self._repeated = (completion.text, 1) if failed else (None, 0)
+            if completion.text != self._fruitless:
+                # The same program may print something else, or change variables silently.
+                now = completion.text, step.output
+                repeated = bool(step.output) and now == self._last
+                fruitless = repeated or step.error is not None or not step.programs
+                self._fruitless, self._repeated = (completion.text, 1) if fruitless else (None, 0)
+                self._last = now
             if not step.final:
                 self._reply(step, completion, results.error)
 
@@ -596,7 +601,7 @@ class RepeatedReply(SandboxViolation):
 
 def _repeated_reply() -> RepeatedReply:
     return RepeatedReply(
-        "that is the reply of your last turn, which failed; it was not run again",
+        "that is the reply of your last turn, which failed or brought nothing new; it was not run again",
         hint="write a different program: shorter, with other words, or one step of it only",
     )
 

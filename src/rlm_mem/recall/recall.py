@@ -304,7 +304,11 @@ def _continued(store: ChunkStore, chunks: list[Chunk], excerpts: Mapping[str, st
     for chunk_id, ids in following.items():
         for after in filter(None, map(read.get, ids)):
             part, meta = whole[chunk_id][0].metadata.provenance.get("part"), after.metadata
-            if meta.superseded_by is None and isinstance(part, int) and meta.provenance.get("part") == part + 1:
+            if (
+                meta.superseded_by is None
+                and isinstance(part, int)
+                and meta.provenance.get("part") == part + 1
+            ):
                 rest = after.content[repeated_prefix(after) :]
                 found[chunk_id] = one_line(f"{excerpts[chunk_id]} {rest}", whole[chunk_id][1])
     return found
