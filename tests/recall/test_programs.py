@@ -194,8 +194,9 @@ def test_a_reply_that_fails_again_and_again_ends_the_run(store: ChunkStore) -> N
     assert "was not run again" in llm.prompts[2][-1].content
 
 
-def test_a_reply_that_succeeds_may_come_again(store: ChunkStore) -> None:
-    for again in ("seen += 1\nprint(seen)", "seen += 1"):
+def test_a_reply_that_prints_something_else_may_come_again(store: ChunkStore) -> None:
+    for again, end in (("seen += 1\nprint(seen)", ("iterations", 6)), ("seen += 1", ("repetition", 6))):
         llm = ScriptedLLM(["```repl\nseen = 0\n```"], default=f"```repl\n{again}\n```")
-        result = RecallOperation(store, llm, limits=Limits(iterations=6)).recall("What does Ana drink?")
-        assert (result.stopped_by, result.iterations_used) == ("iterations", 6)
+        operation = RecallOperation(store, llm, limits=Limits(iterations=6), config=NEVER)
+        result = operation.recall("What does Ana drink?")
+        assert (result.stopped_by, result.iterations_used) == end

@@ -280,7 +280,8 @@ def test_the_offline_model_answers_without_any_key(store: ChunkStore) -> None:
 
 def test_limits_of_one_recall_replace_the_operations(store: ChunkStore) -> None:
     fill(store)
-    operation = RecallOperation(store, ScriptedLLM(default=block("x = 1")), limits=Limits(iterations=5))
+    replies = (block(f"x = {number}") for number in range(7))
+    operation = RecallOperation(store, ScriptedLLM(replies), limits=Limits(iterations=5))
     assert operation.recall("Where?", limits=Limits(iterations=2)).iterations_used == 2
     assert operation.recall("Where?").iterations_used == 5
 

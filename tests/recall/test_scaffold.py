@@ -113,6 +113,20 @@ def test_a_slow_model_whose_programs_ran_or_that_is_left_to_itself_is_not_replac
         asked(store, [ModelTimeout("no answer")], config=Config.load(None, recall={"scaffold": "never"}))
 
 
+def test_a_call_that_the_end_of_the_run_cuts_off_stops_the_run(store: ChunkStore) -> None:
+    ids = fill(store)
+    read = block("print(read_chunk(search('tea')[0]['id'])['content'])")
+    late = ModelTimeout("no answer")
+    stopped = asked(store, [read, late], limits=Limits(seconds=30))
+    assert (stopped.outcome, stopped.stopped_by) == ("stopped", "seconds")
+    assert stopped.chunk_ids == [ids["tea"]], "what was read remains"
+    failing = [block(f"print(search('tea')[{number}]['texts'])") for number in range(2)]
+    weak = asked(store, [read, *failing, late], limits=Limits(seconds=30))
+    assert (weak.outcome, weak.method, weak.chunk_ids[0]) == ("closest only", "offline", ids["tea"])
+    with pytest.raises(ModelTimeout):
+        asked(store, [read, late], limits=Limits(seconds=1_000))
+
+
 def test_a_model_that_has_read_nothing_cannot_conclude_that_the_memory_has_no_answer(
     store: ChunkStore,
 ) -> None:
@@ -127,6 +141,37 @@ def test_a_model_that_has_read_nothing_cannot_conclude_that_the_memory_has_no_an
     assert "printed nothing" in result.note
     for replies in ([nothing], [silent, nothing], [failing, block("print(search('tea'))"), nothing]):
         assert asked(store, replies).method == "programs", "a model whose programs run may conclude"
+
+
+def test_a_model_most_of_whose_programs_failed_cannot_conclude_that_the_memory_has_no_answer(
+    store: ChunkStore,
+) -> None:
+    ids = fill(store)
+    failing = [block(f"print(search('tea')[{number}]['texts'])") for number in range(3)]
+    shown = block("print(search('bicycle'))")
+    for conclusion in ("FINAL(None)", "FINAL('The drink of Ana is not mentioned in the memory.')"):
+        result = asked(store, [shown, *failing, block(conclusion), first])
+        assert (result.method, result.chunk_ids) == ("scaffolded", [ids["tea"]])
+        assert "most of the model's programs failed" in result.note
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("Not found.", "not held"),
+        ("THE DRINK OF ANA IS NOT FOUND", "not held"),
+        ("It is not mentioned in any of the notes", "not held"),
+        ("The key was not found, so Ana broke the door.", "answered"),
+        ("Ana is not Norwegian", "answered"),
+    ],
+)
+def test_an_answer_that_only_says_that_there_is_none_is_none(
+    store: ChunkStore, said: str, outcome: str
+) -> None:
+    ids = fill(store)
+    assert asked(store, [block("print(search('tea'))"), block(f"FINAL({said!r})")]).outcome == outcome
+    cited = asked(store, [block("print(search('tea'))"), block(f"FINAL({said!r}, [{ids['tea']!r}])")])
+    assert cited.content == said, "with its source, it may be what the memory says"
 
 
 def test_a_model_that_repeats_a_reply_without_anything_new_only_reads(store: ChunkStore) -> None:

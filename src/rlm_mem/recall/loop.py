@@ -11,6 +11,7 @@ the chunks read by its programs share with the answer.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -18,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, check_chunk_id
-from rlm_mem.errors import BudgetError, InvalidChunkId, RlmMemError, SandboxViolation
+from rlm_mem.errors import BudgetError, InvalidChunkId, ModelTimeout, RlmMemError, SandboxViolation
 from rlm_mem.models.base import LLM, Budget, Completion, Usage
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.programs import ShownData, is_fixed_answer, programs_in, without_definitions
@@ -27,6 +28,7 @@ from rlm_mem.sandbox.session import Pages, SandboxSession
 from rlm_mem.sandbox.values import Final, StepOutput
 from rlm_mem.telemetry import ObservedOperation, operation
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -290,6 +292,23 @@ def answer_text(answer: Any) -> tuple[str | None, list[str]]:
     return json.dumps(answer, ensure_ascii=False, default=str), []
 
 
+_SAYS_NOTHING = late(
+    r"(?:null|none|n/?a|unknown|no answer|not (?:held|found|mentioned|stated|given|specified|known|available)|"
+    r"[^.!?;:,\n]{1,80} (?:is|are|was|were) not (?:found|mentioned|stated|specified)"
+    r"(?: (?:in|by|anywhere|here)\b[^.!?;:,\n]{0,60})?|"
+    r"(?:i|we) (?:do not|don't|cannot|can't) (?:know|say|tell|find|answer)\b.*|"
+    r"(?:(?:it|this|that|the (?:passages?|text|memory|answer)) )?(?:(?:is|are|do|does) not|(?:is|do|does)n't) "
+    r"(?:say|hold|contain|mention|state|give|provide|specify|held|contained|mentioned|stated|given|provided|specified|"
+    r"known|clear|available)\b.*)[.!]?\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def says_nothing(answer: str) -> bool:
+    """Whether an answer only says, in English, that there is none, such as "The port is not mentioned."."""
+    return _SAYS_NOTHING.match(answer.strip()) is not None
+
+
 def existing(store: ChunkStore, chunk_ids: Iterable[Any]) -> dict[str, Chunk]:
     """The chunks among ``chunk_ids`` that are in the store, in the order given; a model may invent ids."""
     wanted = [item for item in dict.fromkeys(chunk_ids) if _is_id(item)]
@@ -403,7 +422,10 @@ class LoopResult:
         if final is None:
             return cls(None, False, (), None, stopped_by=stopped_by, **fields)
         cited = tuple(final.chunk_ids)
-        return cls(final.answer, True, cited, final.confidence, suggestion=final.suggestion, **fields)
+        answer = final.answer
+        if isinstance(answer, str) and not cited and says_nothing(answer):
+            answer = None
+        return cls(answer, True, cited, final.confidence, suggestion=final.suggestion, **fields)
 
 
 class Loop:
@@ -516,9 +538,9 @@ class Loop:
             if results.ended is not None:
                 raise results.ended
             if completion.text != self._fruitless:
-                # The same program may print something else, or change variables silently.
+                # The same program may print something else.
                 now = completion.text, step.output
-                repeated = bool(step.output) and now == self._last
+                repeated = now == self._last
                 fruitless = repeated or step.error is not None or not step.programs
                 self._fruitless, self._repeated = (completion.text, 1) if fruitless else (None, 0)
                 self._last = now
@@ -530,15 +552,22 @@ class Loop:
         messages = self._conversation.messages()
         prompt_tokens = self._conversation.estimate(messages)
         call = admit(self._budget, prompt_tokens, self._conversation.answer_tokens)
-        completion = complete(
-            self._llm,
-            messages,
-            self._budget,
-            call,
-            timeout=min(self._timeout, self._budget.remaining_seconds()),
-            on_text=self._on_text,
-            prompt_tokens=prompt_tokens,
-        )
+        timeout = min(self._timeout, self._budget.remaining_seconds())
+        try:
+            completion = complete(
+                self._llm,
+                messages,
+                self._budget,
+                call,
+                timeout=timeout,
+                on_text=self._on_text,
+                prompt_tokens=prompt_tokens,
+            )
+        except ModelTimeout as error:
+            if not self._steps or timeout == self._timeout:
+                raise
+            # The run's own time has ended, and what its programs read so far remains.
+            raise BudgetError(str(error), stopped_by="seconds") from error
         return completion, sum(len(message.content) for message in messages), prompt_tokens
 
     def _reply(self, step: LoopStep, completion: Completion, error: Exception | None) -> None:

@@ -39,8 +39,10 @@ _MIN_OFFLINE_SECONDS = 5.0
 """Seconds that the offline model always gets, even if a slow model has used up the time of the run."""
 _MAX_QUERY = 10_000
 _FALLBACK_BUDGETS = ("iterations", "model_calls", "seconds", "tokens", "usd")
-"""Budgets (``stopped_by``) after which the offline model replaces a model with replies that did not run."""
+"""Budgets (``stopped_by``) after which the offline model replaces a model with replies that did not run, or of which
+most failed."""
 _UNREAD = "the model's programs printed nothing"
+_FAILED = "most of the model's programs failed"
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
@@ -54,10 +56,21 @@ class _Result(Protocol):
 _ResultT = TypeVar("_ResultT", bound=_Result)
 
 
-def _concluded_unread(loop: LoopResult) -> bool:
-    """Whether the model concluded that the memory has no answer before any of its programs printed anything."""
-    said = loop.answer is not None or loop.suggestion is not None
-    return loop.concluded and not said and not any(step.output for step in loop.steps)
+def _why_disbelieved(loop: LoopResult) -> str:
+    """Why a model's conclusion that the memory has no answer is not believed; empty if it is, or if it has an answer.
+
+    Its programs printed nothing, after a reply that did not run, or most of its replies failed.
+    """
+    if not loop.concluded or loop.answer is not None or loop.suggestion is not None:
+        return ""
+    if loop.not_run and not any(step.output for step in loop.steps):
+        return _UNREAD
+    return _FAILED if _mostly_failed(loop) else ""
+
+
+def _mostly_failed(loop: LoopResult) -> bool:
+    failed = sum(step.error is not None for step in loop.steps)
+    return failed > 1 and 2 * failed > len(loop.steps)
 
 
 @dataclass(frozen=True)
@@ -339,8 +352,8 @@ class _Answering:
     def answer(self, opening: Opening, depth: int = 0, on_text: OnText = None) -> LoopResult:
         """Answer by programs of the model.
 
-        If these do not run, a failed reply is repeated, the model concludes after a failure that the memory has no
-        answer although no program printed anything, or it does not answer in time, the fallback writes the
+        If these do not run, a fruitless reply is repeated, the model concludes without having read anything that
+        the memory has no answer (:func:`_why_disbelieved`), or it does not answer in time, the fallback writes the
         programs. In RECALL the model then reads the memories that the fallback found, unless the fallback is sure
         of an answer, or a budget or the time ended the model's run.
         """
@@ -358,11 +371,12 @@ class _Answering:
                     raise
                 reason, can_read = "the model did not answer in time", False
             else:
-                why = loop.handed_over or (_UNREAD if loop.not_run and _concluded_unread(loop) else "")
-                stopped = loop.not_run > 0 and loop.stopped_by in _FALLBACK_BUDGETS
+                why = loop.handed_over or _why_disbelieved(loop)
+                is_weak = loop.not_run > 0 or _mostly_failed(loop)
+                stopped = is_weak and loop.stopped_by in _FALLBACK_BUDGETS
                 if scaffold == "never" or not (why or stopped):
                     return loop
-                reason, can_read = why or NOT_RUN, bool(why)
+                reason, can_read = why or (NOT_RUN if loop.not_run else _FAILED), bool(why)
         # The offline model costs only a little time.
         limits = Limits(
             iterations=10,

@@ -20,7 +20,7 @@ from rlm_mem.errors import ModelRefused
 from rlm_mem.models.base import LLM, Budget, Completion, Message
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.question import analyse_question
-from rlm_mem.recall.loop import LoopStep, make_step, output_limit, run_programs
+from rlm_mem.recall.loop import LoopStep, make_step, output_limit, run_programs, says_nothing
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.prompts import Opening, fenced
 from rlm_mem.text.analysis import get_analyser
@@ -106,14 +106,6 @@ _CALENDAR = (
 """Words that an answer may contain although no passage does, since they belong to calculated dates."""
 _NUMBER = re.compile(r"\d{1,4}")
 _YES_NO = re.compile(r"\s*(?:yes|no)\b", re.IGNORECASE)
-_NO_ANSWER = re.compile(
-    r"(?:null|none|n/?a|unknown|no answer|not (?:held|found|mentioned|stated|given|specified|known|available)|"
-    r"(?:i|we) (?:do not|don't|cannot|can't) (?:know|say|tell|find|answer)\b.*|"
-    r"(?:(?:it|this|that|the (?:passages?|text|memory|answer)) )?(?:(?:is|are|do|does) not|(?:is|do|does)n't) "
-    r"(?:say|hold|contain|mention|state|give|provide|specify|held|contained|mentioned|stated|given|provided|specified|"
-    r"known|clear|available)\b.*)[.!]?\Z",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,11 +425,9 @@ def read_reply(text: str, *, typed: bool = False) -> ModelReading:
         return ModelReading(error=f"its answer is longer than {MAX_ANSWER_CHARS:,} characters")
     search = fields.get("search")
     return ModelReading(
-        answer=None if not answer_text or _NO_ANSWER.match(answer_text) else answer_text,
+        answer=None if not answer_text or says_nothing(answer_text) else answer_text,
         passages=_numbers(fields.get("passages", fields.get("passage"))),
-        search=search
-        if isinstance(search, str) and search.strip() and not _NO_ANSWER.match(search.strip())
-        else None,
+        search=search if isinstance(search, str) and search.strip() and not says_nothing(search) else None,
     )
 
 
