@@ -113,7 +113,10 @@ def test_a_slow_model_whose_programs_ran_or_that_is_left_to_itself_is_not_replac
         asked(store, [ModelTimeout("no answer")], config=Config.load(None, recall={"scaffold": "never"}))
 
 
-def test_a_call_that_the_end_of_the_run_cuts_off_stops_the_run(store: ChunkStore) -> None:
+def test_a_call_that_the_end_of_the_run_cuts_off_stops_the_run(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlm_mem.recall.loop.NO_TIME", 100)
     ids = fill(store)
     read = block("print(read_chunk(search('tea')[0]['id'])['content'])")
     late = ModelTimeout("no answer")

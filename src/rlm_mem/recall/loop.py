@@ -378,6 +378,8 @@ MAX_NOT_RUN_TOTAL = 4
 NOT_RUN = "the model's programs did not run"
 _REPEATED_REPLY = "the model repeated a reply that had failed or brought nothing new"
 
+NO_TIME = 1.0
+"""Seconds left of a run in which no further reply is expected."""
 MAX_REPEATS = 4
 """Number of equal fruitless replies in a row that end a run, since the model will not change them."""
 
@@ -422,10 +424,7 @@ class LoopResult:
         if final is None:
             return cls(None, False, (), None, stopped_by=stopped_by, **fields)
         cited = tuple(final.chunk_ids)
-        answer = final.answer
-        if isinstance(answer, str) and not cited and says_nothing(answer):
-            answer = None
-        return cls(answer, True, cited, final.confidence, suggestion=final.suggestion, **fields)
+        return cls(final.answer, True, cited, final.confidence, suggestion=final.suggestion, **fields)
 
 
 class Loop:
@@ -552,21 +551,20 @@ class Loop:
         messages = self._conversation.messages()
         prompt_tokens = self._conversation.estimate(messages)
         call = admit(self._budget, prompt_tokens, self._conversation.answer_tokens)
-        timeout = min(self._timeout, self._budget.remaining_seconds())
         try:
             completion = complete(
                 self._llm,
                 messages,
                 self._budget,
                 call,
-                timeout=timeout,
+                timeout=min(self._timeout, self._budget.remaining_seconds()),
                 on_text=self._on_text,
                 prompt_tokens=prompt_tokens,
             )
         except ModelTimeout as error:
-            if not self._steps or timeout == self._timeout:
+            if self._budget.remaining_seconds() > NO_TIME or not any(step.ran for step in self._steps):
                 raise
-            # The run's own time has ended, and what its programs read so far remains.
+            # The time of the run has ended, too, and what its programs have read remains.
             raise BudgetError(str(error), stopped_by="seconds") from error
         return completion, sum(len(message.content) for message in messages), prompt_tokens
 

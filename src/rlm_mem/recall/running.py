@@ -21,7 +21,7 @@ from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout, StorageError
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
-from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids
+from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids, says_nothing
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.prompts import Opening, build_opening, instructions
 from rlm_mem.recall.result_schema import ResultSchema
@@ -371,10 +371,14 @@ class _Answering:
                     raise
                 reason, can_read = "the model did not answer in time", False
             else:
+                if scaffold == "never":
+                    return loop
+                if isinstance(loop.answer, str) and not loop.chunk_ids and says_nothing(loop.answer):
+                    loop = replace(loop, answer=None)
                 why = loop.handed_over or _why_disbelieved(loop)
                 is_weak = loop.not_run > 0 or _mostly_failed(loop)
                 stopped = is_weak and loop.stopped_by in _FALLBACK_BUDGETS
-                if scaffold == "never" or not (why or stopped):
+                if not (why or stopped):
                     return loop
                 reason, can_read = why or (NOT_RUN if loop.not_run else _FAILED), bool(why)
         # The offline model costs only a little time.
