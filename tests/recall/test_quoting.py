@@ -144,7 +144,7 @@ def test_comparing_is_linear_in_the_shown_text() -> None:
     assert time.process_time() - began < 10
 
 
-def test_the_answer_of_an_example_is_not_taken(store: ChunkStore) -> None:
+def test_a_search_or_answer_of_an_example_is_not_taken(store: ChunkStore) -> None:
     from rlm_mem.recall import RecallOperation
 
     store.create_chunk("Ana drinks green tea.")
@@ -154,6 +154,7 @@ def test_the_answer_of_an_example_is_not_taken(store: ChunkStore) -> None:
         [
             block(examples[0]),
             "FINAL('ANSWER IN A FEW WORDS')",
+            block("hits = search('Ana drink morning coffee tea')\nprint(hits)"),
             block("FINAL('x', ['CHUNK_ID'])"),
             block("FINAL('tea')"),
         ]
@@ -161,9 +162,9 @@ def test_the_answer_of_an_example_is_not_taken(store: ChunkStore) -> None:
     never = Config.load(None, recall={"scaffold": "never"})
     result = RecallOperation(store, llm, config=never).recall("What does Ana drink?")
     assert result.content == "tea"
-    assert "example of the instructions" in prompt(llm.prompts[1])
-    assert "example of the instructions" in prompt(llm.prompts[2])
-    assert "there is no chunk 'CHUNK_ID'" in prompt(llm.prompts[3])
+    for number in (1, 2, 3):
+        assert "from an example of the instructions" in prompt(llm.prompts[number])
+    assert "there is no chunk 'CHUNK_ID'" in prompt(llm.prompts[4])
 
 
 DISGUISES = [

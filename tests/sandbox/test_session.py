@@ -92,6 +92,9 @@ def test_an_error_of_the_program_names_kind_message_line_and_remedy(session: REP
     assert (caught.value.kind, caught.value.line) == ("KeyError", 3)
     assert "missing" in str(caught.value) and caught.value.hint
     assert session.execute("a") == 1, "what was assigned before the error is kept"
+    with pytest.raises(errors.ProgramError) as caught:
+        session.execute("hit = {'snippet': 'tea'}\nhit['text']")
+    assert "hit['snippet']" in str(caught.value.hint)
     with pytest.raises(errors.ProgramError, match="SyntaxError"):
         session.execute("x = (")
     for code in ("raise SystemExit(1)", "raise KeyboardInterrupt", "raise BaseException('x')"):

@@ -41,6 +41,7 @@ _MAX_PARSES = 12
 _MAX_FINAL_LINES = 100
 _MAX_FINALS = 20
 _MAX_PROGRAMS = 20  # of one reply
+_SPACES_OF_PHRASE = 2  # a shorter text may be the same by chance
 
 _FENCE = late(r"[ \t]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(`{3,}+|~{3,}+)[ \t]*+(.*)", re.DOTALL)
 _WORD = late(r"[\w+#.-]*+")
@@ -385,11 +386,11 @@ class ShownData:
     line breaks, quotation marks, list and quote marks and escapes are ignored.
 
     Args:
-        examples: the instructions; an answer that is copied from an example in them is refused as well.
+        examples: the instructions; a program with a search or an answer of the examples in them is refused as well.
     """
 
     def __init__(self, examples: str = "") -> None:
-        self._examples = _example_answers(examples)
+        self._examples = frozenset().union(*map(_phrases, map(parse_program, programs_in(examples))))
         self._data: list[str] = []
 
     def add(self, text: str) -> None:
@@ -416,12 +417,11 @@ class ShownData:
             text = _normalised(_source(lines, statement))
             if self._was_shown(text) and self._is_fully_quoted(tree, statement, lines):
                 return _quoted_error("this call of FINAL")
-            if self._examples & _literal_answers(statement):
-                return QuotedProgram(
-                    "this answer is the example of the instructions, so it was not taken",
-                    line=statement.lineno,
-                    hint="answer the question that was asked, from what your programs printed",
-                )
+        if copied := sorted(self._examples & _phrases(tree)):
+            return QuotedProgram(
+                f"{copied[0]!r} is from an example of the instructions, so this program was not run",
+                hint="search for the words of the question that was asked, and answer it from what is printed",
+            )
         return None
 
     def _is_fully_quoted(self, tree: ast.Module | None, statement: ast.stmt, lines: list[bytes]) -> bool:
@@ -501,27 +501,14 @@ def _lacks_final(tree: ast.Module | None) -> bool:
     )
 
 
-def _example_answers(examples: str) -> frozenset[str]:
-    """The answers in the programs of the instructions."""
+def _phrases(tree: ast.Module | None) -> frozenset[str]:
+    """The literal texts of several words in a program."""
     return frozenset(
-        text
-        for code in programs_in(examples)
-        for statement in _finals(parse_program(code))
-        for text in _literal_answers(statement)
-    )
-
-
-def _literal_answers(statement: ast.stmt) -> frozenset[str]:
-    """The literal texts passed to FINAL in a statement."""
-    return frozenset(
-        node.args[0].value
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "FINAL"
-        and node.args
-        and isinstance(node.args[0], ast.Constant)
-        and isinstance(node.args[0].value, str)
+        node.value
+        for node in (() if tree is None else ast.walk(tree))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.count(" ") >= _SPACES_OF_PHRASE
     )
 
 

@@ -42,7 +42,7 @@ _FALLBACK_BUDGETS = ("iterations", "model_calls", "seconds", "tokens", "usd")
 """Budgets (``stopped_by``) after which the offline model replaces a model with replies that did not run, or of which
 most failed."""
 _UNREAD = "the model's programs printed nothing"
-_FAILED = "most of the model's programs failed"
+_FAILED = "half of the model's programs or more failed"
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
@@ -59,13 +59,14 @@ _ResultT = TypeVar("_ResultT", bound=_Result)
 def _why_disbelieved(loop: LoopResult) -> str:
     """Why a model's conclusion that the memory has no answer is not believed; empty if it is, or if it has an answer.
 
-    Its programs printed nothing, after a reply that did not run, or most of its replies failed.
+    Its programs printed nothing, after a reply that did not run, or half of its replies before it failed.
     """
     if not loop.concluded or loop.answer is not None or loop.suggestion is not None:
         return ""
     if loop.not_run and not any(step.output for step in loop.steps):
         return _UNREAD
-    return _FAILED if _mostly_failed(loop) else ""
+    failed = sum(step.error is not None for step in loop.steps)
+    return _FAILED if failed and 2 * failed >= len(loop.steps) - 1 else ""
 
 
 def _mostly_failed(loop: LoopResult) -> bool:

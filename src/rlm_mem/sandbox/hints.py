@@ -45,6 +45,10 @@ _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"'dict' object has no attribute",
             "chunks and hits are dicts: write chunk['content'], hit['snippet']",
         ),
+        (
+            r"\A(?:KeyError: )?'(?:text|snippet|content)'\Z",
+            "the text is hit['snippet'] of search, row['text'] of passages and turns, chunk['content'] of read_chunk",
+        ),
         (r"'NoneType' object", "read_chunk returns None for an unknown id: test it before use"),
         (r"'list' object is not an iterator", "wrap it: next(iter(items), None)"),
         (
