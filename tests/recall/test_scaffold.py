@@ -159,6 +159,20 @@ def test_a_model_half_of_whose_programs_failed_cannot_conclude_that_the_memory_h
         assert "half of the model's programs or more failed" in result.note
 
 
+def test_an_answer_after_failures_must_be_one_to_the_question(store: ChunkStore) -> None:
+    fill(store)
+    failing = block("print(search('tea')[0]['texts'])")
+    for answer, method in (
+        ("Ana drinks every morning", "scaffolded"),
+        ("green tea", "programs"),
+    ):
+        result = asked(store, [failing, block(f"FINAL({answer!r})"), first])
+        assert result.method == method
+        assert ("only repeats the question" in result.note) == (method == "scaffolded")
+    believed = asked(store, [block("print(search('tea'))"), block("FINAL('Ana drinks every morning')")])
+    assert believed.method == "programs"
+
+
 @pytest.mark.parametrize(
     ("said", "outcome"),
     [

@@ -29,6 +29,7 @@ from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_tex
 from rlm_mem.recall.trust_remarks import UntrustedRemarks
 from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
+from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -56,17 +57,28 @@ class _Result(Protocol):
 _ResultT = TypeVar("_ResultT", bound=_Result)
 
 
-def _why_disbelieved(loop: LoopResult) -> str:
-    """Why a model's conclusion that the memory has no answer is not believed; empty if it is, or if it has an answer.
+def _why_disbelieved(loop: LoopResult, question: str, language: str) -> str:
+    """Why a model's conclusion is not believed; empty if it is.
 
-    Its programs printed nothing, after a reply that did not run, or half of its replies before it failed.
+    That the memory has no answer is not believed if its programs printed nothing, after a reply that did not run, or if
+    half of its replies before it failed. In the latter case an answer must be one to the question, too.
+
+    Args:
+        question: empty if any text may be its answer.
     """
-    if not loop.concluded or loop.answer is not None or loop.suggestion is not None:
+    if not loop.concluded or loop.suggestion is not None:
         return ""
-    if loop.not_run and not any(step.output for step in loop.steps):
-        return _UNREAD
     failed = sum(step.error is not None for step in loop.steps)
-    return _FAILED if failed and 2 * failed >= len(loop.steps) - 1 else ""
+    half_failed = failed and 2 * failed >= len(loop.steps) - 1
+    if loop.answer is None:
+        unread = loop.not_run and not any(step.output for step in loop.steps)
+        return _UNREAD if unread else _FAILED if half_failed else ""
+    if half_failed and question and isinstance(loop.answer, str):
+        from rlm_mem.recall.scaffold import misfit  # only needed for weak models
+
+        if problem := misfit(question, loop.answer, get_analyser(language)):
+            return f"{_FAILED}, and its answer {problem}"
+    return ""
 
 
 def _mostly_failed(loop: LoopResult) -> bool:
@@ -376,7 +388,10 @@ class _Answering:
                     return loop
                 if isinstance(loop.answer, str) and not loop.chunk_ids and says_nothing(loop.answer):
                     loop = replace(loop, answer=None)
-                why = loop.handed_over or _why_disbelieved(loop)
+                is_plain = self._form is None and self._recorder.trajectory.operation == "recall"
+                why = loop.handed_over or _why_disbelieved(
+                    loop, opening.question if is_plain else "", self._runner.config.search.language
+                )
                 is_weak = loop.not_run > 0 or _mostly_failed(loop)
                 stopped = is_weak and loop.stopped_by in _FALLBACK_BUDGETS
                 if not (why or stopped):

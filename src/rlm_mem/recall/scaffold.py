@@ -23,7 +23,7 @@ from rlm_mem.offline.question import analyse_question
 from rlm_mem.recall.loop import LoopStep, make_step, output_limit, run_programs, says_nothing
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.prompts import Opening, fenced
-from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.dates import find_dates
 
 if TYPE_CHECKING:
@@ -335,10 +335,8 @@ class Scaffold:
             if len(answer_terms & cited_terms) < _MIN_SHARE * len(answer_terms):
                 return ModelReading(error="its words are not in the passages that it names")
             return replace(reading, passages=tuple(sorted(numbers)))
-        if self._terms_of(answer) <= self._terms_of(self._question) and not _YES_NO.match(answer):
-            return ModelReading(error="its answer only repeats the question")
-        if not has_form(analyse_question(self._question), answer):
-            return ModelReading(error="its answer is not what the question asks for")
+        if problem := misfit(self._question, answer, self._analyser):
+            return ModelReading(error=f"its answer {problem}")
         containing = [number for number, one in enumerate(passages, 1) if self._contains_answer(one, answer)]
         if not containing:
             return ModelReading(error="its words are not in the passages")
@@ -382,6 +380,13 @@ class Scaffold:
         if self._on_step is not None:
             self._on_step(step)
         return step
+
+
+def misfit(question: str, answer: str, analyser: Analyser) -> str:
+    """Why an answer cannot be one to the question, such as "only repeats the question"; empty if it can."""
+    if set(analyser.terms(answer)) <= set(analyser.terms(question)) and not _YES_NO.match(answer):
+        return "only repeats the question"
+    return "" if has_form(analyse_question(question), answer) else "is not what the question asks for"
 
 
 def read_reply(text: str, *, typed: bool = False) -> ModelReading:
