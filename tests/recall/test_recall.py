@@ -305,7 +305,11 @@ def test_the_worked_programs_of_the_prompt_run_in_the_sandbox(store: ChunkStore)
     store.create_chunk(
         "Ana drinks green tea in the morning.", chunk_id="chunk-2026-01-05-0a1b2c3d", conversation_id="c"
     )
-    placeholders = {"CHUNK_ID": "chunk-2026-01-05-0a1b2c3d", "ANSWER IN A FEW WORDS": "Green tea"}
+    placeholders = {
+        "CHUNK_ID": "chunk-2026-01-05-0a1b2c3d",
+        "ANSWER IN A FEW WORDS": "Green tea",
+        "Ana drink morning coffee tea": "Ana drinks tea",
+    }
     told = "Ben: My trip to the city of Rome was fine."
     store.create_chunk(told, conversation_id="c", occurred_at="2026-05-20T10:00:00Z")
     shown = programs_in(SYSTEM_PROMPT)

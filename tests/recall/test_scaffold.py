@@ -198,6 +198,8 @@ def test_a_model_that_repeats_a_reply_without_anything_new_only_reads(store: Chu
     result = asked(store, [same, same, same, first])
     assert (result.method, result.chunk_ids) == ("scaffolded", [ids["tea"]])
     assert "brought nothing new" in result.note
+    pair = [block("print(search('tea')[0]['snippet'])"), block("FINAL('tea', ['CHUNK_ID'])")]
+    assert asked(store, [*pair, *pair, first]).method == "scaffolded", "two replies in turn"
     counting = [block("seen = 0"), *[block("seen += 1\nprint(seen)")] * 4, block("FINAL(str(seen))")]
     assert asked(store, counting).content == "4", "the same program may print something else each time"
 

@@ -437,8 +437,8 @@ class Loop:
         budget: shared by everything this run does.
         system: instructions for the model.
         depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
-        hands_over: end when the first two replies, or four in total, did not run, or a fruitless one was repeated,
-            so that another method can take over.
+        hands_over: end when the first two replies, or four in total, did not run, a fruitless one was repeated, or
+            two replies had the same results as before, so that another method can take over.
         first_turn: number of the first turn, for the record.
         on_step: called after each turn, in the thread of the run.
         on_text: called with each piece of the model's reply as it arrives.
@@ -482,7 +482,8 @@ class Loop:
         self._evidence: dict[str, None] = {}
         self._replies_without_program = 0
         self._fruitless: str | None = None
-        self._last: tuple[str, str] | None = None
+        self._seen: set[tuple[str, str, str | None]] = set()
+        self._in_circles = 0
         self._repeated = 0
 
     def run(self) -> LoopResult:
@@ -496,7 +497,8 @@ class Loop:
             while self._session.final is None:
                 self._turn()
                 limit = MAX_NOT_RUN_TOTAL if self._not_run < len(self._steps) else MAX_NOT_RUN
-                reason = NOT_RUN if self._not_run >= limit else _REPEATED_REPLY if self._repeated > 1 else ""
+                circling = self._repeated > 1 or self._in_circles > 1
+                reason = NOT_RUN if self._not_run >= limit else _REPEATED_REPLY if circling else ""
                 if self._hands_over and reason and self._session.final is None:
                     return self._result(None, handed_over=reason)
                 if self._repeated >= MAX_REPEATS:
@@ -538,11 +540,12 @@ class Loop:
                 raise results.ended
             if completion.text != self._fruitless:
                 # The same program may print something else.
-                now = completion.text, step.output
-                repeated = now == self._last
+                now = completion.text, step.output, step.error
+                repeated = now in self._seen
+                self._in_circles += repeated
                 fruitless = repeated or step.error is not None or not step.programs
                 self._fruitless, self._repeated = (completion.text, 1) if fruitless else (None, 0)
-                self._last = now
+                self._seen.add(now)
             if not step.final:
                 self._reply(step, completion, results.error)
 
