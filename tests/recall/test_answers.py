@@ -110,7 +110,7 @@ def test_a_recall_continues_after_a_refused_answer(store: ChunkStore, engine: st
 def test_broken_text_reaches_no_output_error_or_record(store: ChunkStore, engine: str) -> None:
     fill(store)
     code = "bad = 'x\\ud800y'\nprint(bad)\nsearch(bad)\nraise ValueError(bad)"
-    llm = ScriptedLLM([block(code), block("FINAL('done')")])
+    llm = ScriptedLLM([block(code), block("FINAL('green tea')")])
     result = RecallOperation(store, llm, engine=engine).recall("What does Ana drink?")
     step = result.trajectory.steps[0]
     for text in (step.output, step.error, str(step.host_calls), llm.prompts[1][-1].content):

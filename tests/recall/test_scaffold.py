@@ -171,6 +171,8 @@ def test_an_answer_after_failures_must_be_one_to_the_question(store: ChunkStore)
         assert ("only repeats the question" in result.note) == (method == "scaffolded")
     believed = asked(store, [block("print(search('tea'))"), block("FINAL('Ana drinks every morning')")])
     assert believed.method == "programs"
+    choice = asked(store, [failing, block("FINAL('tea')")], "Does Ana drink tea or coffee?")
+    assert choice.content == "tea"
 
 
 @pytest.mark.parametrize(

@@ -384,9 +384,11 @@ class Scaffold:
 
 def misfit(question: str, answer: str, analyser: Analyser) -> str:
     """Why an answer cannot be one to the question, such as "only repeats the question"; empty if it can."""
-    if set(analyser.terms(answer)) <= set(analyser.terms(question)) and not _YES_NO.match(answer):
+    asked = analyse_question(question)
+    repeated = set(analyser.terms(answer)) <= set(analyser.terms(question))
+    if repeated and asked.kind != "choice" and not _YES_NO.match(answer):
         return "only repeats the question"
-    return "" if has_form(analyse_question(question), answer) else "is not what the question asks for"
+    return "" if has_form(asked, answer) else "is not what the question asks for"
 
 
 def read_reply(text: str, *, typed: bool = False) -> ModelReading:
