@@ -23,6 +23,7 @@ from rlm_mem.recall import (
     list_trajectories,
     load_trajectory,
     prune_trajectories,
+    trajectories,
 )
 from rlm_mem.recall.trajectory import Trajectory, recent, trajectory_file
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -139,6 +140,17 @@ def test_trajectories_are_listed_newest_first(store: ChunkStore, clock: object) 
     assert first.trajectory.id not in {info.id for info in list_trajectories(store, since="2026-02-11")}
     info = listed[-1]
     assert (info.query, info.concluded, info.iterations) == ("Where does Carla live?", True, 2)
+
+
+def test_runs_that_have_ended_can_be_read_without_their_steps(store: ChunkStore) -> None:
+    done, cut_off = recall(store).trajectory, recall(store).trajectory
+    name, whole = trajectory_file(cut_off.id), written(store, cut_off)
+    store.backend.files(store.namespace).write(name, whole[: whole.rindex(b'{"kind": "end"')])
+    running, ended = trajectories(store, steps=False)
+    assert (running.id, running.outcome) == (cut_off.id, None)
+    assert (running.steps, running.calls) == (cut_off.steps, cut_off.calls)
+    assert (ended.id, ended.outcome) == (done.id, done.outcome)
+    assert (ended.steps, ended.calls) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["traj-20260210T120000-00000000"])

@@ -202,9 +202,17 @@ def prompt_key(prompt: str) -> str:
 
 
 def trajectories(
-    store: ChunkStore, *, since: str | date | None = None, until: str | date | None = None
+    store: ChunkStore,
+    *,
+    since: str | date | None = None,
+    until: str | date | None = None,
+    steps: bool = True,
 ) -> Iterator[Trajectory]:
-    """Yield the trajectories of the store's namespace, newest first; bounds as in ``list_trajectories``."""
+    """Yield the trajectories of the store's namespace, newest first; bounds as in ``list_trajectories``.
+
+    Args:
+        steps: False: runs that have ended come without their steps and sub-calls, which are most of a file.
+    """
     since, until = check_since(since, "since"), check_since(until, "until")
     stored = store.backend.files(store.namespace)
     oldest = "traj-" + re.sub(r"[-:]", "", since or "")[:15]
@@ -212,7 +220,7 @@ def trajectories(
         # Ids begin with the time, so all that follow are too old as well.
         if PurePosixPath(name).name[: len(oldest)] < oldest:
             return
-        trajectory = _read(stored, name)
+        trajectory = _read(stored, name, steps=steps)
         if trajectory is None:
             continue
         started = trajectory.started_at
@@ -297,16 +305,19 @@ def _newest_first(stored: BrainFiles, before: str | None = None) -> Iterator[str
         before, count = next(reversed(found)), min(count * 4, 1024)
 
 
-def _records(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file; skip lines that are not JSON, such as a last line cut off by a crash."""
+def _lines(stored: BrainFiles, name: str) -> list[str]:
+    """Return the lines of a file; none if it cannot be read."""
     try:
         text = (stored.read(name) or b"").decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         _log.warning("%s cannot be read: %s", name, error)
-        return
-    for line in text.split("\n"):
-        if not line:
-            continue
+        return []
+    return [line for line in text.split("\n") if line]
+
+
+def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    """Yield the records of lines; skip those that are not JSON, such as a last line cut off by a crash."""
+    for line in lines:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -316,13 +327,22 @@ def _records(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _read(stored: BrainFiles, name: str) -> Trajectory | None:
+def _read(stored: BrainFiles, name: str, *, steps: bool = True) -> Trajectory | None:
     """Read one file, skipping damaged records.
 
     Returns None if its first line cannot be used, or if it belongs to another namespace.
     """
+    lines = _lines(stored, name)
+    if not steps and lines:
+        whole = _built(stored, name, [lines[0], lines[-1]])
+        if whole is None or whole.outcome is not None:
+            return whole
+    return _built(stored, name, lines)
+
+
+def _built(stored: BrainFiles, name: str, lines: Iterable[str]) -> Trajectory | None:
     trajectory: Trajectory | None = None
-    for record in _records(stored, name):
+    for record in _records(lines, name):
         kind = record.pop("kind", None)
         try:
             if kind == "start":
