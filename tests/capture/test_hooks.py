@@ -546,6 +546,30 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
             ["the importer must finish within 15 minutes, the window ends at 4"],
         ),
         (
+            "We moved from asyncpg to psycopg 3, because of the pool. Nothing else changes.",
+            ["We moved from asyncpg to psycopg 3, because of the pool."],
+        ),
+        (
+            "we have switched the importer from cron jobs to Celery beat",
+            ["we have switched the importer from cron jobs to Celery beat"],
+        ),
+        ("We no longer support Python 3.10.", ["We no longer support Python 3.10."]),
+        (
+            "we don't use asyncpg for the nightly importer any more",
+            ["we don't use asyncpg for the nightly importer any more"],
+        ),
+        (
+            "the rate limit of the bank API is 20 requests per minute",
+            ["the rate limit of the bank API is 20 requests per minute"],
+        ),
+        (
+            "Our budget for the hosting is 40 euros a month.",
+            ["Our budget for the hosting is 40 euros a month."],
+        ),
+        ("we moved on to the next failing test of the importer", []),
+        ("the limit is what worries me about this importer", []),
+        ("have we moved from asyncpg to psycopg already?", []),
+        (
             "we considered Redis for the queue but decided against it",
             ["we considered Redis for the queue but decided against it"],
         ),
