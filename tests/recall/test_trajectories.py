@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from recall_memories import block, fill
 
-from rlm_mem.errors import InvalidQuery, NotFoundError
+from rlm_mem.errors import InvalidQuery, NotFoundError, StorageError
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import (
@@ -151,6 +151,28 @@ def test_runs_that_have_ended_can_be_read_without_their_steps(store: ChunkStore)
     assert (running.steps, running.calls) == (cut_off.steps, cut_off.calls)
     assert (ended.id, ended.outcome) == (done.id, done.outcome)
     assert (ended.steps, ended.calls) == ([], [])
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, broken, last = (recall(store).trajectory for _ in range(3))
+    files = type(store.backend.files(store.namespace))
+    read, contents = files.read, files.contents
+
+    def refused(self: object, name: str) -> bytes | None:
+        if broken.id in name:
+            raise StorageError("the disk is damaged")
+        return read(self, name)  # type: ignore[arg-type]
+
+    def refused_of_several(self: object, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        for name in names:
+            refused(self, name)
+            yield from contents(self, [name])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "read", refused)
+    monkeypatch.setattr(files, "contents", refused_of_several)
+    assert [run.id for run in trajectories(store)] == [last.id, first.id]
 
 
 @pytest.mark.parametrize("name", ["traj-20260210T120000-00000000"])
