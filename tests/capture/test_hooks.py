@@ -572,6 +572,8 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
         ("Let's use Redis for the sessions.", ["Let's use Redis for the sessions."]),
         ("ok, always call it ledger_stage", ["ok, always call it ledger_stage"]),
         ("Let's go with that option then.", []),
+        ("remember: the release branch is called stable", ["remember: the release branch is called stable"]),
+        ("remember, we never finished the migration of the old server", []),
         ("we moved on to the next failing test of the importer", []),
         ("the limit is what worries me about this importer", []),
         ("have we moved from asyncpg to psycopg already?", []),
