@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta, timezone
 from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
+from traceback import format_exception_only
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,25 @@ def test_a_memory_that_was_not_opened_says_how(tmp_path: Path) -> None:
     assert "Memory.open" in str(made.value.hint)
     with pytest.raises(AttributeError, match="await"):
         AsyncMemory.open(tmp_path / "brain").remember("Ann lives in Oslo.")  # type: ignore[attr-defined]
+
+
+def test_a_traceback_shows_the_remedy_below_the_message(memory: Memory) -> None:
+    remembered = memory.remember("Ann lives in Oslo.")
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: Memory("brain"), "Memory.open"),  # type: ignore[arg-type]
+        (lambda: memory.remember("Ann lives in Rome.", replaces=remembered), "chunk_ids"),  # type: ignore[arg-type]
+        (lambda: memory.recall("Where is Ann?", limits={"iterations": 3}), "Limits(iterations"),  # type: ignore[arg-type]
+    ]
+    for call, remedy in calls:
+        with pytest.raises(InputError) as caught:
+            call()
+        *_, shown = format_exception_only(caught.value)
+        assert shown.startswith("hint: ") and remedy in shown
+    error = pickle.loads(pickle.dumps(caught.value))
+    error.hint = "another"
+    assert error.__notes__ == ["hint: another"]
+    error.hint = None
+    assert format_exception_only(error)[1:] == []
 
 
 def test_text_of_a_subclass_is_stored_as_text(tmp_path: Path) -> None:

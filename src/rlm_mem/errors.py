@@ -86,13 +86,27 @@ class RlmMemError(Exception):
 
     Args:
         message: a clause that names the input and the problem, in lower case and without a full stop.
-        hint: the remedy, in the same form; the command line shows it below the message.
+        hint: the remedy, in the same form; the command line and tracebacks show it below the message.
     """
 
     def __init__(self, message: str = "", *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
+        self._hint: str | None = None
         self.hint = hint
+
+    @property
+    def hint(self) -> str | None:
+        """The remedy, if one is known."""
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        if self._hint:
+            self.__notes__.remove(f"hint: {self._hint}")
+        self._hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # what a traceback shows below the message
 
     def __str__(self) -> str:
         # Without this, the built-in base classes (OSError, KeyError) would format the arguments differently.

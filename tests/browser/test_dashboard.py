@@ -196,6 +196,30 @@ def test_hostile_text_is_shown_as_it_was_written(open_page: Open, brain: Path) -
     assert page.locator("main img").count() == 0
 
 
+def test_the_keyboard_alone_finds_a_memory_and_links_it(open_page: Open, brain: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    one, other = note(brain, "night trains to Vienna"), note(brain, "clamp went on in forty")
+    page = open_page(f"/memories/{one}")
+    page.locator("#link-form > summary").press("Enter")
+    page.get_by_label("Find the other memory").press_sequentially("forty minutes")
+    choice = page.locator(f"#linkable input[value={other}]")
+    choice.wait_for()
+    axe = Axe().run(page, context="#link-form")
+    assert axe.violations_count == 0, axe.generate_report()
+    choice.press("Space")
+    with Memory.open(brain) as memory:  # another process writes: what is chosen stays
+        meanwhile = memory.remember("Somebody else writes at this moment.", conversation_id="meanwhile")
+    page.locator("#live.told").wait_for()
+    assert choice.is_checked()
+    page.get_by_role("button", name="Link", exact=True).press("Enter")
+    page.get_by_text("Linked.", exact=True).wait_for()
+    page.locator(f"#linked-{other}").get_by_text("supports").wait_for()
+    with Memory.open(brain) as memory:
+        memory.unlink(one, other, "supports")
+        memory.delete(meanwhile.chunk_ids[0], permanent=True)
+
+
 def test_the_keyboard_alone_keeps_one_of_two_memories_that_say_the_same(open_page: Open, brain: Path) -> None:
     from axe_playwright_python.sync_playwright import Axe
 

@@ -101,6 +101,9 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     assert case["kind"] == "capture"
     assert case["title"] == f"{len(KEPT)} memories of session s-1 of claude-code"
     assert len(case["evidence"]) == len(KEPT)
+    listed = run("--namespace", NAMESPACE, "review", "list").out
+    assert sum(f"      {said}\n" in listed for said in KEPT) == 3
+    assert f"… and {len(KEPT) - 3} more" in listed
     started = hook("session-start", session_id="s-2").json["hookSpecificOutput"]
     assert started["hookEventName"] == "SessionStart"
     assert "every date of the ledger in UTC" in started["additionalContext"]
@@ -545,6 +548,35 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
             "the importer must finish within 15 minutes, the window ends at 4",
             ["the importer must finish within 15 minutes, the window ends at 4"],
         ),
+        (
+            "We moved from asyncpg to psycopg 3, because of the pool. Nothing else changes.",
+            ["We moved from asyncpg to psycopg 3, because of the pool."],
+        ),
+        (
+            "we have switched the importer from cron jobs to Celery beat",
+            ["we have switched the importer from cron jobs to Celery beat"],
+        ),
+        ("We no longer support Python 3.10.", ["We no longer support Python 3.10."]),
+        (
+            "we don't use asyncpg for the nightly importer any more",
+            ["we don't use asyncpg for the nightly importer any more"],
+        ),
+        (
+            "the rate limit of the bank API is 20 requests per minute",
+            ["the rate limit of the bank API is 20 requests per minute"],
+        ),
+        (
+            "Our budget for the hosting is 40 euros a month.",
+            ["Our budget for the hosting is 40 euros a month."],
+        ),
+        ("Let's use Redis for the sessions.", ["Let's use Redis for the sessions."]),
+        ("ok, always call it ledger_stage", ["ok, always call it ledger_stage"]),
+        ("Let's go with that option then.", []),
+        ("remember: the release branch is called stable", ["remember: the release branch is called stable"]),
+        ("remember, we never finished the migration of the old server", []),
+        ("we moved on to the next failing test of the importer", []),
+        ("the limit is what worries me about this importer", []),
+        ("have we moved from asyncpg to psycopg already?", []),
         (
             "we considered Redis for the queue but decided against it",
             ["we considered Redis for the queue but decided against it"],

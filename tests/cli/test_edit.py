@@ -214,7 +214,13 @@ def test_undo_brings_back_the_version_before(run: Run, notes: Notes) -> None:
 
 def test_the_undo_of_a_change_shows_what_it_was_about(run: Run, notes: Notes) -> None:
     run("remember", "Dana takes the tram.")
-    assert run("undo").out.splitlines()[1].strip() == "Dana takes the tram."
+    assert run("undo").out.splitlines()[1].strip() == "archived: Dana takes the tram."
+    first = run("remember", "Priya: The ledger goes live on 12 May.").out.split()[-1]
+    run("remember", "Priya: The ledger goes live on 19 May.", "--replaces", first)
+    assert [line.strip() for line in run("undo").out.splitlines()[-2:]] == [
+        "archived: Priya: The ledger goes live on 19 May.",
+        "now: Priya: The ledger goes live on 12 May.",
+    ]
     run("chunk", "quarantine", run("remember", "Dana gives orders.").out.split()[-1])
     undone = run("undo").out
     assert "quarantine" in undone and "Dana gives orders." in undone

@@ -67,6 +67,19 @@ def test_what_goes_to_a_file_or_another_program_is_neither_wrapped_nor_cut(
     assert max(map(len, run("recall", "Who services the pump?", "--explain").out.splitlines())) < 300
 
 
+def test_lines_of_a_paragraph_do_not_end_in_spaces(
+    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store.create_chunk(
+        "The pump in the cellar hums, " * 9 + "and Ines services the pump.", tags=["pump"]
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    for look in (["search", "pump"], ["recall", "Who services the pump?"]):
+        lines = run(*look).out.splitlines()
+        assert sum(line.startswith("      ") for line in lines) > 2, f"rlm-mem {' '.join(look)}"
+        assert [line for line in lines if line.endswith(" ")] == []
+
+
 def test_a_chunk_id_is_never_cut(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     for look in (["list"], ["search", "Ana"], ["links", notes["reason"]]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from recall_memories import block, fill
 
-from rlm_mem.errors import InvalidQuery, NotFoundError
+from rlm_mem.errors import InvalidQuery, NotFoundError, StorageError
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import (
@@ -23,6 +23,7 @@ from rlm_mem.recall import (
     list_trajectories,
     load_trajectory,
     prune_trajectories,
+    trajectories,
 )
 from rlm_mem.recall.trajectory import Trajectory, recent, trajectory_file
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -139,6 +140,39 @@ def test_trajectories_are_listed_newest_first(store: ChunkStore, clock: object) 
     assert first.trajectory.id not in {info.id for info in list_trajectories(store, since="2026-02-11")}
     info = listed[-1]
     assert (info.query, info.concluded, info.iterations) == ("Where does Carla live?", True, 2)
+
+
+def test_runs_that_have_ended_can_be_read_without_their_steps(store: ChunkStore) -> None:
+    done, cut_off = recall(store).trajectory, recall(store).trajectory
+    name, whole = trajectory_file(cut_off.id), written(store, cut_off)
+    store.backend.files(store.namespace).write(name, whole[: whole.rindex(b'{"kind": "end"')])
+    running, ended = trajectories(store, steps=False)
+    assert (running.id, running.outcome) == (cut_off.id, None)
+    assert (running.steps, running.calls) == (cut_off.steps, cut_off.calls)
+    assert (ended.id, ended.outcome) == (done.id, done.outcome)
+    assert (ended.steps, ended.calls) == ([], [])
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, broken, last = (recall(store).trajectory for _ in range(3))
+    files = type(store.backend.files(store.namespace))
+    read, contents = files.read, files.contents
+
+    def refused(self: object, name: str) -> bytes | None:
+        if broken.id in name:
+            raise StorageError("the disk is damaged")
+        return read(self, name)  # type: ignore[arg-type]
+
+    def refused_of_several(self: object, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        for name in names:
+            refused(self, name)
+            yield from contents(self, [name])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "read", refused)
+    monkeypatch.setattr(files, "contents", refused_of_several)
+    assert [run.id for run in trajectories(store)] == [last.id, first.id]
 
 
 @pytest.mark.parametrize("name", ["traj-20260210T120000-00000000"])

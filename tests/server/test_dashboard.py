@@ -15,6 +15,7 @@ from rlm_mem.access.tokens import TokenFile
 from rlm_mem.dashboard import communities
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.communities import partition
+from rlm_mem.dashboard.rendering import NAVIGATION
 from rlm_mem.memory import Memory
 from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
 from tests.waiting import until
@@ -60,6 +61,13 @@ def test_every_page_says_what_to_do_next_while_nothing_is_remembered(site: Site)
     ):
         assert asked in text_of(site.get(path)), path
     assert "The system prompt" in site.get("/persona")
+
+
+def test_no_page_of_a_read_only_server_leads_to_a_form_that_it_does_not_have(place: Path | str) -> None:
+    Memory.open(place).close()
+    with opened(place, read_only=True) as site:
+        for path, *_ in NAVIGATION:
+            assert "/memories/new" not in site.get(path), path
 
 
 def test_what_an_agent_learnt_in_a_project_is_found_from_the_empty_shared_namespace(
@@ -356,6 +364,11 @@ def test_a_long_text_is_edited_in_the_direction_of_its_first_letter(site: Site, 
 
 
 def test_changes_are_listed_by_day_and_taken_back_by_a_button(site: Site, ids: list[str]) -> None:
+    site.memory.remember_many(
+        [{"text": "## Before the frost\n\n1. drain the well"}, {"text": "Lena has a key."}]
+    )
+    text = text_of(site.get("/changes"))
+    assert ": Before the frost Lena has a key." in text, "the first line of each, without its marks"
     site.memory.update(ids[1], "Ben drinks black tea in the morning.")
     page = site.get("/changes")
     text = text_of(page)

@@ -196,6 +196,28 @@ def test_links_are_made_and_removed(site: Site, one: str) -> None:
         assert said in text_of(site.post(f"/memories/{one}", status, **fields))
 
 
+def test_the_memory_to_link_with_is_found_by_words_or_its_id(site: Site, one: str) -> None:
+    other = site.memory.remember("Assam grows the strongest black tea.").chunk_ids[0]
+    page = site.get(f"/memories/{one}?link=tea")
+    assert '<details id="link-form" hx-morph-skip open>' in page, "also without scripts"
+    assert f'name="target" value="{other}"' in page and f'name="target" value="{one}"' not in page
+    assert f'name="target" value="{other}" required checked' in site.part(
+        f"/memories/{one}/linkable?link={other}"
+    )
+    assert "No other memory is found" in site.part(f"/memories/{one}/linkable?link=zeppelin")
+    assert 'name="target"' not in site.part(f"/memories/{one}/linkable?link=+")
+    assert "no other memory is chosen" in text_of(
+        site.post(f"/memories/{one}", 422, do="link", type="supports", strength="0.5")
+    )
+
+
+def test_a_whole_id_in_the_search_finds_its_memory(site: Site, one: str) -> None:
+    other = site.memory.remember("Tea grows in Assam.").chunk_ids[0]
+    assert f"row-{other}" in site.part(f"/memories?q={other}")
+    assert f"row-{one}" not in site.part(f"/memories?q={other}")
+    assert "Nothing fits" in site.part("/memories?q=chunk-2026-01-01-00000000")
+
+
 def test_of_two_memories_that_say_the_same_one_is_kept_and_that_can_be_undone(site: Site, one: str) -> None:
     twin = site.memory.remember("Ben drinks green tea!", conversation_id="other", again=True).chunk_ids[0]
     other = site.memory.remember("Tea grows in Assam.", tags=["people"]).chunk_ids[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -10,9 +12,12 @@ import pytest
 
 from rlm_mem.dashboard import routes
 from rlm_mem.dashboard.rendering import prepare
+from rlm_mem.memory import Memory
 from rlm_mem.operations import state as module
 from rlm_mem.operations.context import Settings
 from rlm_mem.operations.state import ServerState
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_what_the_first_page_needs_is_there_before_the_first_request(
@@ -47,6 +52,31 @@ def test_a_start_does_not_wait_for_a_store_that_hangs(
         asyncio.run(_start_and_stop(state, starts_all_the_same))
     finally:
         state.close()
+
+
+_VISIT = """
+import sys
+from pathlib import Path
+from tests.server.site import opened
+from rlm_mem.dashboard.rendering import NAVIGATION
+from rlm_mem.operations import state
+
+state._PREPARE_TIMEOUT = 60.0
+with opened(sys.argv[1], read_only=True) as site:
+    assert not list(Path(sys.argv[1]).glob("persona/*")), "reading ahead has written"
+    loaded = set(sys.modules)
+    for path, *_ in NAVIGATION:
+        site.get(path)
+        late = {name for name in sys.modules.keys() - loaded if name.startswith("rlm_mem.")}
+        assert not late, (path, late)
+"""
+
+
+def test_no_page_of_the_navigation_loads_modules_at_its_first_visit(tmp_path: Path) -> None:
+    Memory.open(tmp_path / "brain").close()
+    command = [sys.executable, "-c", _VISIT, str(tmp_path / "brain")]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stderr
 
 
 async def _start_and_stop(state: ServerState, holds: object) -> None:

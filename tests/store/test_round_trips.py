@@ -11,6 +11,7 @@ import pytest
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 from rlm_mem import Memory  # noqa: E402 - below what may skip the module
+from rlm_mem.models.scripted import ScriptedLLM  # noqa: E402
 from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
 from rlm_mem.store.core.copying import compare, copy_namespace  # noqa: E402
 from tests.store.test_postgres_search import noted_connections, round_trips  # noqa: E402
@@ -28,6 +29,8 @@ def test_each_operation_takes_few_round_trips(opened: Sequence[Any], dsn: str, t
             memory.remember(text, conversation_id=f"c{number % 4}", tags=["parts"])
         store = memory.store
         ids = store.list_chunks()
+        for number in range(30):
+            Memory(store, ScriptedLLM(["```repl\nFINAL('week 7')\n```"])).recall(f"Which week? {number}")
         question = "To which week was the delivery of bracket7 moved?"
         operations: dict[str, Callable[[int], object]] = {
             "get": lambda turn: memory.get(ids[turn]),
@@ -41,6 +44,7 @@ def test_each_operation_takes_few_round_trips(opened: Sequence[Any], dsn: str, t
             "restore": lambda turn: store.restore_chunk(ids[turn]),
             "erase": lambda turn: store.delete_chunk(ids[turn], permanent=True),
             "figures": lambda turn: store.get_stats(),
+            "costs of 30 runs": lambda turn: memory.costs(),
             "links of several": lambda turn: store.linked_of_each(ids[turn : turn + 20]),
             "neighbours of several": lambda turn: store.neighbours_of_each(ids[turn : turn + 20]),
             "consolidate": lambda turn: memory.continuum.consolidate(dry_run=True),
@@ -52,6 +56,7 @@ def test_each_operation_takes_few_round_trips(opened: Sequence[Any], dsn: str, t
     most = {
         "get": 1, "list": 1, "search": 2, "recall": 55, "link": 7, "update": 7, "rewrite": 9, "archive": 5,
         "restore": 7, "erase": 24, "consolidate": 30, "figures": 1, "links of several": 2, "neighbours of several": 2,
+        "costs of 30 runs": 6,
     }  # fmt: skip
     over = {name: number for name, number in taken.items() if not 0 < number <= most[name]}
     assert over == {}, taken

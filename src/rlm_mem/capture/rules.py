@@ -36,6 +36,9 @@ _SKIPPED_BLOCKS = (structure.CODE, structure.HEADING, structure.RULE, structure.
 #: sentence.
 _REFERS = late(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
 
+#: A name within a sentence: a word with a capital letter other than the first, `code`, or an identifier.
+_NAME = late(r"[\w,] (?:[A-Z]\w|`\S)|\w_\w|[a-z][A-Z]")
+
 _ASKED_CONFIDENCE = 0.85  # of a sentence that the user asked to keep
 
 Search = Callable[[str], object]
@@ -152,8 +155,9 @@ class Rules(FrozenRecord, frozen=True):
         return (
             len(sentence) <= self.limits.longest
             and len(sentence.split()) >= self.limits.shortest
-            # "Let's use it instead." means nothing outside of its conversation.
-            and len(set(get_analyser().terms(sentence))) >= self.limits.content_words
+            # "Let's use it instead." means nothing outside of its conversation; a name counts as one word more.
+            and len(set(get_analyser().terms(sentence))) + bool(_NAME.search(sentence))
+            >= self.limits.content_words
             and not any(search(sentence) for search in self.leave_out)
         )
 

@@ -499,7 +499,7 @@ def check_chunk_id(value: object) -> str:
 def check_chunk_ids(value: Iterable[str] | str) -> list[str]:
     """Validate one chunk id or several, and return them as a list; raises InvalidChunkId."""
     if not is_iterable(value):
-        raise InvalidChunkId(f"chunk ids must be a list, not {shown(value)}")
+        raise InvalidChunkId(f"ids must be a list, not {shown(value)}", hint="pass result.chunk_ids")
     return [check_chunk_id(one) for one in ([value] if isinstance(value, str) else value)]
 
 

@@ -207,8 +207,10 @@ _PANELS = (
     ),
 )  # fmt: skip
 
-#: Names of commands before they were grouped, which still work but are not in the help.
+#: Names of commands before they were grouped, and `status`, as the same is called over MCP and HTTP: they work but are
+#: not in the help.
 FORMER: dict[str, str] = {
+    "status": "store stats",
     **{name: f"chunk {name}" for name in ("update", "history")},
     "links": "link list",
     "unlink": "link remove",

@@ -28,6 +28,7 @@ from rlm_mem.own_process import environment_of_programs
 
 if TYPE_CHECKING:
     import rlm_mem
+    from rlm_mem.chunk import Chunk
     from rlm_mem.text.secrets import Screened
 
 Source = Annotated[str, argument("FROM", "The chunk that the link starts from.")]
@@ -315,9 +316,19 @@ def undo(
 
 
 def _texts(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> list[str]:
-    """Return the beginnings of chunks, active or archived; of those in quarantine none."""
+    """Return what has become of chunks, with their beginnings; of those in quarantine nothing."""
     latest = [versions[-1].chunk for one in chunk_ids if (versions := memory.history(one))]
-    return [one_line(one.content, 120) for one in latest if one.metadata.trust != "quarantined"]
+    return [
+        f"{_state(memory, one)}: {one_line(one.content, 120)}"
+        for one in latest
+        if one.metadata.trust != "quarantined"
+    ]
+
+
+def _state(memory: rlm_mem.Memory, chunk: Chunk) -> str:
+    if memory.store.get_archived(chunk.id) is not None:
+        return "archived"
+    return "out of date" if chunk.metadata.superseded_by else "now"
 
 
 def _report(

@@ -11,13 +11,15 @@ from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.options import argument, option
-from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, text
+from rlm_mem.cli.terminal import amount, indented, moment, one_line, print_json, screen, text
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.review import Case
 
 CaseId = Annotated[str, argument("ID", "The id of a case (rlm-mem review list), or its beginning.")]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
 Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
+
+_CAPTURED = 3  # memories of a session that the list names
 
 
 def review_list(
@@ -39,6 +41,11 @@ def review_list(
             text(case.id, "cyan") + text(f"  {case.kind} · {case.status} · {moment(case.opened_at)}", "dim")
         )
         console.print(indented(case.title, 4))
+        if case.kind == "capture":  # its title names only the session
+            for line in case.evidence[:_CAPTURED]:
+                console.print(indented(one_line(line.partition(": ")[2], 120), 6, "dim"))
+            if len(case.evidence) > _CAPTURED:
+                console.print(indented(f"… and {len(case.evidence) - _CAPTURED:,} more", 6, "dim"))
     console.print(text(amount(len(cases), "case"), "dim"))
 
 

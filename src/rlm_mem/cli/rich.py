@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group, RenderableType
+    from rich.console import Console, ConsoleOptions, Group, RenderableType
     from rich.live import Live
     from rich.padding import Padding
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BarColumn",
     "Console",
+    "ConsoleOptions",
     "Group",
     "Live",
     "MofNCompleteColumn",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    **dict.fromkeys(("Console", "Group", "RenderableType"), "console"),
+    **dict.fromkeys(("Console", "ConsoleOptions", "Group", "RenderableType"), "console"),
     **dict.fromkeys(
         ("BarColumn", "MofNCompleteColumn", "Progress", "TextColumn", "TimeRemainingColumn"), "progress"
     ),

@@ -88,9 +88,21 @@ def long_text(content: str, style: str = "") -> rich.Text:
     return shown
 
 
-def indented(content: str, columns: int, style: str = "") -> rich.Padding:
+def indented(content: str, columns: int, style: str = "") -> rich.RenderableType:
     """Return a paragraph in which every line is indented, including wrapped ones."""
-    return rich.Padding(text(content, style), (0, 0, 0, columns), expand=False)
+    return _Indented(text(content, style), columns)
+
+
+class _Indented:
+    # Rich's own Padding fills every line with spaces, which are copied along with the text.
+    def __init__(self, content: rich.Text, columns: int) -> None:
+        self._content = content
+        self._columns = columns
+
+    def __rich_console__(self, console: rich.Console, options: rich.ConsoleOptions) -> Iterator[rich.Text]:
+        for line in self._content.wrap(console, max(1, options.max_width - self._columns)):
+            line.rstrip()
+            yield rich.Text(" " * self._columns if line else "").append_text(line)
 
 
 def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) -> rich.Table:

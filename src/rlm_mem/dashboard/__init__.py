@@ -25,10 +25,11 @@ def routes(state: ServerState) -> list[BaseRoute]:
     Args:
         state: shared state of the server.
     """
-    from rlm_mem.dashboard.pages import all_routes
+    from rlm_mem.dashboard.pages import all_routes, read_ahead
     from rlm_mem.dashboard.rendering import prepare
 
     state.at_start.insert(0, prepare)
+    state.at_start.append(lambda: read_ahead(state))
     return all_routes(state)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 from starlette.responses import FileResponse
 
+from rlm_mem.chunk import is_chunk_id
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
@@ -165,7 +166,15 @@ def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int, archived:
     )
 
 
+def search_rows(memory: Memory, words: str, *, limit: int) -> list[Row]:
+    """Rows of the memories that words find, best first; a whole id finds its memory."""
+    return _search_rows(memory, _ListFilters(q=words, limit=limit - 1)) if words.strip() else []
+
+
 def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
+    named = selected.q.strip()
+    if is_chunk_id(named) and memory.store.exists(named):
+        return rows_of(memory.store.get_many([named]).values())
     filters = Filters(
         tags_all=selected.tag,
         chunk_type=selected.type or None,

@@ -15,7 +15,7 @@ from rlm_mem.capture.moving import move_chunks
 from rlm_mem.chunk import MANUAL_LINK_TYPES, SIMILAR_TO, Chunk
 from rlm_mem.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.dashboard.markdown import render
-from rlm_mem.dashboard.memories import tags_of
+from rlm_mem.dashboard.memories import search_rows, tags_of
 from rlm_mem.dashboard.words import address, day, deed, first_line, origin, plain_fields, title, without_marks
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, NotFoundError
 from rlm_mem.store.core.records import standing
@@ -23,10 +23,12 @@ from rlm_mem.store.core.records import standing
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+    from rlm_mem.dashboard.memories import Row
     from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 
 _LINKS = 100
+_LINKABLE = 6
 _EVENTS = 100
 _RUNS = 100
 _LONG = 3_000
@@ -81,6 +83,7 @@ def present_or_hidden(memory: Memory, chunk_id: str) -> tuple[Chunk, str]:
 def memory_page(request: PageRequest) -> Response:
     """The page of a memory."""
     memory, chunk_id = request.memory, request.part("chunk_id")
+    words = request.text("link", 4_000).strip()
     chunk, hidden = present_or_hidden(memory, chunk_id)
     source = request.text("view", 20) == "source"
     before, after = ([], []) if hidden else memory.store.neighbours(chunk_id, 1, 1)
@@ -107,12 +110,27 @@ def memory_page(request: PageRequest) -> Response:
         successor=_id_and_title(memory, chunk.metadata.superseded_by),
         replaced=[brief for one in chunk.replaces if (brief := _id_and_title(memory, one))],
         link_types=list(memory.store.types.link_types),
+        words=words,
+        linkable=_linkable(memory, chunk_id, words) if editable else [],
         editable=editable,
         elsewhere=request.other_namespaces() if editable else [],
         back=request.came_from(),
         here=address("/memories", chunk_id, view="source" if source else ""),
         live="memories",
     )
+
+
+def linkable_part(request: PageRequest) -> Response:
+    """The memories found to link the memory with."""
+    chunk_id, words = request.part("chunk_id"), request.text("link", 4_000).strip()
+    found = _linkable(request.memory, chunk_id, words)
+    return request.fragment("memory.html", block="linkable", words=words, linkable=found)
+
+
+def _linkable(memory: Memory, chunk_id: str, words: str) -> list[Row]:
+    """The memories that words find, but for the one of the page."""
+    found = [row for row in search_rows(memory, words, limit=_LINKABLE + 1) if row.id != chunk_id]
+    return found[:_LINKABLE]
 
 
 def _quarantine_reason(chunk: Chunk) -> str:
@@ -295,7 +313,10 @@ def act(request: PageRequest) -> Response:
     elif what == "revert":
         given = {"to_revision": request.text("revision", 20)}
     elif what == "link":
-        path |= {"target_id": request.text("target", 200).strip(), "link_type": request.text("type", 100)}
+        target = request.text("target", 200).strip()
+        if not target:
+            raise InputError("no other memory is chosen", hint="find it by words or its id, then choose it")
+        path |= {"target_id": target, "link_type": request.text("type", 100)}
         given = {
             "strength": request.text("strength", 20),
             "reasoning": request.text("reasoning", 2_000).strip(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
@@ -30,12 +31,15 @@ from rlm_mem.dashboard.requests import NamespaceCache, PageRequest, namespaces_r
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.changes import ChangeFeed, with_keep_alive
 from rlm_mem.operations.problems import problem_of
+from rlm_mem.operations.server import model_name
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from rlm_mem.access.grants import Permission
     from rlm_mem.operations.state import ServerState
+
+_log = logging.getLogger(__name__)
 
 Pages = dict[str, Callable[[PageRequest], Response]]
 _IMMUTABLE = "public, max-age=31536000, immutable"
@@ -51,6 +55,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/memories/{chunk_id}": memory_page.memory_page,
         "/memories/{chunk_id}/history": memory_page.history_page,
         "/memories/{chunk_id}/events": memory_page.events_part,
+        "/memories/{chunk_id}/linkable": memory_page.linkable_part,
         "/graph": graph.graph_page,
         "/graph/data": graph.graph_data,
         "/timeline": timeline.timeline_page,
@@ -113,6 +118,18 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         ),
         page_route(state, "/{anything:path}", _not_found),
     ]
+
+
+def read_ahead(state: ServerState) -> None:
+    """Read once what the pages read: loading the modules for it takes half a second, for some models two."""
+    try:
+        memory = state.memory
+        memory.recorded_changes(1)
+        memory.trajectories(limit=1)
+        memory.hud_figures()
+        model_name(memory)
+    except RlmMemError as error:  # the page that needs it reports it again
+        _log.info("reading ahead for the dashboard failed: %s", error)
 
 
 def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:

@@ -44,7 +44,7 @@ def costs(
     """
     runs: dict[tuple[str, str, str], int] = {}
     sums: dict[tuple[str, str, str], list[ModelSpending]] = {}
-    for trajectory in trajectories(store, since=since, until=until):
+    for trajectory in trajectories(store, since=since, until=until, steps=False):
         for spending in _spending(trajectory):
             key = (trajectory.started_at[:10], spending.model, trajectory.operation)
             runs[key] = runs.get(key, 0) + 1

@@ -24,7 +24,7 @@ from rlm_mem.recall.recall import RecallResult, recall_result
 from rlm_mem.recall.repeats import Repeats
 from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.running import HostFunctions, Run, Runner, check_query, limits_from
+from rlm_mem.recall.running import HostFunctions, Run, Runner, check_limits, check_query, limits_from
 from rlm_mem.recall.trajectory import RecordedLLM
 from rlm_mem.recall.trust_remarks import UntrustedRemarks
 from rlm_mem.sandbox.dispatch import check_final
@@ -380,7 +380,7 @@ def recall_session(
         InvalidQuery: the question is empty.
     """
     if limits is not None:
-        check_kind(limits, Limits, "limits")
+        check_limits(limits)
     form = None if result is None else ResultSchema(result)
     runner = Runner(
         store,

@@ -109,6 +109,11 @@ def limits_from(config: RecallConfig) -> Limits:
     )
 
 
+def check_limits(limits: object) -> Limits:
+    """Return ``limits`` if they are the limits of a run; raises InputError."""
+    return check_kind(limits, Limits, "limits", hint="for example Limits(iterations=5, seconds=30)")
+
+
 def check_query(query: str) -> str:
     """Return the question without surrounding space.
 
@@ -167,7 +172,7 @@ class Runner:
         self.config: Config = store.config if config is None else check_kind(config, Config, "config")
         llm = llm_client if llm is None else llm
         self.llm = llm if is_llm(llm) else adapt(llm, self.config)
-        self.limits = check_kind(limits, Limits, "limits") if limits else limits_from(self.config.recall)
+        self.limits = check_limits(limits) if limits else limits_from(self.config.recall)
         self.functions = {} if functions is None else dict(check_mapping(functions, "functions"))
         self.engine = self.config.sandbox.engine if engine is None else check_kind(engine, str, "engine")
 
@@ -200,7 +205,7 @@ class Runner:
         query = check_query(query)
         llm = llm or self.llm
         if limits is not None:
-            check_kind(limits, Limits, "limits")
+            check_limits(limits)
         if on_step is not None or on_text is not None:
             check_function(on_step, "on_step"), check_function(on_text, "on_text")
         budget = Budget(limits or self.limits)

@@ -13,10 +13,11 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the line format, recorded in the first line."""
 FOLDER = "trajectories"
+_LOT_BYTES = 4_000_000
+"""Most bytes of files that are read at once, but for a single larger one."""
 _ID = late(r"traj-(\d{4})(\d{2})\d{2}T\d{6}-[0-9a-f]{8}")
 _FILE = late(rf"{FOLDER}/\d{{4}}-\d{{2}}/({_ID.pattern})\.jsonl")
 _log = logging.getLogger(__name__)
@@ -202,17 +205,26 @@ def prompt_key(prompt: str) -> str:
 
 
 def trajectories(
-    store: ChunkStore, *, since: str | date | None = None, until: str | date | None = None
+    store: ChunkStore,
+    *,
+    since: str | date | None = None,
+    until: str | date | None = None,
+    steps: bool = True,
 ) -> Iterator[Trajectory]:
-    """Yield the trajectories of the store's namespace, newest first; bounds as in ``list_trajectories``."""
+    """Yield the trajectories of the store's namespace, newest first; bounds as in ``list_trajectories``.
+
+    Args:
+        steps: False: runs that have ended come without their steps and sub-calls, which are most of a file.
+    """
     since, until = check_since(since, "since"), check_since(until, "until")
     stored = store.backend.files(store.namespace)
     oldest = "traj-" + re.sub(r"[-:]", "", since or "")[:15]
-    for name in _newest_first(stored):
-        # Ids begin with the time, so all that follow are too old as well.
-        if PurePosixPath(name).name[: len(oldest)] < oldest:
-            return
-        trajectory = _read(stored, name)
+    # Ids begin with the time, so all that follow one that is too old are too old as well.
+    newer = takewhile(
+        lambda named: PurePosixPath(named[0]).name[: len(oldest)] >= oldest, _newest_first(stored)
+    )
+    for name, data in _contents(stored, newer):
+        trajectory = _parsed(stored, name, data, steps=steps)
         if trajectory is None:
             continue
         started = trajectory.started_at
@@ -261,7 +273,9 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
             hint="ids look like traj-20260210T213700-0a1b2c3d",
         )
     else:
-        trajectory = _read(store.backend.files(store.namespace), trajectory_file(trajectory_id))
+        stored, name = store.backend.files(store.namespace), trajectory_file(trajectory_id)
+        data = _content(stored, name)
+        trajectory = None if data is None else _parsed(stored, name, data)
     if trajectory is None:
         problem = (
             "no run is recorded yet" if trajectory_id == "last" else f"there is no trajectory {trajectory_id}"
@@ -276,7 +290,7 @@ def prune_trajectories(store: ChunkStore, days: int) -> int:
         return 0
     stored = store.backend.files(store.namespace)
     oldest = trajectory_file(f"traj-{store.clock().astimezone(UTC) - timedelta(days=days):%Y%m%dT%H%M%S}")
-    old = list(_newest_first(stored, oldest))
+    old = [name for name, _ in _newest_first(stored, oldest)]
     return sum(stored.remove(name) for name in old)
 
 
@@ -286,27 +300,54 @@ def trajectory_file(trajectory_id: str) -> str:
     return f"{FOLDER}/{month[:4]}-{month[4:6]}/{trajectory_id}.jsonl"
 
 
-def _newest_first(stored: BrainFiles, before: str | None = None) -> Iterator[str]:
-    """Yield names of trajectory files, listed a few at a time: callers mostly need only the first ones."""
+def _newest_first(stored: BrainFiles, before: str | None = None) -> Iterator[tuple[str, int]]:
+    """Yield name and size of trajectory files, listed a few at a time: callers mostly need only the first ones."""
     count = 8
     while True:
         found = stored.last(FOLDER, count, before=before)
-        yield from (name for name in found if _FILE.fullmatch(name))
+        yield from ((name, one.size) for name, one in found.items() if _FILE.fullmatch(name))
         if len(found) < count:
             return
         before, count = next(reversed(found)), min(count * 4, 1024)
 
 
-def _records(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file; skip lines that are not JSON, such as a last line cut off by a crash."""
+def _contents(stored: BrainFiles, named: Iterable[tuple[str, int]]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of files, several to a round trip; skip those that cannot be read."""
+    lot: list[str] = []
+    size, most = 0, 4
+    for name, more in named:
+        if lot and (len(lot) == most or size + more > _LOT_BYTES):
+            yield from _contents_of_lot(stored, lot)
+            lot, size, most = [], 0, min(most * 4, 64)
+        lot.append(name)
+        size += more
+    yield from _contents_of_lot(stored, lot)
+
+
+def _contents_of_lot(stored: BrainFiles, lot: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    read = set()
     try:
-        text = (stored.read(name) or b"").decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        for name, data in stored.contents(lot):
+            read.add(name)
+            yield name, data
+    except OSError:  # of one of them: the others are read alone
+        for name in lot:
+            alone = None if name in read else _content(stored, name)
+            if alone is not None:
+                yield name, alone
+
+
+def _content(stored: BrainFiles, name: str) -> bytes | None:
+    try:
+        return stored.read(name)
+    except OSError as error:
         _log.warning("%s cannot be read: %s", name, error)
-        return
-    for line in text.split("\n"):
-        if not line:
-            continue
+        return None
+
+
+def _records(lines: Iterable[str], name: str) -> Iterator[dict[str, Any]]:
+    """Yield the records of lines; skip those that are not JSON, such as a last line cut off by a crash."""
+    for line in lines:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -316,13 +357,26 @@ def _records(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _read(stored: BrainFiles, name: str) -> Trajectory | None:
-    """Read one file, skipping damaged records.
+def _parsed(stored: BrainFiles, name: str, data: bytes, *, steps: bool = True) -> Trajectory | None:
+    """Parse one file, skipping damaged records.
 
     Returns None if its first line cannot be used, or if it belongs to another namespace.
     """
+    try:
+        lines = [line for line in data.decode("utf-8").split("\n") if line]
+    except UnicodeDecodeError as error:
+        _log.warning("%s cannot be read: %s", name, error)
+        return None
+    if not steps and lines:
+        whole = _built(stored, name, [lines[0], lines[-1]])
+        if whole is None or whole.outcome is not None:
+            return whole
+    return _built(stored, name, lines)
+
+
+def _built(stored: BrainFiles, name: str, lines: Iterable[str]) -> Trajectory | None:
     trajectory: Trajectory | None = None
-    for record in _records(stored, name):
+    for record in _records(lines, name):
         kind = record.pop("kind", None)
         try:
             if kind == "start":
