@@ -419,19 +419,16 @@ class PostgresBackend:
     # --- audit ------------------------------------------------------------------------------------------
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Append events to the audit log; failures are logged, not raised, since the recorded operations are done."""
+        """Append events to the audit log, those of a transaction with its commit."""
         if not events:
             return
-        statements, _ = audit.event_statement(events)
         transaction = self._local.transaction
-        try:
-            if transaction is not None:
-                transaction.events.extend(events)
-                return
-            self.ensure_listed(str(events[0]["ns"]))
-            self._routes.of(str(events[0]["ns"])).change(statements)
-        except StorageError as error:
-            _audit.error("audit log of %s: %s", self.location, error)
+        if transaction is not None:
+            transaction.events.extend(events)
+            return
+        statements, _ = audit.event_statement(events)
+        self.ensure_listed(str(events[0]["ns"]))
+        self._routes.of(str(events[0]["ns"])).change(statements)
         for event in events:
             _log_audit(event)
 
