@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
-from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
+from rlm_mem.errors import InvalidChunk, NamespaceError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core.changes import MAX_OFF, clock_fault
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, StoreStatus, SyncReport, Vacuumed, Version
