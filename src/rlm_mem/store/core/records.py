@@ -550,7 +550,7 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     return head.tobytes()
 
 
-_ONE_ANALYSIS = "upgrade or restart this program; all programs of a memory need one version of rlm-mem and one search.language"
+_ONE_ANALYSIS = "upgrade or restart this program: each memory has one rlm-mem version and search.language"
 
 
 def analysis_name(language: str) -> str:
