@@ -550,7 +550,7 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     return head.tobytes()
 
 
-_ONE_ANALYSIS = "upgrade or restart this program: each memory has one rlm-mem version and search.language"
+_ONE_ANALYSIS = "upgrade or restart this program: a memory has one search.language and version of rlm-mem"
 
 
 def analysis_name(language: str) -> str:
