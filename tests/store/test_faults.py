@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceWriter
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local import integrity
 from rlm_mem.store.local.local_index import LocalIndex
 from tests.store.test_crashes import in_child
 from tests.waiting import takes
@@ -59,6 +61,34 @@ def test_a_disk_that_is_full_for_the_index_is_the_same_error_as_for_a_file(base:
             store.create_chunk("word " * 20_000)
         assert store.list_chunks() == kept
         assert check(store) == []
+
+
+# --- a check while others write ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_memory_that_is_archived_or_restored_during_a_check_is_no_duplicate(
+    base: Path, monkeypatch: pytest.MonkeyPatch, *, archived: bool
+) -> None:
+    examined = integrity.examined
+    with ChunkStore(base) as store, ChunkStore(base) as other:
+        made = store.create_chunk("The gate is green.")
+        if archived:
+            store.delete_chunk(made.id)
+
+        def then_moved(*given: Any, **options: Any) -> Iterator[Any]:
+            found = list(examined(*given, **options))
+            other.restore_chunk(made.id) if archived else other.delete_chunk(made.id)
+            yield from found
+
+        monkeypatch.setattr(integrity, "examined", then_moved)
+        assert check(store) == []
+        monkeypatch.undo()
+        (here,) = base.rglob(f"{made.id}.json")
+        there = base / ("archive" if archived else "chunks/2026-01") / here.name
+        there.parent.mkdir(exist_ok=True)
+        shutil.copy(here, there)
+        assert [one.code for one in check(store)] == ["duplicate-id"]
 
 
 # --- an audit log that cannot be written ------------------------------------------------------------------------
