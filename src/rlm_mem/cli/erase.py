@@ -31,7 +31,9 @@ def erase_(
         str | None, option("--source", "SOURCE", "Erase everything from this file, folder or conversation.")
     ] = None,
     all_: Annotated[bool, flag("--all", "Erase everything in the namespace that --namespace names.")] = False,
-    report: Annotated[Path | None, option("--report", "FILE", "Write the report to this new file.")] = None,
+    report: Annotated[
+        Path | None, option("--report", "FILE", "Write the report to this new file; --apply needs one.")
+    ] = None,
     verify: Annotated[
         Path | None, option("--verify", "FILE", "Check whether anything listed in this report remains.")
     ] = None,
