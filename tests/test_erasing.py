@@ -25,6 +25,7 @@ from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import folder
+from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
 from tests.server.api import client_of
 
@@ -594,6 +595,23 @@ def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["erase", "--verify", str(report), *brain]) == 1
     report.write_text("[]")
     assert main(["erase", "--verify", str(report), *brain]) == 2
+
+
+def test_an_erasure_that_is_cut_off_leaves_a_report_of_what_it_may_have_erased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain, (first, second) = tmp_path / "brain", (tmp_path / "first.json", tmp_path / "second.json")
+    command = ["--brain", str(brain), "erase", "--person", NAME, "--apply", "--report"]
+    assert main(["--brain", str(brain), "remember", SAYS]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalBackend, "purge", _killed)
+        assert main([*command, str(first)]) != 0
+    assert main([*command, str(second)]) == 0
+    for file in (first, second):
+        assert main(["--brain", str(brain), "erase", "--verify", str(file)]) == 0
+    assert read_report(first.read_bytes()).chunk_ids and not read_report(second.read_bytes()).chunk_ids
+    (brain / "left.txt").write_text(SAYS.replace(NAME, "somebody"))
+    assert main(["--brain", str(brain), "erase", "--verify", str(first)]) == 1
 
 
 @pytest.mark.parametrize("report", ["brain/report.json", "nowhere/report.json"])

@@ -235,7 +235,7 @@ def test_who_speaks_in_hidden_chunks_only_is_no_speaker(place: Path | str, clock
         told(memory, "Lena: The plum is green.\nYusuf: And sour.")
         hidden = told(memory, "Ottoline: The fig is ripe.\nYusuf: So is the pear.\nOttoline: Not the quince.")
         told(memory, "Ines: The cherry is red.", expires="2026-02-12")
-        seen = StoreFunctions(memory.store, lambda _: None)
+        seen = StoreFunctions(memory.store)
         assert seen.stats()["speakers"] == ["Ines", "Lena", "Ottoline", "Yusuf"]
         memory.quarantine(hidden)
         clock.advance(days=30)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,3 +119,17 @@ def test_the_demo_does_not_mix_its_notes_with_other_memories(run: Run, tmp_path:
     refused = run("demo", *on)
     assert refused.code == 2 and "has memories already" in refused.err
     assert len(run("list", *on, "--json").json) == 1
+
+
+def test_the_command_to_continue_with_can_be_run(demo: Demo, tmp_path: Path) -> None:
+    """Also from another folder, and if the demo was started as a module."""
+    (told,) = re.findall(r"continue with: (.+)", demo.shown)
+    made = subprocess.run(
+        [*shlex.split(told)[:-1], "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert made.returncode == 0 and "recall" in made.stdout

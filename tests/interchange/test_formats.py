@@ -475,3 +475,31 @@ def test_a_file_that_could_be_of_several_formats_is_read_by_the_surest(
 ) -> None:
     found = Detector().detect(FileHead(name, text.encode()))
     assert (found.name if found else None) == wanted
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected", "problems"),
+    [
+        ("utf-8-sig", "Grüße aus dem Hafen", []),
+        ("utf-16", "Grüße aus dem Hafen", []),
+        ("latin-1", "Gr\ufffd\ufffde aus dem Hafen", ["characters that are not in UTF-8"]),
+    ],
+)
+def test_json_of_another_encoding_is_read_or_said_to_be_damaged(
+    store: ChunkStore, tmp_path: Path, encoding: str, expected: str, problems: list[str]
+) -> None:
+    messages = [
+        {"role": "user", "content": "Grüße aus dem Hafen"},
+        {"role": "user", "content": "x" * 300_000},
+    ]
+    text = json.dumps({"messages": messages}, ensure_ascii=False)
+    (tmp_path / "chat.json").write_bytes(text.encode(encoding))
+    report = import_source(store, tmp_path / "chat.json")
+    stored = "\n".join(chunk.content for chunk in store.get_many(store.list_chunks()).values())
+    assert expected in stored
+    assert [one.reason[: len("characters that are not in UTF-8")] for one in report.problems] == problems
+
+
+def test_an_empty_archive_is_said_to_be_empty(store: ChunkStore, tmp_path: Path) -> None:
+    (tmp_path / "chat.zip").touch()
+    assert [one.reason for one in import_source(store, tmp_path / "chat.zip").problems] == ["empty"]

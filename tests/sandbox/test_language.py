@@ -928,7 +928,7 @@ def test_the_headings_of_many_rows_ask_for_each_chunk_once(
                 f"User: What about bed {number}?\n\nAssistant: Well.\n\n### Bed {number}",
                 conversation_id="beds",
             )
-    functions = StoreFunctions(store, lambda _: None)
+    functions = StoreFunctions(store)
     asked: list[str] = []
     neighbours = store.neighbours
 

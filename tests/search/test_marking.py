@@ -125,7 +125,7 @@ def test_the_prompt_hook_and_the_opening_of_a_recall_show_the_mark(place: Path, 
 
 def test_programs_are_given_the_mark(place: Path, ids: tuple[str, str]) -> None:
     with Memory.open(place) as memory:
-        rows = {row["id"]: row for row in StoreFunctions(memory.store, lambda _: None).search(ASK)}
+        rows = {row["id"]: row for row in StoreFunctions(memory.store).search(ASK)}
     assert f"{ids[1]}, 2026-05-02" in rows[ids[0]]["same_subject"][0]
 
 

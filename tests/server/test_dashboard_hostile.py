@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from rlm_mem.dashboard.requests import MAX_FORM_BYTES
 from rlm_mem.memory import Memory
 from rlm_mem.models.scripted import ScriptedLLM
-from tests.server.site import Site, opened, tags_of
+from tests.server.site import OWN, Site, opened, tags_of
 
 TEXTS = {
     "script": "<script>alert(1)</script> tea",
@@ -116,3 +117,22 @@ def test_a_huge_text_keeps_its_pages_bounded(site: Site) -> None:
     assert len(site.get("/memories")) < 400_000
     page = site.get("/memories/chunk-huge-1")
     assert 'tabindex="0"' in page, "a long text scrolls in a place of its own"
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "message"),
+    [
+        ("/memories/new", "x=1&" * 50_000, "the form has more than 200 fields"),
+        ("/namespaces", "x=1&" * 50_000, "the form has more than 200 fields"),
+        ("/theme", "back=" + "x" * MAX_FORM_BYTES, "the form has more than 16 MiB"),
+        ("/memories/new", "text=" + "x" * MAX_FORM_BYTES, "the form has more than 16 MiB"),
+    ],
+)
+def test_a_form_that_is_too_large_is_refused_with_the_reason(
+    site: Site, path: str, form: str, message: str
+) -> None:
+    answer = site.client.post(
+        path, content=form, headers={**OWN, "content-type": "application/x-www-form-urlencoded"}
+    )
+    assert answer.status_code == 413
+    assert message in answer.text

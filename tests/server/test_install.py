@@ -365,6 +365,7 @@ def test_a_link_to_the_file_stays_a_link(run: Run, tmp_path: Path) -> None:
     [
         'mcp_servers = { rlm-mem = { command = "a" } }\n',
         '[mcp_servers]\nrlm-mem = { command = "a" }\n',
+        f"x = {'[' * 5000}",
     ],
 )
 def test_a_table_written_another_way_is_not_guessed_at(text: str) -> None:

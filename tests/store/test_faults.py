@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,9 @@ from rlm_mem.errors import StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.search import search
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.contents import NamespaceWriter
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local import integrity
 from rlm_mem.store.local.local_index import LocalIndex
 from tests.store.test_crashes import in_child
 from tests.waiting import takes
@@ -57,6 +61,98 @@ def test_a_disk_that_is_full_for_the_index_is_the_same_error_as_for_a_file(base:
             store.create_chunk("word " * 20_000)
         assert store.list_chunks() == kept
         assert check(store) == []
+
+
+# --- a check while others write ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_memory_that_is_archived_or_restored_during_a_check_is_no_duplicate(
+    base: Path, monkeypatch: pytest.MonkeyPatch, *, archived: bool
+) -> None:
+    examined = integrity.examined
+    with ChunkStore(base) as store, ChunkStore(base) as other:
+        made = store.create_chunk("The gate is green.")
+        if archived:
+            store.delete_chunk(made.id)
+
+        def then_moved(*given: Any, **options: Any) -> Iterator[Any]:
+            found = list(examined(*given, **options))
+            other.restore_chunk(made.id) if archived else other.delete_chunk(made.id)
+            yield from found
+
+        monkeypatch.setattr(integrity, "examined", then_moved)
+        assert check(store) == []
+        monkeypatch.undo()
+        (here,) = base.rglob(f"{made.id}.json")
+        there = base / ("archive" if archived else "chunks/2026-01") / here.name
+        there.parent.mkdir(exist_ok=True)
+        shutil.copy(here, there)
+        assert [one.code for one in check(store)] == ["duplicate-id"]
+
+
+# --- an audit log that cannot be written ------------------------------------------------------------------------
+
+
+def test_a_change_that_cannot_be_logged_is_refused(base: Path) -> None:
+    """As on PostgreSQL, where the lines are part of the transaction; undo and erasure rely on them."""
+    with ChunkStore(base) as store:
+        kept = store.create_chunk("The gate is green.")
+    shutil.move(base / "log", base.parent / "log")
+    (base / "log").write_text("")
+    with ChunkStore(base) as store:
+        with pytest.raises(StorageError, match="log is a file: a folder is needed"):
+            store.update_chunk(kept.id, content="The gate is red.")
+        with pytest.raises(StorageError, match="log is a file"), store.batch():
+            store.create_chunk("The gate squeaks.")
+            store.delete_chunk(kept.id)
+        assert store.list_chunks() == [kept.id]
+        assert store.get_chunk(kept.id, track=False) == kept
+    (base / "log").unlink()
+    shutil.move(base.parent / "log", base / "log")
+    with ChunkStore(base) as store:
+        assert check(store) == []
+        store.update_chunk(kept.id, content="The gate is red.")
+        assert [event["op"] for event in store.events()] == ["create", "update"]
+
+
+def test_what_changes_nothing_needs_no_audit_log(base: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with ChunkStore(base) as store:
+        kept = store.create_chunk("The gate is green.")
+        shutil.rmtree(base / "log")
+        (base / "log").write_text("")
+        store.record_event("recall", [kept.id], query="What colour is the gate?")
+    assert "recall is not in the audit log" in caplog.text
+
+
+def test_lines_cut_short_by_a_full_disk_are_taken_back(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The gate is green.")
+        (log,) = (base / "log").iterdir()
+        before, write = log.read_bytes(), os.write
+
+        def full(descriptor: int, data: bytes) -> int:
+            if os.fstat(descriptor).st_ino != log.stat().st_ino:
+                return write(descriptor, data)
+            if log.stat().st_size > len(before):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return write(descriptor, data[:20])
+
+        with monkeypatch.context() as patch, pytest.raises(StoreFull, match="the disk is full"):
+            patch.setattr(os, "write", full)
+            store.create_chunk("The gate squeaks.")
+        assert log.read_bytes() == before
+        assert store.get_stats()["chunk_count"] == 1
+        assert check(store) == []
+
+
+def test_a_copy_whose_audit_log_cannot_be_written_fails(base: Path, tmp_path: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The gate is green.")
+        with ChunkStore(tmp_path / "copy") as copy:
+            (copy.base_path / "log").write_text("")
+            with pytest.raises(StorageError, match="log is a file"):
+                NamespaceWriter(copy).add_events(store.events())
 
 
 # --- rows that wait for the end of a batch ----------------------------------------------------------------------

@@ -322,6 +322,32 @@ def test_a_link_that_leads_to_itself_is_one_unreadable_file(tmp_path: Path) -> N
         assert check(store) == []
 
 
+@pytest.mark.local_only("look at files")
+def test_a_memory_behind_a_link_that_leads_nowhere_is_missing_not_forgotten(tmp_path: Path) -> None:
+    """As when a disk is not mounted: the memory is neither deleted nor "not held"."""
+    away = tmp_path / "away.json"
+    with ChunkStore(tmp_path / "memory") as store:
+        made = store.create_chunk("Tessa keeps the key.")
+        (path,) = (tmp_path / "memory" / "chunks").rglob("*.json")
+        away.symlink_to(path.rename(tmp_path / "disk.json"))
+        path.symlink_to(away)
+    with ChunkStore(tmp_path / "memory") as store:
+        assert store.get_chunk(made.id) is not None
+        away.rename(tmp_path / "elsewhere.json")
+        assert store.get_chunk(made.id) is None
+    for _ in range(2):
+        with ChunkStore(tmp_path / "memory") as store:
+            store.sync(full=True)
+            assert store.unreadable_files == 1
+            (found,) = check(store)
+            assert (found.code, found.chunk_id) == ("unreadable-file", made.id)
+            assert "a link that leads nowhere" in found.message
+    (tmp_path / "elsewhere.json").rename(away)
+    with ChunkStore(tmp_path / "memory") as store:
+        assert store.list_chunks() == [made.id]
+        assert check(store) == []
+
+
 def test_a_file_system_that_is_read_only_is_named_with_the_file_that_was_to_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -220,7 +220,7 @@ def test_an_index_of_an_older_analysis_is_rebuilt_when_it_is_opened(
 ) -> None:
     # An older version of the package analysed words otherwise: here it left one out.
     with monkeypatch.context() as older:
-        older.setattr("rlm_mem.store.local.local_index.ANALYSIS_VERSION", -1)
+        older.setattr("rlm_mem.store.core.records.ANALYSIS_VERSION", -1)
         older.setattr(
             "rlm_mem.text.analysis.Analyser.analyse_segments", lambda *_args, **_named: [], raising=True
         )

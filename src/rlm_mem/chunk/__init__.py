@@ -537,7 +537,7 @@ def check_content(value: object, *, max_bytes: int | None = None) -> str:
     except UnicodeEncodeError as error:
         raise InvalidChunk(
             f"content contains a lone surrogate at character {error.start}: it is not valid Unicode text",
-            hint="decode the source with errors='replace' before remembering it",
+            hint="remove or replace that character",
         ) from None
     if max_bytes is not None and size > max_bytes:
         raise InvalidChunk(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -21,6 +20,7 @@ from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.steps import show_step
 from rlm_mem.cli.terminal import amount, plain, print_json, progress, rule, screen, text
 from rlm_mem.errors import InputError
+from rlm_mem.mcp.clients import launcher
 
 
 def demo(call: BrainCall, llm: options.Llm = None) -> None:
@@ -156,7 +156,7 @@ def _close(
     )
     if named is not None:
         command = shlex.join(
-            [sys.argv[0], "--brain", shown_place(named), "recall", "--explain", "your question"]
+            [*launcher(), "--brain", shown_place(named), "recall", "--explain", "your question"]
         )
         console.print(text(f"continue with: {command}", "dim"), soft_wrap=True)
     else:

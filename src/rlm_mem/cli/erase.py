@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,9 @@ def erase_(
         str | None, option("--source", "SOURCE", "Erase everything from this file, folder or conversation.")
     ] = None,
     all_: Annotated[bool, flag("--all", "Erase everything in the namespace that --namespace names.")] = False,
-    report: Annotated[Path | None, option("--report", "FILE", "Write the report to this new file.")] = None,
+    report: Annotated[
+        Path | None, option("--report", "FILE", "Write the report to this new file; --apply needs one.")
+    ] = None,
     verify: Annotated[
         Path | None, option("--verify", "FILE", "Check whether anything listed in this report remains.")
     ] = None,
@@ -66,14 +69,19 @@ def erase_(
                 namespace=call.namespace if all_ else None,
                 dry_run=not apply,
                 progress=update,
+                planned=partial(_write, report),
             )
         except BaseException:
-            if report is not None:
-                report.unlink(missing_ok=True)
+            if report is not None and report.exists() and not report.stat().st_size:
+                report.unlink()
             raise
+    _write(report, made)
+    _show(made, call.json)
+
+
+def _write(report: Path | None, made: ErasureReport) -> None:
     if report is not None:
         report.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
-    _show(made, call.json)
 
 
 def _reserve(report: Path, memory: Memory) -> None:

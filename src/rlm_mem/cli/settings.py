@@ -16,7 +16,7 @@ from rlm_mem.cli.terminal import FOLDED, note, print_json, screen, table, text
 from rlm_mem.config import Config, parse_setting
 from rlm_mem.errors import InputError, InvalidConfig, ModelUnavailable, NotFoundError
 from rlm_mem.ingest.chunking import analyse
-from rlm_mem.mcp.clients import read_text
+from rlm_mem.mcp.clients import read_text, read_toml
 from rlm_mem.models import get_llm
 from rlm_mem.store.core.files import write_atomic
 from rlm_mem.text.analysis import get_analyser
@@ -199,7 +199,7 @@ def toml_with_value(text: str, section: str, name: str, value: Any, *, where: st
     Raises:
         InvalidConfig: the text is not TOML, or the setting spans several lines.
     """
-    wanted = _parsed(text, where)
+    wanted = read_toml(text, where)
     table = wanted.setdefault(section, {})
     if not isinstance(table, dict):
         raise InvalidConfig(f"{where}: [{section}] must be a table of settings")
@@ -221,13 +221,6 @@ def toml_with_value(text: str, section: str, name: str, value: Any, *, where: st
             hint="edit the file by hand",
         )
     return after
-
-
-def _parsed(text: str, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidConfig(f"{where} is not valid TOML: {error}", hint="edit the file by hand") from None
 
 
 def _lines_with_value(lines: list[str], section: str, name: str, made: str | None, end: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
@@ -27,10 +27,10 @@ from rlm_mem.dashboard import (
     tokens_page,
 )
 from rlm_mem.dashboard.rendering import HEADERS, static_file
-from rlm_mem.dashboard.requests import NamespaceCache, PageRequest, namespaces_route, page_route
+from rlm_mem.dashboard.requests import NamespaceCache, PageRequest, form_of, namespaces_route, page_route
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.changes import ChangeFeed, with_keep_alive
-from rlm_mem.operations.problems import problem_of
+from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.operations.server import model_name
 
 if TYPE_CHECKING:
@@ -174,10 +174,13 @@ async def _static(request: Request) -> Response:
 
 async def _theme(request: Request) -> Response:
     """Store the theme of this browser, for pages without scripts."""
-    form = parse_qs((await request.body())[:4_000].decode("utf-8", "replace"))
-    theme = form.get("theme", [""])[0]
     try:
-        back = urlsplit(form.get("back", [""])[0])
+        form = dict(await form_of(request))
+    except Refused as refusal:
+        return Response(str(refusal), refusal.problem.status, media_type="text/plain")
+    theme = form.get("theme", "")
+    try:
+        back = urlsplit(form.get("back", ""))
     except ValueError:  # an incomplete IPv6 address
         back = urlsplit("")
     # Redirect only to pages of this server.

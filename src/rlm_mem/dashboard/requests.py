@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 
 #: Maximum size of a form in bytes; fits the longest content of a chunk, percent-encoded, with its fields.
 MAX_FORM_BYTES = 16 * 1024 * 1024
+_MAX_FIELDS = 200
 
 #: Notices shown after an action, by name; addresses contain only the name, so no link can inject text.
 NOTICES: Mapping[str, str] = {
@@ -290,7 +291,7 @@ def page_route(
         try:
             if request.method == "POST":
                 _check_same_origin(request)
-                form = await _form(request)
+                form = await form_of(request)
             client = client_of(request.scope)
             try:
                 opened = await state.admit(client, needs)
@@ -329,7 +330,7 @@ def namespaces_route(state: ServerState) -> Route:
             client.access.check("read")
             if request.method == "POST":
                 _check_same_origin(request)
-                name = dict(await _form(request)).get("namespace", "")
+                name = dict(await form_of(request)).get("namespace", "")
                 await state.admit(replace(client, namespace=name), "read")  # raises if it is not permitted
                 if client.choose is None:
                     raise InputError(
@@ -370,13 +371,29 @@ def _check_same_origin(request: Request) -> None:
         )
 
 
-async def _form(request: Request) -> tuple[tuple[str, str], ...]:
+async def form_of(request: Request) -> tuple[tuple[str, str], ...]:
+    """The fields of a submitted form.
+
+    Raises:
+        Refused: it is too large.
+    """
     data = bytearray()
     async for piece in request.stream():
         data += piece
         if len(data) > MAX_FORM_BYTES:
-            raise InputError("the form is too large", hint="use rlm-mem remember --file for long texts")
-    fields = parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200)
+            raise Refused(
+                problem(
+                    413,
+                    f"the form has more than {MAX_FORM_BYTES >> 20} MiB",
+                    hint="use rlm-mem remember --file for long texts",
+                )
+            )
+    try:
+        fields = parse_qsl(
+            data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FIELDS
+        )
+    except ValueError:
+        raise Refused(problem(413, f"the form has more than {_MAX_FIELDS} fields")) from None
     # Browsers send the lines of text fields with CR LF; memories keep their LF.
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
 

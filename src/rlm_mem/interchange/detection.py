@@ -44,9 +44,9 @@ def format_named(name: str) -> Format:
 
 def unknown_reason(head: FileHead) -> str | None:
     """Return why a file whose name suggests memories has no known format; None for any other name."""
-    if head.suffix == ".zip":
+    if head.suffix == ".zip" and head.data:
         return "an archive within an archive, or too large to be read there: import it by itself"
-    if head.suffix not in (".json", ".jsonl", ".ndjson") or head.is_derived:
+    if head.suffix not in (".zip", ".json", ".jsonl", ".ndjson") or head.is_derived:
         return None
     if not head.data.strip():
         return "empty"

@@ -57,10 +57,13 @@ class SourceFile:
     def opened(self) -> Iterator[Counted]:
         """Open the file from its beginning; raises Unreadable."""
         handle = self.place.open(self.entry) if self.data is None else BytesIO(self.data)
+        counted = Counted(handle, self.moved)
         try:
-            yield Counted(handle, self.moved)
+            yield counted
         finally:
             handle.close()
+        if counted.undecodable:
+            self.problem(self.where, "characters that are not in UTF-8: they are replaced by \ufffd")
 
 
 def moment(value: Any) -> str | None:
@@ -112,11 +115,16 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 class Counted:
-    """A file reader that reports the number of bytes read, for progress bars."""
+    """A file reader that reports the number of bytes read, for progress bars.
+
+    Attributes:
+        undecodable: whether characters were replaced because they are not in the encoding of the file.
+    """
 
     def __init__(self, handle: BinaryIO, moved: Callable[[int], None]) -> None:
         self._handle = handle
         self._moved = moved
+        self.undecodable = False
 
     def read(self, size: int) -> bytes:
         """Read at most ``size`` bytes."""
@@ -235,7 +243,7 @@ class _TextWindow:
 
     def __init__(self, handle: Counted) -> None:
         self._handle = handle
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
+        self._decoder: codecs.IncrementalDecoder | None = None
         self.window = ""
         self.start = 0
         self.ended = False
@@ -248,9 +256,18 @@ class _TextWindow:
         unread = len(self.window) - self.start
         data = self._handle.read(max(_BLOCK, unread))
         self.ended = not data
-        self.window = self.window[self.start :] + self._decoder.decode(data, final=self.ended)
+        self.window = self.window[self.start :] + self._decoded(data)
         self.start = 0
         return True
+
+    def _decoded(self, data: bytes) -> str:
+        if self._decoder is None:
+            self._decoder = codecs.getincrementaldecoder(encoding_of(data))()
+        try:
+            return self._decoder.decode(data, final=self.ended)
+        except UnicodeDecodeError:
+            self._handle.undecodable, self._decoder.errors = True, "replace"
+            return self._decoder.decode(data, final=self.ended)
 
     def skip(self) -> None:
         """Advance to the next character that is neither space nor comma."""

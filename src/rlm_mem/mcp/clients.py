@@ -98,7 +98,7 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     Raises:
         InvalidConfig: the text is not TOML, or the entry has a form that cannot be replaced by lines.
     """
-    before = _toml(text, where)
+    before = read_toml(text, where)
     servers = before.get(table, {})
     if not isinstance(servers, dict):
         raise InvalidConfig(f"{where} has an unexpected form: {table} is not a table")
@@ -132,7 +132,7 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     expected = {key: value for key, value in servers.items() if key != name}
     if entry is not None:
         expected[name] = entry
-    after = _toml(made, where)
+    after = read_toml(made, where)
     others = {key: value for key, value in before.items() if key != table}
     if after.get(table, {}) != expected or {k: v for k, v in after.items() if k != table} != others:
         raise InvalidConfig(
@@ -142,11 +142,16 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     return made
 
 
-def _toml(text: str, where: str) -> dict[str, Any]:
+def read_toml(text: str, where: str) -> dict[str, Any]:
+    """Parse the text of a settings file that is to be edited.
+
+    Raises:
+        InvalidConfig: it is not TOML.
+    """
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidConfig(f"{where} is not valid TOML: {error}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidConfig(f"{where} is not valid TOML: {error}", hint="edit the file by hand") from None
 
 
 def remove_file(path: Path) -> None:

@@ -47,7 +47,7 @@ def counted_otherwise(store: ChunkStore, question: str, chunks: int) -> tuple[Ma
             not others or bool(others.intersection(*(analyser.terms(one["text"]) for one in sides)))
         )
 
-    pairs = filter(is_same_count, StoreFunctions(store, lambda _: None).updates(question, limit=_PAIRS_READ))
+    pairs = filter(is_same_count, StoreFunctions(store).updates(question, limit=_PAIRS_READ))
     return tuple(islice(pairs, _MAX_COUNTS))
 
 

@@ -156,7 +156,7 @@ def add_places(hits: Iterable[dict[str, Any]], summaries: Mapping[str, Summary])
 
 def add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]]) -> None:
     """Add the headings of the replies in the first hits, or to the turns in them, each reply once."""
-    turns = StoreFunctions(store, lambda _: None).turns
+    turns = StoreFunctions(store).turns
     answered: set[str] = set()
     for chunk_id in hits:
         if len(answered) == _ADVISING:

@@ -344,7 +344,7 @@ def build_opening(
 
 def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline for a question as hits in order of time, and how to get what it leaves out."""
-    functions = StoreFunctions(store, _not_noted)
+    functions = StoreFunctions(store)
     rows = functions.outline(question, chars=kind.chars, points=kind.points)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
@@ -357,10 +357,6 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
     return tuple(
         hits.values()
     ), f"; {found}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
-
-
-def _not_noted(_: str) -> None:
-    """Discard the id of a chunk that was read: used for functions called outside of programs."""
 
 
 def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str, Any], ...], int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InputError
@@ -52,16 +53,15 @@ def list_trajectories(
         InvalidQuery: there is no such operation, or a bound is not a time.
     """
     check_operation(operation)
-    found: list[TrajectoryInfo] = []
     most = None if limit is None else page(limit, "limit")
     quarantined = quarantined_chunks(store)
     # What a run read is compared with the chunks in quarantine; without any, its figures are enough.
-    for trajectory in trajectories(store, since=since, until=until, steps=bool(quarantined)):
-        if most is not None and len(found) >= most:
-            break
-        if operation in (None, trajectory.operation):
-            found.append(_info(as_shown(trajectory, quarantined)))
-    return found
+    found = (
+        _info(as_shown(run, quarantined))
+        for run in trajectories(store, since=since, until=until, steps=bool(quarantined))
+        if operation in (None, run.operation)
+    )
+    return list(islice(found, most))
 
 
 def shown_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:

@@ -96,7 +96,7 @@ class StoreFunctions:
 
     Args:
         store: bound to one namespace.
-        on_read: called with the id of each chunk whose text is returned.
+        on_read: called with the id of each chunk whose text is returned; reads outside of programs are not noted.
         check: called during long reads; raises if the program must end.
         seen: ids of chunks that the programs have seen, which may be given by their last part.
     """
@@ -104,7 +104,7 @@ class StoreFunctions:
     def __init__(
         self,
         store: ChunkStore,
-        on_read: Callable[[str], None],
+        on_read: Callable[[str], None] = lambda _: None,
         check: Callable[[], None] = lambda: None,
         seen: Set[str] = frozenset(),
     ) -> None:

@@ -134,7 +134,11 @@ class Backend(Protocol):
         ...
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Append events to the audit log."""
+        """Append events to the audit log.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
         ...
 
     def read_events(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
@@ -187,6 +187,7 @@ def erase(
     namespace: str | None = None,
     dry_run: bool = True,
     progress: Progress | None = None,
+    planned: Callable[[ErasureReport], None] | None = None,
 ) -> ErasureReport:
     """Erase a person, or everything from a source, in all accessible namespaces of a store; or one whole namespace.
 
@@ -201,6 +202,8 @@ def erase(
         namespace: its name, exactly; namespaces below it are not erased.
         dry_run: only report what would be erased.
         progress: called with (chunks examined, chunks in all).
+        planned: called before anything is erased, with a report that lacks only files and events: should the erasure
+            be cut off, what it erased can still be verified.
 
     Raises:
         InputError: not exactly one is given, or the name is too short, too long or not one line.
@@ -243,6 +246,8 @@ def erase(
     if not dry_run:
         if store.backend.in_transaction:
             raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
+        if planned is not None:
+            planned(report)
         store_reader.stored.write(MARK, b"{}")
     changed = []
     for name, ids in found.items():

@@ -116,18 +116,24 @@ def shown_name(name: str) -> str:
 
 
 def is_json_file(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry of a folder is a visible file ``*.json``, or cannot be examined."""
+    """Return whether an entry of a folder is a visible file or link ``*.json``, or cannot be examined."""
     if not entry.name.endswith(".json") or entry.name.startswith(".") or not is_unicode(entry.path):
         return False
     try:
-        return entry.is_file()
-    except OSError:  # such as a link that leads to itself: reading it reports the reason
+        # What is behind a link may be away for now, as a disk or an annex: reading it reports the reason
+        return entry.is_file() or entry.is_symlink()
+    except OSError:  # such as a link that leads to itself: likewise
         return True
 
 
 def read_signed(path: StrPath) -> tuple[bytes, Signature]:
     """Return the content and signature of a file; raises OSError, also for a pipe or a huge file."""
-    descriptor = os.open(path, _READ)
+    try:
+        descriptor = os.open(path, _READ)
+    except FileNotFoundError:
+        if os.path.islink(path):  # noqa: PTH114 - mostly of a text
+            raise OSError(errno.EINVAL, "it is a link that leads nowhere") from None
+        raise
     # Unbuffered: a file that is read at once needs no buffer, and creating one takes longer than the reading.
     with open(descriptor, "rb", buffering=0) as handle:  # noqa: PTH123 - of a descriptor
         stat = os.fstat(descriptor)

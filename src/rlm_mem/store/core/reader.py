@@ -28,6 +28,7 @@ from rlm_mem.chunk.types import as_list, hidden, shown, wanted_origins, wanted_t
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, ServerAway, StorageError
+from rlm_mem.lazy import logger
 from rlm_mem.store import core
 from rlm_mem.store.core import visible
 from rlm_mem.store.core.backends import open_backend
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
         trust: str | None
 
 
+_audit_logger = logger("rlm_mem.audit")
 _LOT = 200
 
 
@@ -628,11 +630,17 @@ class ChunkReader:
         return self.backend.candidate_source(self.namespace)
 
     def record_event(self, op: str, chunk_ids: Sequence[str] = (), **payload: object) -> None:
-        """Append an event that does not change a chunk, such as a recall with the chunks that it read."""
+        """Append an event that does not change a chunk, such as a recall with the chunks that it read.
+
+        A failure is logged, not raised: what the event records is done.
+        """
         if self.backend.read_only:
             return
         line = audit_line(op, self._writer.clock(), self.actor, self.namespace)
-        self.backend.append_events([line | {"chunk_ids": list(chunk_ids)} | payload])
+        try:
+            self.backend.append_events([line | {"chunk_ids": list(chunk_ids)} | payload])
+        except StorageError as error:
+            _audit_logger.error("%s is not in the audit log: %s", op, error)
 
     def events(
         self,

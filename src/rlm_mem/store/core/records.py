@@ -29,9 +29,10 @@ from msgspec import Struct, field
 
 from rlm_mem.chunk import Chunk, format_time, from_epoch, normalised_hash, parse_time
 from rlm_mem.chunk.types import hidden
-from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery
+from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery, StorageError
 from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.store.core.files import Signature
+from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     import numpy as np
@@ -547,6 +548,29 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     if sys.byteorder == "big":
         head.byteswap()
     return head.tobytes()
+
+
+_ONE_ANALYSIS = "upgrade or restart this program: a memory has one search.language and version of rlm-mem"
+
+
+def analysis_name(language: str) -> str:
+    """Return the name, recorded with an index, of this program's analysis of words in a language."""
+    return f"{ANALYSIS_VERSION}:{language}"
+
+
+def is_later_analysis(recorded: str, own: str) -> bool:
+    """Return whether an index was made by a later version of the analysis than this program's ``own``."""
+    versions = [int(name.partition(":")[0] or 0) for name in (recorded, own)]
+    return versions[0] > versions[1]
+
+
+def other_analysis(where: str, recorded: str, own: str, hint: str = _ONE_ANALYSIS) -> StorageError:
+    """Return the error of a program whose analysis of words is not that of the index, which it must not change."""
+    return StorageError(
+        f"{where} has the words of another program (analysis {recorded}, this program has {own}):"
+        " nothing was changed",
+        hint=hint,
+    )
 
 
 def encode_content(

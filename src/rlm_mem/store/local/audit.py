@@ -41,9 +41,10 @@ class EventLog:
         self._folder = folder
 
     def append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Append events, each with at least ``ts`` and ``op``; failures are logged, not raised.
+        """Append events, each with at least ``ts`` and ``op``.
 
-        The operation itself is already complete: an error would report a failure that did not happen.
+        Raises:
+            StorageError: they cannot be written.
         """
         reads = [event for event in events if event.get("op") in _READS]
         changes = [event for event in events if event.get("op") not in _READS]
@@ -65,17 +66,22 @@ class EventLog:
             present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
             name = max([name, *fnmatch.filter(present, f"{prefix}{_MONTH}")])
             size = os.stat(f"{self._folder}/{name}").st_size
-        except OSError:  # the file does not exist yet; any other reason is logged by the write
+        except OSError:  # the file does not exist yet; any other reason is raised by the write
             size = 0
         return f"{self._folder}/{name}", size, bytes(lines)
 
     def write(self, path: str, lines: bytes) -> None:
-        """Append lines to a file; failures are logged, not raised."""
+        """Append lines to a file.
+
+        Raises:
+            StorageError: they cannot be written; none of them is kept, unless another process wrote meanwhile.
+        """
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+        written = 0
         try:
             try:
                 descriptor = os.open(path, flags, 0o644)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 make_folder(self._folder)
                 descriptor = os.open(path, flags, 0o644)
             try:
@@ -83,11 +89,14 @@ class EventLog:
                     os.lseek(descriptor, end - 1, os.SEEK_SET)
                     if os.read(descriptor, 1) != b"\n":
                         lines = b"\n" + lines
-                os.write(descriptor, lines)
+                while written < len(lines):  # more than once only where the disk is full, for its reason
+                    written += os.write(descriptor, lines[written:])
             finally:
                 os.close(descriptor)
         except OSError as error:
-            _audit_logger.error("audit log %s: %s", path, error)
+            if written:
+                self.withdraw(path, lines[:written])
+            files.translate(error, path)
 
     def complete(self, path: Path, size: int, lines: bytes) -> None:
         """Append the lines of an interrupted write, unless they were appended since the file had this size."""

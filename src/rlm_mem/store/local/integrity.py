@@ -70,10 +70,15 @@ def _orphans(backend: FolderBackend, leftovers: list[Finding]) -> list[Finding]:
 
 def _is_confirmed(backend: FolderBackend, finding: Finding) -> bool:
     """Return whether a difference between index and file persists: another process may have written meanwhile."""
-    if finding.code not in ("index-missing-file", "orphaned-file", "index-outdated") or finding.file is None:
+    codes = ("index-missing-file", "orphaned-file", "index-outdated", "duplicate-id")
+    if finding.code not in codes or finding.file is None:
         return True
     row = find_row(backend.connection, finding.chunk_id) if finding.chunk_id else None
     path = backend.layout.absolute(finding.file)
+    if (
+        finding.code == "duplicate-id"
+    ):  # archived or restored since its file was read, unless both files are there
+        return path.exists() and (row is None or row.path != finding.file)
     if row is None or row.path != finding.file:
         return path.exists() == (finding.code == "orphaned-file")
     try:

@@ -28,6 +28,7 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    other_analysis,
 )
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed, in_turn
@@ -115,6 +116,10 @@ class LocalBackend(LocalIndex):
                 self.connection.execute("ROLLBACK")
             self._mark.end(self.connection)
             raise self._error_after_rollback(error, known) from error
+        if self._rows.analysis not in ("", self._analysis):
+            rows.connection.execute("ROLLBACK")
+            self._mark.end(rows.connection)
+            raise other_analysis(str(self.layout.database), self._rows.analysis, self._analysis)
         current = local.Transaction(
             self.layout,
             rows,

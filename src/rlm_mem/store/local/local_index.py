@@ -19,12 +19,19 @@ from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import ChunkRow, Encode, SyncReport, encode_content
+from rlm_mem.store.core.records import (
+    ChunkRow,
+    Encode,
+    SyncReport,
+    analysis_name,
+    encode_content,
+    is_later_analysis,
+    other_analysis,
+)
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
 from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import Queries, merge_is_due
-from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -125,6 +132,7 @@ class LocalIndex:
             index=self,
         )
         self._closed = False
+        self._analysis = self._recorded_analysis = analysis_name(config.search.language)
         self._thread = _ThreadState()
         # How often files that were read, or a check in between, showed changes of other programs
         self.caught_up = 0
@@ -165,10 +173,10 @@ class LocalIndex:
                 self.layout.prepare_for_git()
         self._discard_unsynced_index()
         try:
-            report = self.sync(paths=self._edited_files())
+            report = self.sync(paths=self._edited_files(), renew=True)
         except CorruptStore as error:
             self._set_index_aside(error)
-            report = self.sync()
+            report = self.sync(renew=True)
         self._recheck_unreadable(report.unreadable)
         self._connections.schedule_look()
 
@@ -199,9 +207,11 @@ class LocalIndex:
             try:
                 connection = self.connection
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if version == schema.INDEX_VERSION and not (
-                    changed_folders(connection, self.layout, racy=False, copied=False)
-                    or edited_in_place(connection, self.layout, before=None, most=_FILES_PER_CHECK)[0]
+                if (
+                    version == schema.INDEX_VERSION
+                    and schema.analysis_of(connection, self._analysis) == self._analysis
+                    and not changed_folders(connection, self.layout, racy=False, copied=False)
+                    and not edited_in_place(connection, self.layout, before=None, most=_FILES_PER_CHECK)[0]
                 ):
                     return
             except (sqlite3.Error, StorageError) as error:
@@ -318,6 +328,8 @@ class LocalIndex:
 
     @healed
     def candidate_source(self, namespace: str) -> CandidateSource:
+        if self._recorded_analysis != self._analysis:
+            raise other_analysis(str(self.layout.database), self._recorded_analysis, self._analysis)
         return self.postings(namespace).source(self.connection)
 
     def postings(self, namespace: str) -> PostingsIndex:
@@ -412,9 +424,15 @@ class LocalIndex:
         return edited
 
     def _look_read_only(self) -> None:
-        """As ``look``, for an index in memory; a read-only index file is left to the processes that may write it."""
+        """As ``look``, for an index in memory; a read-only index file is left to the processes that may write it.
+
+        If one of them rebuilds it with another analysis of words, the files are indexed in memory.
+        """
         connection = self._connections.in_memory
         if connection is None:
+            with self._healing, schema.translated(self.layout.database):
+                if schema.analysis_of(self.connection, self._analysis) != self._analysis:
+                    self._index_in_memory(self.layout.folders())
             return
         with self._healing:
             folders, edited = changed_folders(connection, self.layout, racy=False), self._edited_files()
@@ -434,6 +452,7 @@ class LocalIndex:
         folders: list[str] | None = None,
         paths: Sequence[str] = (),
         quick: bool = False,
+        renew: bool = False,
         progress: Progress | None = None,
         wait_seconds: float | None = None,
     ) -> SyncReport:
@@ -444,14 +463,19 @@ class LocalIndex:
             folders: check these folders instead of looking for changed ones.
             paths: also read these files, which were edited in place.
             quick: skip folders in which only a change in the same clock tick as our own write can be hidden.
+            renew: rebuild an index with the terms of another analysis. Only opening does so: otherwise two programs
+                of different versions would take turns at it.
             progress: called now and then with (files read, files to read).
             wait_seconds: how long to wait for the write lock; None: as configured.
+
+        Raises:
+            StorageError: the terms of the index are of another analysis, and (with ``renew``) of a later version.
         """
         if self.read_only:
             return SyncReport()
         connection, only_folders = self.connection, folders
         with schema.translated(self.layout.database):
-            stale = schema.analysis_changed(connection, self._analysis_name())
+            stale = self._is_stale(connection, renew=renew)
             leftovers = self.layout.unfinished.is_dir() and any(self.layout.unfinished.iterdir())
             if only_folders is None and not stale:
                 folders = changed_folders(connection, self.layout, full=full, racy=not quick)
@@ -466,7 +490,7 @@ class LocalIndex:
                     folders = sorted(
                         {*only_folders, *changed_folders(connection, self.layout), *finished}, reverse=True
                     )
-                stale = stale and schema.analysis_changed(connection, self._analysis_name())
+                stale = stale and self._is_stale(connection, renew=renew)
                 if stale or local.needs_refill(connection, self.layout):
                     report = self._reindex(connection, progress)
                 else:
@@ -522,12 +546,21 @@ class LocalIndex:
         self._recorded_times.update(report.folder_times)
         return report
 
-    def _analysis_name(self) -> str:
-        return f"{ANALYSIS_VERSION}:{self.config.search.language}"
+    def _is_stale(self, connection: sqlite3.Connection, *, renew: bool) -> bool:
+        """Return whether the index must be rebuilt for this program's analysis of words."""
+        recorded = self._recorded_analysis = schema.analysis_of(connection, self._analysis)
+        if recorded == self._analysis:
+            return False
+        if not renew:
+            raise other_analysis(str(self.layout.database), recorded, self._analysis)
+        if is_later_analysis(recorded, self._analysis):
+            raise other_analysis(str(self.layout.database), recorded, self._analysis, schema.UPGRADE)
+        return True
 
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
         """Empty the index and refill it from the files, inside the caller's transaction."""
-        with local.emptied(connection, self._analysis_name()):
+        self._recorded_analysis = self._analysis
+        with local.emptied(connection, self._analysis):
             return self._sync_locked(
                 connection, self._rows.get(), self.layout.folders(), progress, fresh=True
             )

@@ -266,6 +266,9 @@ class _Numbers(dict[_Key, int]):
         return number
 
 
+_MARKS = "SELECT value FROM meta WHERE key IN ('analysis', 'emptied') ORDER BY key"
+
+
 class ThreadRows(threading.local):
     """Per-thread row writers, each on its thread's connection."""
 
@@ -273,7 +276,9 @@ class ThreadRows(threading.local):
         self._connections = connections
         self._encode = encode
         self._writer: LocalRowWriter | None = None
-        self._emptied: tuple[str] | None = None
+        self._marks: list[tuple[str]] = []
+        self.analysis = ""
+        """The analysis that produced the terms of the index, as of the last ``get``; empty if unknown."""
 
     def get(self) -> LocalRowWriter:
         """Return the writer of the calling thread, which must hold the write lock.
@@ -282,8 +287,9 @@ class ThreadRows(threading.local):
         was emptied meanwhile.
         """
         connection = self._connections.get()
-        emptied = connection.execute("SELECT value FROM meta WHERE key = 'emptied'").fetchone()
-        if self._writer is None or self._writer.connection is not connection or self._emptied != emptied:
-            self._writer, self._emptied = LocalRowWriter(connection, self._encode), emptied
+        marks = connection.execute(_MARKS).fetchall()
+        if self._writer is None or self._writer.connection is not connection or self._marks != marks:
+            self._writer, self._marks = LocalRowWriter(connection, self._encode), marks
+            self.analysis = marks[0][0] if marks else ""
             self._connections.thread.flush = self._writer.flush
         return self._writer

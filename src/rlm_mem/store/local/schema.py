@@ -230,11 +230,14 @@ def make_tables(connection: sqlite3.Connection) -> None:
         raise
 
 
+UPGRADE = "upgrade rlm-mem, or delete the folder index/ to let this version rebuild it"
+
+
 def newer_version(version: int) -> StorageError:
     """Return the error for an index whose version is later than this program supports."""
     return StorageError(
         f"the index has version {version}, this program supports versions up to {INDEX_VERSION}",
-        hint="upgrade rlm-mem, or delete the folder index/ to let this version rebuild it",
+        hint=UPGRADE,
     )
 
 
@@ -260,16 +263,19 @@ def in_pages(connection: sqlite3.Connection, query: str) -> Iterator[tuple[Any, 
         yield from (row[1:] for row in rows)
 
 
-def analysis_changed(connection: sqlite3.Connection, wanted: str) -> bool:
-    """Return whether another analyser than ``wanted`` produced the terms of the index; recorded in an empty index."""
+def analysis_of(connection: sqlite3.Connection, own: str) -> str:
+    """Return the name of the analysis that produced the terms of the index; of an empty one ``own``, which is recorded.
+
+    It is empty if unknown.
+    """
     found = connection.execute("SELECT value FROM meta WHERE key = 'analysis'").fetchone()
-    if found and found[0] == wanted:
-        return False
-    if found is None and connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is None:
-        with contextlib.suppress(sqlite3.OperationalError):  # another process is recording the same
-            connection.execute("INSERT OR IGNORE INTO meta VALUES ('analysis', ?)", (wanted,))
-        return False
-    return True
+    if found is not None:
+        return str(found[0])
+    if connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None:
+        return ""
+    with contextlib.suppress(sqlite3.OperationalError):  # another process is recording the same
+        connection.execute("INSERT OR IGNORE INTO meta VALUES ('analysis', ?)", (own,))
+    return own
 
 
 @contextlib.contextmanager

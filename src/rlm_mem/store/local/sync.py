@@ -129,10 +129,9 @@ def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
                 if files.is_json_file(entry):
                     try:
                         stat = entry.stat()
-                    except FileNotFoundError:
-                        continue
-                    except OSError:  # the later read reports the reason
-                        yield f"{folder}/{entry.name}", files.NO_SIGNATURE
+                    except OSError as error:  # the later read reports the reason
+                        if not isinstance(error, FileNotFoundError) or entry.is_symlink():
+                            yield f"{folder}/{entry.name}", files.NO_SIGNATURE
                         continue
                     yield (
                         f"{folder}/{entry.name}",

@@ -8,16 +8,27 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
-from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
+from rlm_mem.errors import InvalidChunk, NamespaceError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core.changes import MAX_OFF, clock_fault
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, StoreStatus, SyncReport, Vacuumed, Version
+from rlm_mem.store.core.records import (
+    ACTIVE,
+    ChunkRow,
+    StoreStatus,
+    SyncReport,
+    Vacuumed,
+    Version,
+    analysis_name,
+    is_later_analysis,
+    other_analysis,
+)
 from rlm_mem.store.postgres import audit, erasing
 from rlm_mem.store.postgres.files import PostgresFiles
 from rlm_mem.store.postgres.integrity import check_database, chunk_in, mend_rows
@@ -29,7 +40,6 @@ from rlm_mem.store.postgres.rows import FIND, reading
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
 from rlm_mem.telemetry import operation, waiting
-from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -90,6 +100,7 @@ class PostgresBackend:
         self._next_clock_warning = 0.0
         """When the clock may be warned of again (``time.monotonic``)."""
         self._closed = False
+        self._analysis = analysis_name(config.search.language)
         self._analysed: set[str] = set()
         self._searches: SearchCaches | None = None
         self._routes.home()
@@ -180,8 +191,16 @@ class PostgresBackend:
 
     # --- writing ----------------------------------------------------------------------------------------
 
+    def transaction(self, namespace: str) -> AbstractContextManager[PostgresTransaction]:
+        return self._transaction(namespace)
+
     @contextlib.contextmanager
-    def transaction(self, namespace: str) -> Iterator[PostgresTransaction]:
+    def _transaction(self, namespace: str, *, any_analysis: bool = False) -> Iterator[PostgresTransaction]:
+        """Open a transaction, or lock one more namespace in the open one.
+
+        Args:
+            any_analysis: the terms of the namespace may be of another analysis of words.
+        """
         self._check_writable()
         outer = self._local.transaction
         if outer is not None:
@@ -190,12 +209,15 @@ class PostgresBackend:
             return
         until = time.monotonic() + self.config.store.lock_wait_seconds
         with unchanged():
-            self._prepare(namespace)
+            if not any_analysis:
+                self._prepare(namespace)
             current = self._begin(namespace, until)
         self._local.transaction = current
         reads = self._reads.of(namespace).take()
         try:
             with operation("write", backend="postgresql"):
+                if not any_analysis:
+                    self._check_analysis(current, namespace)
                 if reads:
                     current.lock(namespace).touch(reads)
                 yield current
@@ -217,7 +239,7 @@ class PostgresBackend:
             current = PostgresTransaction(
                 self._routes.of(namespace),
                 self._analyse,
-                self._analysis_name(),
+                self._analysis,
                 durable=self.config.store.durability == "full",
                 keep_versions=self.config.store.keep_versions,
             )
@@ -243,6 +265,20 @@ class PostgresBackend:
             raise NamespaceError(
                 f"the namespace {namespace} was moved to another server meanwhile", hint="repeat the batch"
             ) from None
+        self._check_analysis(outer, namespace)
+
+    def _check_analysis(self, transaction: PostgresTransaction, namespace: str) -> None:
+        """Check that the terms of a locked namespace are of this program's analysis of words.
+
+        One that a batch is the first to reach is rebuilt in it.
+        """
+        recorded = transaction.lock(namespace).head.analysis
+        if recorded == self._analysis:
+            return
+        if namespace in self._analysed or is_later_analysis(recorded, self._analysis):
+            raise other_analysis(f"the namespace {namespace}", recorded, self._analysis)
+        with transaction.translating():
+            rebuild(transaction, namespace, self._analysis, None)
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -263,9 +299,6 @@ class PostgresBackend:
         analyser = get_analyser(self.config.search.language)
         return analyser.analyse_segments(content, skip_before=skip_before, around=around)
 
-    def _analysis_name(self) -> str:
-        return f"{ANALYSIS_VERSION}:{self.config.search.language}"
-
     def _prepare(self, namespace: str) -> None:
         """Rebuild, once per process, a namespace whose terms were produced by another version of the analyser."""
         if namespace in self._analysed or self._local.transaction is not None:
@@ -275,13 +308,18 @@ class PostgresBackend:
             "SELECT name, analysis FROM rlm_mem.namespaces WHERE ns = %s",
             (namespace_key(namespace),),
         )
-        self._analysed.add(namespace)
-        if found and found[0][1] not in ("", self._analysis_name()):
+        recorded = found[0][1] if found else ""
+        if is_later_analysis(recorded, self._analysis) and not self.read_only:
+            raise other_analysis(f"the namespace {namespace}", recorded, self._analysis)
+        if recorded not in ("", self._analysis):
             if self.read_only:
                 _logger.warning("%s: the terms of %s were made by another analyser", self.location, namespace)
             else:
                 _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
-                self.rebuild(namespace)
+                with self._transaction(namespace, any_analysis=True) as transaction:
+                    if transaction.lock(namespace).head.analysis != self._analysis:  # no other thread did
+                        self.rebuild(namespace)
+        self._analysed.add(namespace)
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -419,19 +457,16 @@ class PostgresBackend:
     # --- audit ------------------------------------------------------------------------------------------
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Append events to the audit log; failures are logged, not raised, since the recorded operations are done."""
+        """Append events to the audit log, those of a transaction with its commit."""
         if not events:
             return
-        statements, _ = audit.event_statement(events)
         transaction = self._local.transaction
-        try:
-            if transaction is not None:
-                transaction.events.extend(events)
-                return
-            self.ensure_listed(str(events[0]["ns"]))
-            self._routes.of(str(events[0]["ns"])).change(statements)
-        except StorageError as error:
-            _audit.error("audit log of %s: %s", self.location, error)
+        if transaction is not None:
+            transaction.events.extend(events)
+            return
+        statements, _ = audit.event_statement(events)
+        self.ensure_listed(str(events[0]["ns"]))
+        self._routes.of(str(events[0]["ns"])).change(statements)
         for event in events:
             _log_audit(event)
 
@@ -475,8 +510,11 @@ class PostgresBackend:
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
         """Rebuild everything that is derived from the chunks of a namespace, in one commit."""
-        with self.transaction(namespace) as transaction, transaction.translating():
-            return rebuild(transaction, namespace, self._analysis_name(), progress)
+        with (
+            self._transaction(namespace, any_analysis=True) as transaction,
+            transaction.translating(),
+        ):
+            return rebuild(transaction, namespace, self._analysis, progress)
 
     def pool(self, namespace: str) -> Pool:
         """Return the connections to the database that currently stores a namespace."""
