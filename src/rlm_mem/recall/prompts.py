@@ -32,7 +32,7 @@ from rlm_mem.recall.listing import (
     lacking_words,
     wishes_listed,
 )
-from rlm_mem.recall.question_kinds import FROM_EXCERPTS, Outlined, often_lacking, outlined
+from rlm_mem.recall.question_kinds import FROM_EXCERPTS, Outlined, often_lacking, outlined, subject_of
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
@@ -293,7 +293,7 @@ def build_opening(
     kind = outlined(question, told_of["chunks"]) if outline and users else None
     counts = counted_otherwise(store, question, told_of["chunks"]) if outline and users else ()
     if kind is not None:
-        account, more = _outline(store, question, kind)
+        account, more = _outline(store, question, kind, min(users))
         if account:
             wanted = f"{kind.task}\n{task}".strip()
             return Opening(
@@ -342,10 +342,16 @@ def build_opening(
     )
 
 
-def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[dict[str, Any], ...], str]:
+def _outline(
+    store: ChunkStore, question: str, kind: Outlined, user: str
+) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline for a question as hits in order of time, and how to get what it leaves out."""
     functions = StoreFunctions(store, _not_noted)
-    rows = functions.outline(question, chars=kind.chars, points=kind.points)
+    if kind.account:
+        subject = subject_of(question, get_analyser(store.config.search.language))
+        rows = functions.account(subject, kind.chars, points=kind.points)
+    else:
+        rows = functions.outline(question, chars=kind.chars, points=kind.points)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -354,9 +360,7 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
     cut = functions.cut.remark().partition(";")[0]
     found = cut or "these are all turns that share a word with the question"
-    return tuple(
-        hits.values()
-    ), f"; {found}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
+    return tuple(hits.values()), f"; {found}; others: print_rows(turns({user!r}, [WORDS], unseen=True))"
 
 
 def _not_noted(_: str) -> None:

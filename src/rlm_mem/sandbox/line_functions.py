@@ -179,6 +179,7 @@ class Lines:
         on_read: called with the id of each chunk whose text is returned.
         check: called before each batch of chunks is read; raises if the program must end.
         seen: ids of chunks that the programs, or the model that writes them, have seen.
+        listed: those that lists of unseen turns leave out.
     """
 
     def __init__(
@@ -187,9 +188,11 @@ class Lines:
         on_read: Callable[[str], None],
         check: Callable[[], None],
         seen: Set[str] = frozenset(),
+        listed: Set[str] = frozenset(),
     ) -> None:
         self.store = store
         self.seen = seen
+        self.listed = listed
         self.on_read = on_read
         self._check = check
         self._last_speakers: dict[tuple[str | None, int, int], str | None] = {}

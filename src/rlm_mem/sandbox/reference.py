@@ -69,7 +69,7 @@ _PAGES = (
     Page(
         "turns",
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
-        "chunks=None, points=False, whole=False, chars=None, code=False)",
+        "chunks=None, points=False, whole=False, chars=None, code=False, unseen=False)",
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True adds points: reply headings; "
         "chunks=ID, whole=True: text, reply whole",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
@@ -90,7 +90,8 @@ _PAGES = (
         "chunks is a chunk id (for one that was shown, its last part is enough), a row, or a list of them: "
         "only their turns (for a row with a speaker, the "
         "speaker's), or the turn that a chunk continues; with whole or points, and without author, the user's turn "
-        "replaces the assistant's reply to it. limit is 1–500; offset continues. A remark "
+        "replaces the assistant's reply to it. unseen=True leaves out the chunks of <hits>, and those that a function "
+        "returned before. limit is 1–500; offset continues. A remark "
         "below the output says how many rows a list of 50 or more left out.",
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
@@ -100,14 +101,14 @@ _PAGES = (
     ),
     Page(
         "grep",
-        "grep(pattern, author=None, ignore_case=True, limit=50, offset=0, start=None, end=None)",
+        "grep(pattern, author=None, ignore_case=True, limit=50, offset=0, start=None, end=None, unseen=False)",
         "lines that a regex matches, as turns",
         _LINE
         + " text is the line of the text with the match, at most 500 characters: from its start, or around a "
         "match far from it; match is the match. The syntax is that of RE2: no lookahead, no lookbehind, "
         "no backreference, "
         "repetitions up to 1,000; ^ and $ match the ends of a line. At most 1,000 characters of "
-        "pattern. start and end as in turns. limit is 1–500. Figures of a subject: "
+        "pattern. start, end and unseen as in turns. limit is 1–500. Figures of a subject: "
         'grep(r"commits.{0,60}\\d|\\d.{0,60}commits").',
         'for t in grep(r"\\b\\d+ (km|miles)\\b", author="Ana"):\n    print(t["date"], t["match"], t["text"])',
         first=True,

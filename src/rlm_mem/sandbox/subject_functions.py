@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 _ROW_CHARS, _FITTING_CHARS, _FACTS_CHARS, _POINTS_CHARS = 120, 250, 40, 50
 """Maximum characters in a row of ``outline``: of a turn, of one that matches well, of figures and names of omitted
 clauses, of the headings of the reply."""
+_MAX_ROWS = 200
+"""Maximum rows of the outline of an opening."""
+_LENGTHS = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
+"""How many times as many characters a row may have if all rows then have room, the most first."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 """Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
 and as listed."""
@@ -95,18 +99,79 @@ class SubjectFunctions:
         points: Any = True,
     ) -> list[dict[str, Any]]:
         """Return a row for each turn about a subject, or about everything, that has room, in order of time."""
-        analyser = get_analyser(self._store.config.search.language)
-        queries = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
-        subjects = [one for one in queries if analyser.terms(one)]
-        room = count("chars", chars, 500, 20_000)
-        maximum = count("limit", limit, 1, 500)
         today = self._store.clock()
-        who = optional_text("author", author)
+        return self._outlined(
+            [query_words("outline", one) for one in wanted_texts("query", query)] if query else [],
+            (day("start", start, today), day("end", end, today, last=True)),
+            maximum=count("limit", limit, 1, 500),
+            room=count("chars", chars, 500, 20_000),
+            who=optional_text("author", author),
+            points=bool(points),
+        )
+
+    def account(self, subject: str, chars: int, *, points: bool) -> list[dict[str, Any]]:
+        """Return the outline of a subject for an opening; its rows are longer where all of them then have room.
+
+        Args:
+            chars: maximum characters of all rows.
+            points: whether rows have headings of the replies.
+        """
+        return self._outlined(
+            [subject], (None, None), maximum=_MAX_ROWS, room=chars, points=points, lengths=_LENGTHS
+        )
+
+    def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
+        """Return candidates for changes to a subject."""
+        words = query_words("updates", subject)
+        maximum = count("limit", limit, 1, 50)
+        lines = self._relevant_lines(words)
+        replaced = [
+            self._linked_pair(line.chunk, line.chunk.metadata.superseded_by, "it was replaced")
+            for line in lines
+            if line.chunk.metadata.superseded_by
+        ]
+        return self._pairs(words, lines, replaced, maximum, updated)
+
+    def contradictions(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
+        """Return candidates for contradictions between statements about a subject."""
+        words = query_words("contradictions", subject)
+        maximum = count("limit", limit, 1, 50)
+        lines = self._relevant_lines(words)
+        linked = [
+            self._linked_pair(line.chunk, link.chunk_id, "they are linked as contradicting")
+            for line in lines[:20]
+            for link in self._store.linked(line.chunk.id, "contradicts", direction="both", limit=_MAX_LINKS)
+        ]
+        return self._pairs(words, lines, linked, maximum, contradictory)
+
+    # Parts.
+
+    def _outlined(
+        self,
+        queries: list[str],
+        period: tuple[str | None, str | None],
+        *,
+        maximum: int,
+        room: int,
+        points: bool,
+        who: str | None = None,
+        lengths: tuple[float, ...] = (1.0,),
+    ) -> list[dict[str, Any]]:
+        """Return the rows of an outline.
+
+        Args:
+            queries: texts of which a turn shares a word with one; all turns if none has words.
+            maximum: maximum number of rows. room: maximum characters of all, as printed.
+            who: the speaker, in a memory without an assistant.
+            lengths: how many times the usual characters a row may have; the first with which all rows have room is
+                taken, else the last.
+        """
+        analyser = get_analyser(self._store.config.search.language)
+        subjects = [one for one in queries if analyser.terms(one)]
+        today = self._store.clock()
         users = frozenset[str]() if who else users_of(self._store)
         following_turns = FollowingTurns(self._lines)
-        period_lines = list(
-            self._period_lines(subjects, day("start", start, today), day("end", end, today, last=True))
-        )
+        period_lines = list(self._period_lines(subjects, *period))
         own_lines = (
             line
             for line in period_lines
@@ -140,9 +205,9 @@ class SubjectFunctions:
         telling_titles = TellingTitles(titled.values(), analyser)
         names = frozenset[str]().union(*map(shortener.names, subjects))
         top = max(weights, default=0.0) or 1.0
-        chosen: dict[int, tuple[str, list[str]]] = {}
-        listed: set[str] = set()
-        for place in best[:maximum]:
+
+        def row(place: int, times: float) -> tuple[str, list[str]]:
+            """The text of a row, and its headings, with so many times the usual characters at most."""
             fits = (
                 shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
             )
@@ -156,22 +221,34 @@ class SubjectFunctions:
                 telling_titles.chosen(
                     list(dict.fromkeys(islice(candidates, _MAX_POINTS))),
                     shortener.terms(texts[place]),
-                    _POINTS_CHARS,
+                    int(times * _POINTS_CHARS),
                 )
                 if points
                 else []
             )
-            row_chars = _FITTING_CHARS if fits else _ROW_CHARS
+            row_chars = int(times * (_FITTING_CHARS if fits else _ROW_CHARS))
             text = shortener.short(lines[place].text, row_chars, _FACTS_CHARS)
             text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
-            size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in own_points)
-            room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
-            if chosen and room < 0:
+            return text, own_points
+
+        chosen: dict[int, tuple[str, list[str]]] = {}
+        for times in lengths:
+            chosen = {}
+            left = room
+            listed: set[str] = set()
+            for place in best[:maximum]:
+                text, own_points = row(place, times)
+                left -= _ROW_HEAD + len(text) + sum(len(one) + _BETWEEN_POINTS for one in own_points)
+                left -= 0 if days[place] in listed else _DAY_CHARS
+                if chosen and left < 0:
+                    break
+                chosen[place] = text, own_points
+                listed.add(days[place])
+            if left >= 0:
                 break
-            chosen[place] = text, own_points
+        for place in chosen:
             for question in later.get(place, ()):
                 self._lines.on_read(question.chunk.id)
-            listed.add(days[place])
         # A stable sort keeps lines of the same time in the order in which they were stored.
         rows = sorted(
             ((lines[place], *chosen[place], weights[place] / top) for place in sorted(chosen)),
@@ -185,32 +262,6 @@ class SubjectFunctions:
                 "more chars, or start and end, give others"
             )
         return outlined
-
-    def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Return candidates for changes to a subject."""
-        words = query_words("updates", subject)
-        maximum = count("limit", limit, 1, 50)
-        lines = self._relevant_lines(words)
-        replaced = [
-            self._linked_pair(line.chunk, line.chunk.metadata.superseded_by, "it was replaced")
-            for line in lines
-            if line.chunk.metadata.superseded_by
-        ]
-        return self._pairs(words, lines, replaced, maximum, updated)
-
-    def contradictions(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Return candidates for contradictions between statements about a subject."""
-        words = query_words("contradictions", subject)
-        maximum = count("limit", limit, 1, 50)
-        lines = self._relevant_lines(words)
-        linked = [
-            self._linked_pair(line.chunk, link.chunk_id, "they are linked as contradicting")
-            for line in lines[:20]
-            for link in self._store.linked(line.chunk.id, "contradicts", direction="both", limit=_MAX_LINKS)
-        ]
-        return self._pairs(words, lines, linked, maximum, contradictory)
-
-    # Parts.
 
     def _period_lines(self, subjects: list[str], start: str | None, end: str | None) -> Iterator[Line]:
         """Yield the lines of a period: of its first chunks or, in a long period, of those with a word of the texts.
