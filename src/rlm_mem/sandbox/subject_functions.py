@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +51,6 @@ _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 and as listed."""
 _MIN_FIT = 0.75
 """For a query without names, the minimum share of the best turn's weight at which a turn matches well."""
-_MAX_PERIODS = 10
-"""Maximum number of days that each get a share of an outline; of more, each third gets one."""
 _ROW_HEAD = 6
 """Characters before a printed row."""
 _MIN_NAMED = 6
@@ -193,7 +191,7 @@ class SubjectFunctions:
             own = [shortener.share(text, one) if one else shortener.content(text) for text in texts]
             ranked = sorted(_best_of_each_day(days, list(map(mul, own, early))), key=follow_ups.__contains__)
             tiers = _group_by_names(ranked, period_lines, lines, one, shortener)
-            rankings.append([place for tier in tiers for place in _by_period(tier, days)])
+            rankings.append(list(chain.from_iterable(tiers)))
             weights = list(map(max, weights, own))
         # Interleave, so that each text gets its best turns.
         best = list(
@@ -543,16 +541,6 @@ def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:
         by_weight = sorted(places, key=lambda place: (-weights[place], scattered[place]))
         ranked += [(worse, rank / len(places), order[at], place) for rank, place in enumerate(by_weight)]
     return [place for *_, place in sorted(ranked)]
-
-
-def _by_period(places: list[int], days: list[str]) -> list[int]:
-    """Return the places in their order, interleaved by period: by day, or by thirds of many days."""
-    listed = sorted({days[place] for place in places})
-    each = 1 if len(listed) <= _MAX_PERIODS else -(-len(listed) // 3)
-    periods: dict[int, list[int]] = defaultdict(list)
-    for place in places:
-        periods[listed.index(days[place]) // each].append(place)
-    return [place for some in zip_longest(*periods.values()) for place in some if place is not None]
 
 
 def _spread_ranks(number: int) -> list[int]:
