@@ -266,6 +266,12 @@ def test_a_program_lists_only_turns_that_the_session_has_not_seen(store: ChunkSt
         assert not any(one in first for one in shown) and again.strip() == "[]", (
             "nor what was returned before"
         )
+    assert replay(store, session.id).same
+    with recall_session(store, "Which tulips did I plan?") as session:
+        others = "[one['chunk_id'] for one in outline('tulips', limit=10, unseen=True)]"
+        first, second = (set(session.execute(f"print({others})").output.split("'")[1::2]) for _ in range(2))
+        assert len(first) == len(second) == 10 and first.isdisjoint(shown | second)
+        session.execute("rows = turns('User')")
         found = "print(len(grep('tulips', author='User')), len(grep('tulips', author='User', unseen=True)))"
         assert session.execute(found).output.strip() == "30 0"
     assert replay(store, session.id).same

@@ -293,7 +293,7 @@ def build_opening(
     kind = outlined(question, told_of["chunks"]) if outline and users else None
     counts = counted_otherwise(store, question, told_of["chunks"]) if outline and users else ()
     if kind is not None:
-        account, more = _outline(store, question, kind, min(users))
+        account, more = _outline(store, question, kind)
         if account:
             wanted = f"{kind.task}\n{task}".strip()
             return Opening(
@@ -342,9 +342,7 @@ def build_opening(
     )
 
 
-def _outline(
-    store: ChunkStore, question: str, kind: Outlined, user: str
-) -> tuple[tuple[dict[str, Any], ...], str]:
+def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline for a question as hits in order of time, and how to get what it leaves out."""
     functions = StoreFunctions(store, _not_noted)
     if kind.account:
@@ -360,7 +358,9 @@ def _outline(
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
     cut = functions.cut.remark().partition(";")[0]
     found = cut or "these are all turns that share a word with the question"
-    return tuple(hits.values()), f"; {found}; others: print_rows(turns({user!r}, [WORDS], unseen=True))"
+    return tuple(
+        hits.values()
+    ), f"; {found}; others: print_rows(outline([WORDS], chars=2500, points=False, unseen=True))"
 
 
 def _not_noted(_: str) -> None:

@@ -76,9 +76,10 @@ class Outlined(NamedTuple):
 _ORDERED = Outlined(
     5_000,
     False,
-    "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
-    "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
-    "name in each item all that is in it.",
+    "Answer with as many items as asked, in the order in which each first came up, at least one of each day if the "
+    "items suffice: what the turns that fit best were about, by its subject and particulars (who, which tool, "
+    "figures); what was asked on (>) may be an item, too. Where more came up, group neighbouring turns, and name in "
+    "each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
     9_000,

@@ -192,10 +192,14 @@ class Lines:
     ) -> None:
         self.store = store
         self.seen = seen
-        self.listed = listed
+        self._listed = listed
         self.on_read = on_read
         self._check = check
         self._last_speakers: dict[tuple[str | None, int, int], str | None] = {}
+
+    def listed_before(self, unseen: Any) -> frozenset[str]:
+        """Return the ids of the chunks that were listed up to now, if only others are wanted."""
+        return frozenset(self._listed) if unseen else frozenset()
 
     @cached_property
     def in_chat(self) -> bool:

@@ -115,7 +115,7 @@ _PAGES = (
     ),
     Page(
         "outline",
-        "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None, points=True)",
+        "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None, points=True, unseen=False)",
         "what was said and advised about it, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the best "
         "turns that share a word with one are listed, for each text in turn (for a text with a "
@@ -133,7 +133,7 @@ _PAGES = (
         "except those that begin with a time or occur on three or more days or conversations; points=False has "
         "none, and more rows; score is the match of a turn, 1 for the best; rows also have speaker, at and "
         "conversation_id. Turns of one day "
-        "keep the order in which they were stored. limit is 1–500.",
+        "keep the order in which they were stored. unseen as in turns. limit is 1–500.",
         'print_rows(outline(["garden plans", "seeds"]))',
         first=True,
     ),

@@ -95,6 +95,7 @@ class SubjectFunctions:
         chars: Any = 4_000,
         author: Any = None,
         points: Any = True,
+        unseen: Any = False,
     ) -> list[dict[str, Any]]:
         """Return a row for each turn about a subject, or about everything, that has room, in order of time."""
         today = self._store.clock()
@@ -105,6 +106,7 @@ class SubjectFunctions:
             room=count("chars", chars, 500, 20_000),
             who=optional_text("author", author),
             points=bool(points),
+            left_out=self._lines.listed_before(unseen),
         )
 
     def account(self, subject: str, chars: int, *, points: bool) -> list[dict[str, Any]]:
@@ -153,6 +155,7 @@ class SubjectFunctions:
         room: int,
         points: bool,
         who: str | None = None,
+        left_out: frozenset[str] = frozenset(),
         lengths: tuple[float, ...] = (1.0,),
     ) -> list[dict[str, Any]]:
         """Return the rows of an outline.
@@ -161,6 +164,7 @@ class SubjectFunctions:
             queries: texts of which a turn shares a word with one; all turns if none has words.
             maximum: maximum number of rows. room: maximum characters of all, as printed.
             who: the speaker, in a memory without an assistant.
+            left_out: ids of chunks without rows.
             lengths: how many times the usual characters a row may have; the first with which all rows have room is
                 taken, else the last.
         """
@@ -173,7 +177,8 @@ class SubjectFunctions:
         own_lines = (
             line
             for line in period_lines
-            if (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
+            if line.chunk.id not in left_out
+            and (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
         )
         lines = list(_beginnings(own_lines) if users else own_lines)
         lines, later = _with_later(lines) if users else (lines, {})

@@ -145,7 +145,7 @@ class TurnFunctions:
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)
         conversation = optional_text("conversation_id", conversation_id)
-        listed_before = self._listed_before(unseen)
+        listed_before = self._lines.listed_before(unseen)
 
         def found(*, code: bool) -> Iterator[Line]:
             """Return the requested lines; text in pasted code only counts with ``code``."""
@@ -215,7 +215,7 @@ class TurnFunctions:
         search = compiled(pattern, bool(ignore_case))
         today = self._store.clock()
         first, last = day("start", start, today), day("end", end, today, last=True)
-        listed_before = self._listed_before(unseen)
+        listed_before = self._lines.listed_before(unseen)
         found = (
             (line, words, match)
             for chunk in self._lines.chunks(None, first, last)
@@ -233,10 +233,6 @@ class TurnFunctions:
         ]
 
     # Parts.
-
-    def _listed_before(self, unseen: Any) -> frozenset[str]:
-        """Return the ids of the chunks that were listed up to now, if only others are wanted."""
-        return frozenset(self._lines.listed) if unseen else frozenset()
 
     def _lines_with(
         self, who: str | None, texts: list[str], conversation: str | None, start: str | None, end: str | None
