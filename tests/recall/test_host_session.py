@@ -251,6 +251,32 @@ def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: Ch
         )
 
 
+def test_a_program_lists_only_turns_that_the_session_has_not_seen(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(30):
+            store.create_chunk(
+                f"User: Bed {number} of my garden gets {number + 3} tulips, as {'I planned ' * 12}.\nAssistant: Good.",
+                conversation_id=f"talk-{number}",
+            )
+    with recall_session(store, "Which tulips did I plan?") as session:
+        shown = {hit["id"] for hit in session.hits}
+        listed = "print([one['chunk_id'] for one in turns('User', ['tulips'], unseen=True)])"
+        first, again = (session.execute(listed).output for _ in range(2))
+        assert 0 < len(shown) < 30 and first.count("chunk-") == 30 - len(shown)
+        assert not any(one in first for one in shown) and again.strip() == "[]", (
+            "nor what was returned before"
+        )
+    assert replay(store, session.id).same
+    with recall_session(store, "Which tulips did I plan?") as session:
+        others = "[one['chunk_id'] for one in outline('tulips', limit=10, unseen=True)]"
+        first, second = (set(session.execute(f"print({others})").output.split("'")[1::2]) for _ in range(2))
+        assert len(first) == len(second) == 10 and first.isdisjoint(shown | second)
+        session.execute("rows = turns('User')")
+        found = "print(len(grep('tulips', author='User')), len(grep('tulips', author='User', unseen=True)))"
+        assert session.execute(found).output.strip() == "30 0"
+    assert replay(store, session.id).same
+
+
 def test_a_chunk_may_be_named_by_the_end_of_its_id_once_it_was_shown(store: ChunkStore) -> None:
     with store.batch():
         for number in range(12):

@@ -542,6 +542,50 @@ def test_an_outline_says_what_it_leaves_out_and_whether_to_answer_from_it(
         assert "answer now; else write the next program" in session.execute("print(1)").text
 
 
+def test_an_outline_is_of_what_the_question_is_about_not_of_the_words_that_ask_for_it(
+    store: ChunkStore,
+) -> None:
+    said = (
+        "a fence for the garden",
+        "an order of four items",
+        "the garden soil",
+        "a different list of items",
+    )
+    with store.batch():
+        for number, thing in enumerate(said):
+            store.create_chunk(
+                f"User: Please help me with {thing}.\nAssistant: Gladly.", conversation_id=f"talk-{number}"
+            )
+    question = "List the order in which I brought up different aspects of my garden. Mention ONLY four items."
+    with recall_session(store, question) as session:
+        assert "a fence" in session.opening and "soil" in session.opening
+        assert "of four items" not in session.opening and "different list" not in session.opening
+    with recall_session(store, "Can you list all items in order?") as session:
+        assert "an order of four items" in session.opening, "all words, if no other is left"
+
+
+def test_rows_of_an_account_are_longer_where_all_have_room(store: ChunkStore) -> None:
+    told = "I dug over the long bed by the wall, then I carried the stones away, afterwards Rosa brought me manure"
+    more = "Ben lent me his spade, the dog ran off with my left glove, and it began to rain when I had just sat down"
+    whole = f"Today in the garden {told}, {more}, while the neighbours watched us from behind their own new hedge."
+
+    def remember(number: int) -> None:
+        text = f"User: {whole}\nAssistant: Good."
+        store.create_chunk(text, conversation_id=f"talk-{number}", occurred_at="2026-05-01")
+
+    for number in range(4):
+        remember(number)
+    for question in ("Can you summarise my garden?", "In which order did I bring up my garden?"):
+        with recall_session(store, question) as session:
+            assert session.opening.count(whole) == 4
+            assert whole not in session.execute("print(outline('garden'))").text
+    with store.batch():
+        for number in range(4, 40):
+            remember(number)
+    with recall_session(store, "In which order did I bring up my garden?") as session:
+        assert whole not in session.opening and session.opening.count("\n- ") > 10
+
+
 @pytest.mark.parametrize(
     ("question", "told"),
     [

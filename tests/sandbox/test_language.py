@@ -574,9 +574,12 @@ def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore
     assert rows == sorted(rows, key=lambda row: row["at"])
     assert not any("account" in row["text"] for row in rows), "what fits less well comes after all days"
     shown = [int(row["date"][-2:]) for row in rows]
-    assert {shown.count(day) for day in told} <= {len(rows) // 5, len(rows) // 5 + 1}, "a share for each day"
+    share = len(rows) / sum(told.values())
+    assert all(abs(shown.count(day) - share * number) < 2 for day, number in told.items()), (
+        "each has its share"
+    )
     parts = [int(row["points"][0].partition("-")[2]) for row in rows if row["date"] == "2026-05-01"]
-    assert parts[0] == 0 and parts[-1] < 8, "a day begins with what it is about"
+    assert parts[0] == 0 and parts[-1] <= len(parts), "a day begins with what it is about"
     assert {title for row in rows for title in row["points"]} <= {
         f"Point {day}-{turn}" for day, number in told.items() for turn in range(number)
     }, "a heading of the replies of several days is left out"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import itemgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -178,7 +179,7 @@ class RecallSession:
             self._session.__enter__()
         else:
             self._session.next_question(self.query, self._budget, recorded)
-        self._session.shown(self._opening.hit_ids)
+        self._session.shown(self._opening.hit_ids, map(itemgetter("id"), self.hits))
         if len(self._opening.hit_ids) > 1:
             self._remarks(self._opening.hit_ids)  # the opening itself says which of them are untrusted
 

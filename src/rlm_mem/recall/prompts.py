@@ -32,7 +32,7 @@ from rlm_mem.recall.listing import (
     lacking_words,
     wishes_listed,
 )
-from rlm_mem.recall.question_kinds import FROM_EXCERPTS, Outlined, often_lacking, outlined
+from rlm_mem.recall.question_kinds import FROM_EXCERPTS, Outlined, often_lacking, outlined, subject_of
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
@@ -345,7 +345,11 @@ def build_opening(
 def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline for a question as hits in order of time, and how to get what it leaves out."""
     functions = StoreFunctions(store)
-    rows = functions.outline(question, chars=kind.chars, points=kind.points)
+    if kind.account:
+        subject = subject_of(question, get_analyser(store.config.search.language))
+        rows = functions.account(subject, kind.chars, points=kind.points)
+    else:
+        rows = functions.outline(question, chars=kind.chars, points=kind.points)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -356,7 +360,7 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
     found = cut or "these are all turns that share a word with the question"
     return tuple(
         hits.values()
-    ), f"; {found}; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
+    ), f"; {found}; others: print_rows(outline([WORDS], chars=2500, points=False, unseen=True))"
 
 
 def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str, Any], ...], int]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlm_mem.search.query import question_kind
 from rlm_mem.text.patterns import late
+
+if TYPE_CHECKING:
+    from rlm_mem.text.analysis import Analyser
 
 _ORDER = late(
     r"\b(?:chronolog\w{2,6}|order in which|in (?:which|what) order|"
@@ -33,6 +36,13 @@ _ADDING = late(
     re.IGNORECASE,
 )
 """Matches a question for a sum, which few statements may contain: its opening has these nearly whole."""
+_REQUEST = """
+account across aspect bring brought chat chronological clear complete comprehensive conversation cover detailed
+different discuss everything full give include item list mention only order overview provide raise recap sequence
+summarise summarize summary thorough throughout topic various walk one two three four five six seven eight nine ten
+"""
+"""Words with which an account is asked for, in English; the others are its subject."""
+_WORD = late(r"[^\W_](?:[\w'’.-]*\w)?")
 _COUNT_TASK = (
     "Name each instance once, with its date, then give their number, or the sum of amounts. More: "
     "print_rows(turns(contains=[WORDS]))."
@@ -59,14 +69,17 @@ class Outlined(NamedTuple):
     task: str
     """What answers often lack."""
     closing: str = _FROM_OUTLINE
+    account: bool = True
+    """Whether only the subject of the question is looked for, in longer rows where these have room."""
 
 
 _ORDERED = Outlined(
-    6_000,
+    5_000,
     False,
-    "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
-    "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
-    "name in each item all that is in it.",
+    "Answer with as many items as asked, in the order in which each first came up, at least one of each day if the "
+    "items suffice: what the turns that fit best were about, by its subject and particulars (who, which tool, "
+    "figures); what was asked on (>) may be an item, too. Where more came up, group neighbouring turns, and name in "
+    "each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
     9_000,
@@ -74,7 +87,7 @@ _SUMMED_UP = Outlined(
     "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
     "changed, and each problem with its solution (what the reply advised is after |), with names and figures.",
 )
-_COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS)
+_COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS, account=False)
 _MAX_COUNTED = 1_000
 """Most chunks of a memory for which such questions get an outline: of a larger one it has too few turns."""
 
@@ -97,3 +110,17 @@ def often_lacking(question: str) -> str:
     if question_kind(question) == "how_long":
         return _DURATION_TASK
     return _COUNT_TASK if _ADDING.search(question) or _COUNTING.search(question) else ""
+
+
+def subject_of(question: str, analyser: Analyser) -> str:
+    """The words of a question for an account that do not ask for it, but tell of what; all if no such word is left.
+
+    The others would find turns about other subjects: "the order of five items" those with an item or an order.
+    """
+    if analyser.language != "english":
+        return question
+    asking = frozenset(map(analyser.stem, _REQUEST.split()))
+    subject = " ".join(
+        word for word in _WORD.findall(question) if analyser.stem(word.casefold()) not in asking
+    )
+    return subject if analyser.terms(subject) else question

@@ -187,6 +187,7 @@ class Replayer:
             )
         )
         self._runs = _steps_by_session(recorded.steps)
+        self._hits = recorded.hits
         self._cited = recorded.outcome.chunk_ids if recorded.outcome is not None else ()
         self._form = None if recorded.result_schema is None else ResultSchema(recorded.result_schema)
 
@@ -196,7 +197,9 @@ class Replayer:
         queue = self._runs.get((question, depth))
         steps = queue.popleft() if queue else []
         accept = self._form.value_of if self._form is not None and depth == 0 else None
+        hit_ids = () if depth else tuple(hit["id"] for hit in self._hits)
         with self.open_session(lambda question: self._sub_question(question, depth + 1), accept) as session:
+            session.shown(hit_ids, hit_ids)
             for then in steps:
                 self.before(session, then)
                 # Ids in an accepted program may be from an opening, which is not built again, or be only the last

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rlm_mem.arguments import check_function, check_kind, check_mapping
@@ -510,7 +511,8 @@ class _Answering:
 
         accept = self._form.value_of if self._form is not None and depth == 0 else None
         session = self._runner.session(budget, answers, sub_question, sub_questions, accept=accept)
-        session.shown(opening.hit_ids)
+        # The record of a run has the hits of its own opening, not those of its sub-questions.
+        session.shown(opening.hit_ids, map(itemgetter("id"), () if depth else opening.hits))
         return session
 
     def _sub_question(self, question: str, depth: int) -> dict[str, Any]:

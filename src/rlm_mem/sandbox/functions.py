@@ -99,6 +99,7 @@ class StoreFunctions:
         on_read: called with the id of each chunk whose text is returned; reads outside of programs are not noted.
         check: called during long reads; raises if the program must end.
         seen: ids of chunks that the programs have seen, which may be given by their last part.
+        listed: those that lists of unseen turns leave out.
     """
 
     def __init__(
@@ -107,13 +108,14 @@ class StoreFunctions:
         on_read: Callable[[str], None] = lambda _: None,
         check: Callable[[], None] = lambda: None,
         seen: Set[str] = frozenset(),
+        listed: Set[str] = frozenset(),
     ) -> None:
         self._store = store
         self._seen = seen
         self._on_read = on_read
         self.cut = TruncatedLists()
         """The lists that were cut at their limit."""
-        lines = Lines(store, on_read, check, seen)
+        lines = Lines(store, on_read, check, seen, listed)
         some = LineFunctions(lines)
         self.passages, self.instructions = some.passages, some.instructions
         turns = TurnFunctions(lines, self.cut)
@@ -121,6 +123,7 @@ class StoreFunctions:
         subjects = SubjectFunctions(lines, self.cut)
         self.outline, self.updates = subjects.outline, subjects.updates
         self.contradictions = subjects.contradictions
+        self.account = subjects.account
 
     def table(self) -> dict[str, Callable[..., Any]]:
         """Return the functions by name."""

@@ -179,6 +179,7 @@ class Lines:
         on_read: called with the id of each chunk whose text is returned.
         check: called before each batch of chunks is read; raises if the program must end.
         seen: ids of chunks that the programs, or the model that writes them, have seen.
+        listed: those that lists of unseen turns leave out.
     """
 
     def __init__(
@@ -187,12 +188,18 @@ class Lines:
         on_read: Callable[[str], None],
         check: Callable[[], None],
         seen: Set[str] = frozenset(),
+        listed: Set[str] = frozenset(),
     ) -> None:
         self.store = store
         self.seen = seen
+        self._listed = listed
         self.on_read = on_read
         self._check = check
         self._last_speakers: dict[tuple[str | None, int, int], str | None] = {}
+
+    def listed_before(self, unseen: Any) -> frozenset[str]:
+        """Return the ids of the chunks that were listed up to now, if only others are wanted."""
+        return frozenset(self._listed) if unseen else frozenset()
 
     @cached_property
     def in_chat(self) -> bool:

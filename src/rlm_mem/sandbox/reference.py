@@ -69,7 +69,7 @@ _PAGES = (
     Page(
         "turns",
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
-        "chunks=None, points=False, whole=False, chars=None, code=False)",
+        "chunks=None, points=False, whole=False, chars=None, code=False, unseen=False)",
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True adds points: reply headings; "
         "chunks=ID, whole=True: text, reply whole",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
@@ -90,7 +90,8 @@ _PAGES = (
         "chunks is a chunk id (for one that was shown, its last part is enough), a row, or a list of them: "
         "only their turns (for a row with a speaker, the "
         "speaker's), or the turn that a chunk continues; with whole or points, and without author, the user's turn "
-        "replaces the assistant's reply to it. limit is 1–500; offset continues. A remark "
+        "replaces the assistant's reply to it. unseen=True leaves out the chunks of <hits>, and those that a function "
+        "returned before. limit is 1–500; offset continues. A remark "
         "below the output says how many rows a list of 50 or more left out.",
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
@@ -100,29 +101,29 @@ _PAGES = (
     ),
     Page(
         "grep",
-        "grep(pattern, author=None, ignore_case=True, limit=50, offset=0, start=None, end=None)",
+        "grep(pattern, author=None, ignore_case=True, limit=50, offset=0, start=None, end=None, unseen=False)",
         "lines that a regex matches, as turns",
         _LINE
         + " text is the line of the text with the match, at most 500 characters: from its start, or around a "
         "match far from it; match is the match. The syntax is that of RE2: no lookahead, no lookbehind, "
         "no backreference, "
         "repetitions up to 1,000; ^ and $ match the ends of a line. At most 1,000 characters of "
-        "pattern. start and end as in turns. limit is 1–500. Figures of a subject: "
+        "pattern. start, end and unseen as in turns. limit is 1–500. Figures of a subject: "
         'grep(r"commits.{0,60}\\d|\\d.{0,60}commits").',
         'for t in grep(r"\\b\\d+ (km|miles)\\b", author="Ana"):\n    print(t["date"], t["match"], t["text"])',
         first=True,
     ),
     Page(
         "outline",
-        "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None, points=True)",
+        "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None, points=True, unseen=False)",
         "what was said and advised about it, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the best "
         "turns that share a word with one are listed, for each text in turn (for a text with a "
         "name, first turns with the name, then those whose reply "
         "has it, then only those with a rare word of it; follow-ups on earlier turns "
         "come last). chars (500–20,000) limits all rows as printed; without query "
-        "the most informative turns of the first 3,000 chunks of the period. Each day, or each third of more than ten "
-        "days, has its share; a remark below the output says how many there are. In a chat with an assistant these "
+        "the most informative turns of the first 3,000 chunks of the period. Those that match nearly alike are "
+        "spread over the days; a remark below the output says how many there are. In a chat with an assistant these "
         "are the user's turns, else those of author. text is the turn or its informative clauses without the most "
         "common words, at most 120 "
         "characters (250 if it has a name of the query or, if that has none, matches it well) and 40 of figures and "
@@ -132,7 +133,7 @@ _PAGES = (
         "except those that begin with a time or occur on three or more days or conversations; points=False has "
         "none, and more rows; score is the match of a turn, 1 for the best; rows also have speaker, at and "
         "conversation_id. Turns of one day "
-        "keep the order in which they were stored. limit is 1–500.",
+        "keep the order in which they were stored. unseen as in turns. limit is 1–500.",
         'print_rows(outline(["garden plans", "seeds"]))',
         first=True,
     ),

@@ -179,6 +179,8 @@ class SandboxSession:
         self.pages = Pages()
         # Ids of chunks that programs, or the model that writes them, have seen.
         self._seen_ids: set[str] = set()
+        # Those that an opening listed, or whose text a function returned: a replay knows these before each program.
+        self._listed_ids: set[str] = set()
         self._table = table = self._host_functions_by_name()
         self._reserved = frozenset(table)
         sandbox = self.config.sandbox
@@ -211,7 +213,9 @@ class SandboxSession:
         self.last_step: StepOutput | None = None
 
     def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
-        functions = StoreFunctions(self.chunk_store, self._note_read, self._check_time, self._seen_ids)
+        functions = StoreFunctions(
+            self.chunk_store, self._note_read, self._check_time, self._seen_ids, self._listed_ids
+        )
         self._lists = functions
         table = functions.table()
         table["print_rows"] = self._print_rows
@@ -334,16 +338,22 @@ class SandboxSession:
         self._final = None
         self._reads.clear()
         self._seen_ids.clear()
+        self._listed_ids.clear()
         self._citations_limited = False
         self.last_step = None
 
-    def shown(self, chunk_ids: Iterable[str]) -> None:
+    def shown(self, chunk_ids: Iterable[str], listed: Iterable[str] = ()) -> None:
         """Record chunks that were shown to the model that writes the programs.
 
         Answers may then cite only these and the chunks that a program has seen: hits, lines, chunks that were read.
         If this method is never called, an answer may cite any chunk of the memory.
+
+        Args:
+            chunk_ids: the chunks.
+            listed: those of them that lists of unseen turns leave out.
         """
         self._seen_ids.update(chunk_ids)
+        self._listed_ids.update(listed)
         self._citations_limited = True
 
     def accepted(self, final: Final) -> Final:
@@ -364,11 +374,14 @@ class SandboxSession:
     def reopen(self) -> None:
         """Delete the answer for another question to the same session; names and citable chunks are kept.
 
+        No turn counts as seen any more, since the other question has a record of its own.
+
         Raises:
             SessionBusy: a program is running.
         """
         with self._busy("take another question"):
             self._final = None
+            self._listed_ids.clear()
 
     def close(self) -> None:
         """End a running program and release the worker; the answer remains available.
@@ -592,6 +605,7 @@ class SandboxSession:
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None
         self._seen_ids.add(chunk_id)
+        self._listed_ids.add(chunk_id)
 
     # The session's own host functions.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
@@ -42,13 +42,15 @@ if TYPE_CHECKING:
 _ROW_CHARS, _FITTING_CHARS, _FACTS_CHARS, _POINTS_CHARS = 120, 250, 40, 50
 """Maximum characters in a row of ``outline``: of a turn, of one that matches well, of figures and names of omitted
 clauses, of the headings of the reply."""
+_MAX_ROWS = 200
+"""Maximum rows of the outline of an opening."""
+_LENGTHS = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
+"""How many times as many characters a row may have if all rows then have room, the most first."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 """Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
 and as listed."""
 _MIN_FIT = 0.75
 """For a query without names, the minimum share of the best turn's weight at which a turn matches well."""
-_MAX_PERIODS = 10
-"""Maximum number of days that each get a share of an outline; of more, each third gets one."""
 _ROW_HEAD = 6
 """Characters before a printed row."""
 _MIN_NAMED = 6
@@ -93,98 +95,30 @@ class SubjectFunctions:
         chars: Any = 4_000,
         author: Any = None,
         points: Any = True,
+        unseen: Any = False,
     ) -> list[dict[str, Any]]:
         """Return a row for each turn about a subject, or about everything, that has room, in order of time."""
-        analyser = get_analyser(self._store.config.search.language)
-        queries = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
-        subjects = [one for one in queries if analyser.terms(one)]
-        room = count("chars", chars, 500, 20_000)
-        maximum = count("limit", limit, 1, 500)
         today = self._store.clock()
-        who = optional_text("author", author)
-        users = frozenset[str]() if who else users_of(self._store)
-        following_turns = FollowingTurns(self._lines)
-        period_lines = list(
-            self._period_lines(subjects, day("start", start, today), day("end", end, today, last=True))
+        return self._outlined(
+            [query_words("outline", one) for one in wanted_texts("query", query)] if query else [],
+            (day("start", start, today), day("end", end, today, last=True)),
+            maximum=count("limit", limit, 1, 500),
+            room=count("chars", chars, 500, 20_000),
+            who=optional_text("author", author),
+            points=bool(points),
+            left_out=self._lines.listed_before(unseen),
         )
-        own_lines = (
-            line
-            for line in period_lines
-            if (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
+
+    def account(self, subject: str, chars: int, *, points: bool) -> list[dict[str, Any]]:
+        """Return the outline of a subject for an opening; its rows are longer where all of them then have room.
+
+        Args:
+            chars: maximum characters of all rows.
+            points: whether rows have headings of the replies.
+        """
+        return self._outlined(
+            [subject], (None, None), maximum=_MAX_ROWS, room=chars, points=points, lengths=_LENGTHS
         )
-        lines = list(_beginnings(own_lines) if users else own_lines)
-        lines, later = _with_later(lines) if users else (lines, {})
-        texts = [
-            "\n".join([line.text, *(one.text for one in later.get(place, ()))])
-            for place, line in enumerate(lines)
-        ]
-        shortener = Shortener(texts, analyser)
-        days = [line.at[:10] for line in lines]
-        early = _day_factors(days) if users else [1.0] * len(days)
-        follow_ups = _follow_ups(period_lines, lines, shortener)
-        rankings: list[list[int]] = []
-        weights = [0.0] * len(lines)
-        for one in subjects or [""]:
-            own = [shortener.share(text, one) if one else shortener.content(text) for text in texts]
-            ranked = sorted(_best_of_each_day(days, list(map(mul, own, early))), key=follow_ups.__contains__)
-            tiers = _group_by_names(ranked, period_lines, lines, one, shortener)
-            rankings.append([place for tier in tiers for place in _by_period(tier, days)])
-            weights = list(map(max, weights, own))
-        # Interleave, so that each text gets its best turns.
-        best = list(
-            dict.fromkeys(place for some in zip_longest(*rankings) for place in some if place is not None)
-        )
-        chunks = {line.chunk.id: line.chunk for line in period_lines}
-        titled = {chunk_id: titles(chunk.content) for chunk_id, chunk in chunks.items()} if points else {}
-        recurring = recurring_titles((chunks[chunk_id], own) for chunk_id, own in titled.items())
-        telling_titles = TellingTitles(titled.values(), analyser)
-        names = frozenset[str]().union(*map(shortener.names, subjects))
-        top = max(weights, default=0.0) or 1.0
-        chosen: dict[int, tuple[str, list[str]]] = {}
-        listed: set[str] = set()
-        for place in best[:maximum]:
-            fits = (
-                shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
-            )
-            candidates = (
-                title
-                for one in (lines[place], *later.get(place, ()))
-                for _, title, _ in following_turns.points(one)
-                if title not in recurring and not timed(title, today)
-            )
-            own_points = (
-                telling_titles.chosen(
-                    list(dict.fromkeys(islice(candidates, _MAX_POINTS))),
-                    shortener.terms(texts[place]),
-                    _POINTS_CHARS,
-                )
-                if points
-                else []
-            )
-            row_chars = _FITTING_CHARS if fits else _ROW_CHARS
-            text = shortener.short(lines[place].text, row_chars, _FACTS_CHARS)
-            text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
-            size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in own_points)
-            room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
-            if chosen and room < 0:
-                break
-            chosen[place] = text, own_points
-            for question in later.get(place, ()):
-                self._lines.on_read(question.chunk.id)
-            listed.add(days[place])
-        # A stable sort keeps lines of the same time in the order in which they were stored.
-        rows = sorted(
-            ((lines[place], *chosen[place], weights[place] / top) for place in sorted(chosen)),
-            key=lambda row: row[0].at,
-        )
-        outlined = list(self._outline_rows(rows))
-        if len(outlined) < len(best):
-            matching = " that share a word with its query" if subjects else ""
-            self._cut.add_remark(
-                f"outline returned {len(outlined)} of {len(best):,} turns{matching}; "
-                "more chars, or start and end, give others"
-            )
-        return outlined
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Return candidates for changes to a subject."""
@@ -211,6 +145,126 @@ class SubjectFunctions:
         return self._pairs(words, lines, linked, maximum, contradictory)
 
     # Parts.
+
+    def _outlined(
+        self,
+        queries: list[str],
+        period: tuple[str | None, str | None],
+        *,
+        maximum: int,
+        room: int,
+        points: bool,
+        who: str | None = None,
+        left_out: frozenset[str] = frozenset(),
+        lengths: tuple[float, ...] = (1.0,),
+    ) -> list[dict[str, Any]]:
+        """Return the rows of an outline.
+
+        Args:
+            queries: texts of which a turn shares a word with one; all turns if none has words.
+            maximum: maximum number of rows. room: maximum characters of all, as printed.
+            who: the speaker, in a memory without an assistant.
+            left_out: ids of chunks without rows.
+            lengths: how many times the usual characters a row may have; the first with which all rows have room is
+                taken, else the last.
+        """
+        analyser = get_analyser(self._store.config.search.language)
+        subjects = [one for one in queries if analyser.terms(one)]
+        today = self._store.clock()
+        users = frozenset[str]() if who else users_of(self._store)
+        following_turns = FollowingTurns(self._lines)
+        period_lines = list(self._period_lines(subjects, *period))
+        own_lines = (
+            line
+            for line in period_lines
+            if line.chunk.id not in left_out
+            and (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
+        )
+        lines = list(_beginnings(own_lines) if users else own_lines)
+        lines, later = _with_later(lines) if users else (lines, {})
+        texts = [
+            "\n".join([line.text, *(one.text for one in later.get(place, ()))])
+            for place, line in enumerate(lines)
+        ]
+        shortener = Shortener(texts, analyser)
+        days = [line.at[:10] for line in lines]
+        early = _day_factors(days) if users else [1.0] * len(days)
+        follow_ups = _follow_ups(period_lines, lines, shortener)
+        rankings: list[list[int]] = []
+        weights = [0.0] * len(lines)
+        for one in subjects or [""]:
+            own = [shortener.share(text, one) if one else shortener.content(text) for text in texts]
+            ranked = sorted(_best_of_each_day(days, list(map(mul, own, early))), key=follow_ups.__contains__)
+            tiers = _group_by_names(ranked, period_lines, lines, one, shortener)
+            rankings.append(list(chain.from_iterable(tiers)))
+            weights = list(map(max, weights, own))
+        # Interleave, so that each text gets its best turns.
+        best = list(
+            dict.fromkeys(place for some in zip_longest(*rankings) for place in some if place is not None)
+        )
+        chunks = {line.chunk.id: line.chunk for line in period_lines}
+        titled = {chunk_id: titles(chunk.content) for chunk_id, chunk in chunks.items()} if points else {}
+        recurring = recurring_titles((chunks[chunk_id], own) for chunk_id, own in titled.items())
+        telling_titles = TellingTitles(titled.values(), analyser)
+        names = frozenset[str]().union(*map(shortener.names, subjects))
+        top = max(weights, default=0.0) or 1.0
+
+        def row(place: int, times: float) -> tuple[str, list[str]]:
+            """The text of a row, and its headings, with so many times the usual characters at most."""
+            fits = (
+                shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
+            )
+            candidates = (
+                title
+                for one in (lines[place], *later.get(place, ()))
+                for _, title, _ in following_turns.points(one)
+                if title not in recurring and not timed(title, today)
+            )
+            own_points = (
+                telling_titles.chosen(
+                    list(dict.fromkeys(islice(candidates, _MAX_POINTS))),
+                    shortener.terms(texts[place]),
+                    int(times * _POINTS_CHARS),
+                )
+                if points
+                else []
+            )
+            row_chars = int(times * (_FITTING_CHARS if fits else _ROW_CHARS))
+            text = shortener.short(lines[place].text, row_chars, _FACTS_CHARS)
+            text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
+            return text, own_points
+
+        chosen: dict[int, tuple[str, list[str]]] = {}
+        for times in lengths:
+            chosen = {}
+            left = room
+            listed: set[str] = set()
+            for place in best[:maximum]:
+                text, own_points = row(place, times)
+                left -= _ROW_HEAD + len(text) + sum(len(one) + _BETWEEN_POINTS for one in own_points)
+                left -= 0 if days[place] in listed else _DAY_CHARS
+                if chosen and left < 0:
+                    break
+                chosen[place] = text, own_points
+                listed.add(days[place])
+            if left >= 0:
+                break
+        for place in chosen:
+            for question in later.get(place, ()):
+                self._lines.on_read(question.chunk.id)
+        # A stable sort keeps lines of the same time in the order in which they were stored.
+        rows = sorted(
+            ((lines[place], *chosen[place], weights[place] / top) for place in sorted(chosen)),
+            key=lambda row: row[0].at,
+        )
+        outlined = list(self._outline_rows(rows))
+        if len(outlined) < len(best):
+            matching = " that share a word with its query" if subjects else ""
+            self._cut.add_remark(
+                f"outline returned {len(outlined)} of {len(best):,} turns{matching}; "
+                "more chars, or start and end, give others"
+            )
+        return outlined
 
     def _period_lines(self, subjects: list[str], start: str | None, end: str | None) -> Iterator[Line]:
         """Yield the lines of a period: of its first chunks or, in a long period, of those with a word of the texts.
@@ -492,16 +546,6 @@ def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:
         by_weight = sorted(places, key=lambda place: (-weights[place], scattered[place]))
         ranked += [(worse, rank / len(places), order[at], place) for rank, place in enumerate(by_weight)]
     return [place for *_, place in sorted(ranked)]
-
-
-def _by_period(places: list[int], days: list[str]) -> list[int]:
-    """Return the places in their order, interleaved by period: by day, or by thirds of many days."""
-    listed = sorted({days[place] for place in places})
-    each = 1 if len(listed) <= _MAX_PERIODS else -(-len(listed) // 3)
-    periods: dict[int, list[int]] = defaultdict(list)
-    for place in places:
-        periods[listed.index(days[place]) // each].append(place)
-    return [place for some in zip_longest(*periods.values()) for place in some if place is not None]
 
 
 def _spread_ranks(number: int) -> list[int]:

@@ -137,6 +137,7 @@ class TurnFunctions:
         whole: Any = False,
         chars: Any = None,
         code: Any = False,
+        unseen: Any = False,
     ) -> list[dict[str, Any]]:
         """Return lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
@@ -144,6 +145,7 @@ class TurnFunctions:
         today = self._store.clock()
         period = day("start", start, today), day("end", end, today, last=True)
         conversation = optional_text("conversation_id", conversation_id)
+        listed_before = self._lines.listed_before(unseen)
 
         def found(*, code: bool) -> Iterator[Line]:
             """Return the requested lines; text in pasted code only counts with ``code``."""
@@ -155,7 +157,8 @@ class TurnFunctions:
             return (
                 line
                 for line in lines
-                if (who is None or is_speaker(line.speaker, who))
+                if line.chunk.id not in listed_before
+                and (who is None or is_speaker(line.speaker, who))
                 and _contains_any(line.text, texts)
                 and (code or _contains_any(_prose(line), texts))
             )
@@ -205,16 +208,20 @@ class TurnFunctions:
         offset: Any = 0,
         start: Any = None,
         end: Any = None,
+        unseen: Any = False,
     ) -> list[dict[str, Any]]:
         """Return lines that a regular expression matches, in order of time."""
         who = optional_text("author", author)
         search = compiled(pattern, bool(ignore_case))
         today = self._store.clock()
         first, last = day("start", start, today), day("end", end, today, last=True)
+        listed_before = self._lines.listed_before(unseen)
         found = (
             (line, words, match)
             for chunk in self._lines.chunks(None, first, last)
-            if self._may_contain(chunk, who, []) and search(chunk.content) is not None
+            if chunk.id not in listed_before
+            and self._may_contain(chunk, who, [])
+            and search(chunk.content) is not None
             for line in self._lines.lines(chunk)
             if who is None or is_speaker(line.speaker, who)
             for words in (line.text,)
