@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rlm_mem.offline.examine import Examined, examine
 from rlm_mem.offline.extraction import mostly_alike, only_repeats, trimmed
 from rlm_mem.offline.features import same_person
-from rlm_mem.offline.language import about_equal, quote
+from rlm_mem.offline.language import about_equal, quote, shares_matched
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
@@ -30,7 +30,7 @@ from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past, tells_of_past, without_former
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
+from rlm_mem.text.update_score import LIKELY, MAY_END, POSSIBLE, SURE, are_tied, retelling, tells_of_change
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly
@@ -153,7 +153,12 @@ def with_later_notes(
     reading = _with_later_value(question, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
     found = reading if notes is None else _with_retelling(question, reading, notes)
-    if found is reading and reading.answer and reading.passages and may_end(reading.passages[0].text):
+    if (
+        found is reading
+        and reading.answer
+        and reading.passages
+        and MAY_END.found_in(reading.passages[0].text)
+    ):
         found = _with_present_value(question, reading)
     if notes is None:
         return found
@@ -187,20 +192,27 @@ def with_correction(reading: Reading) -> Reading:
 def _first_told(
     question: Question, asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
 ) -> Reading:
-    """The earliest of several about equally good answers, if the later notes are about the same subject.
+    """The earliest of several about equally good answers, if each later note is about the subject of one before.
 
     The later notes are then compared with it.
     """
     candidates = [_with_label(one, asked) for one in about_equal(question.text, passages)]
     if len(candidates) < 2 or any(one.at is None for one in candidates):
         return reading
-    first, *others = sorted(candidates, key=lambda one: str(one.at))
-    found = quote(question.text, [first])
+    ordered = sorted(candidates, key=lambda one: str(one.at))
+    found = quote(question.text, ordered[:1])
     notes = _notes(asked, found, passages)
     if notes is None:
         return reading
-    same = (_odds(first, one, notes, POSSIBLE) > POSSIBLE or _is_apart(first, one, notes) for one in others)
-    return found if all(same) else reading
+    for place, one in enumerate(ordered[1:], 1):
+        if not any(
+            _odds(before, one, notes, POSSIBLE) > POSSIBLE
+            or _is_apart(before, one, notes)
+            or tells_of_change(before.text, one.text, notes.analyser)
+            for before in ordered[:place]
+        ):
+            return reading
+    return found
 
 
 def _lasting(
@@ -235,7 +247,9 @@ def _lasting(
     odds = _odds(before, later, notes, POSSIBLE)
     if _is_apart(before, later, notes):
         return other, None
-    if question.kind in _OF_MANNER or matched_share(question, before) < matched_share(question, home):
+    shares = shares_matched(question.text, (before, home)) if is_foreign(question.text) else ()
+    mine, theirs = shares or (matched_share(question, before), matched_share(question, home))
+    if question.kind in _OF_MANNER or mine < theirs:
         return reading, None  # it does not answer as well
     if odds > SURE and tells_of_change(before.text, later.text, notes.analyser):
         return reading, None
@@ -403,7 +417,7 @@ def _ended_by(
         if not one.current or one.text == before.text or (one.untrusted and not before.untrusted):
             continue
         known = one.at is not None and before.at is not None and one.at >= before.at
-        if (known or not before.current) and may_end(one.text) and not is_taken_back(one.text):
+        if (known or not before.current) and MAY_END.found_in(one.text) and not is_taken_back(one.text):
             later.append(one)
     if not later:
         return None

@@ -18,7 +18,7 @@ from rlm_mem.store.core.records import surroundings
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, are_tied, may_end, repeats_value, retelling
+from rlm_mem.text.update_score import LIKELY, MAY_END, POSSIBLE, are_tied, repeats_value, retelling
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -137,7 +137,7 @@ def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
     """Return the place of the best hit that states that the first one is no longer valid; 0 for none."""
     later = []
     for place in later_places(hits):
-        if may_end(hits[place].snippet) and not is_taken_back(hits[place].snippet):
+        if MAY_END.found_in(hits[place].snippet) and not is_taken_back(hits[place].snippet):
             later.append(place)
     if not later:
         return 0
@@ -242,16 +242,13 @@ def _later_note_places(
     Args:
         texts: the compared text of each hit.
     """
-
-    def around(hit: Hit) -> str:
-        return surroundings(read[hit.chunk_id].metadata.provenance)
-
-    named = asked.stems & stems_in(around(hits[0]), analyser)
+    around = {hit.chunk_id: surroundings(read[hit.chunk_id].metadata.provenance) for hit in hits}
+    named = asked.stems & stems_in(around[hits[0].chunk_id], analyser)
     for place in later_places(hits):
         hit = hits[place]
         if hit.at == hits[0].at or not is_note_hit(hit, read, asked):
             continue
-        if not named or named <= stems_in(f"{around(hit)} {texts[place]}", analyser):
+        if not named or named <= stems_in(f"{around[hit.chunk_id]} {texts[place]}", analyser):
             yield place
 
 

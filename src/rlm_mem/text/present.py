@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from msgspec import Struct
 
+from rlm_mem.text import foreign_words
 from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
 from rlm_mem.text.patterns import late
@@ -17,6 +18,8 @@ LONGEST = 2_000
 """Number of characters read per text."""
 WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
 """A word, possibly with an inner apostrophe, point or colon: "don't", "3.12", "9:30"."""
+NO_TITLE = r"(?<!\bM\.)(?<!\b(?:[DM]r|[FHS]r|Ms|St|Nr|Sg)\.)(?<!\b(?:Mrs|Mme|Sra|ing|inż|mgr)\.)(?<!\b(?:Prof|Dott)\.)"
+"""A place not after an abbreviated title, whose full stop ends no sentence; it is a pattern."""
 _DIGIT = late(r"\d")
 _PLAIN = late(r"[^\W_]+")
 ROLES = words("user human assistant agent system model bot ai me")
@@ -53,10 +56,14 @@ _HAPPENED = late(
     signs="did",
 )
 """A question about an event; one about a decision asks for what is in force."""
-_HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
+_HEADINGS = (
+    CORRECTIONS
+    | foreign_words.HEADINGS
+    | words("subject re fwd fyi note news update reminder decision status ps")
+)
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
-_LANGUAGES = frozenset(("english", "german", "french", "spanish"))
+_LANGUAGES = frozenset(("english", "german", "french", "spanish", "italian", "polish"))
 _ASKS_WHAT = late(
     r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
     re.IGNORECASE,
