@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from rlm_mem.offline.passages import Passage, Reading
@@ -92,6 +92,22 @@ def _degree(term: str, terms: frozenset[str]) -> float:
     )
 
 
+_STEM, _ENDING = 4, 2
+"""Fewest letters of a stem that has another ending, and most letters of that ending."""
+
+
+def _inflected(term: str, terms: Set[str]) -> float:
+    """How well some of these stems match one of the question, 0 to 1: "bestell" matches "bestellt" in part."""
+    if term in terms:
+        return 1.0
+    return _IN_PART * any(
+        min(len(one), len(term)) >= _STEM
+        and abs(len(one) - len(term)) <= _ENDING
+        and (one.startswith(term) or term.startswith(one))
+        for one in terms
+    )
+
+
 class _Line(NamedTuple):
     """A sentence, the share of the question that it matches, and its number of other words."""
 
@@ -118,6 +134,12 @@ def quote(question: str, passages: Sequence[Passage]) -> Reading:
         round(answerable, 3),
         round(confidence, 3),
     )
+
+
+def best_line(question: str, passage: Passage) -> str:
+    """The sentence of a passage that matches most of a question."""
+    lines = _matching_lines(question, [passage])
+    return lines[0].text if lines else passage.text
 
 
 def about_equal(question: str, passages: Sequence[Passage]) -> list[Passage]:
@@ -148,7 +170,7 @@ def _matching_lines(question: str, passages: Sequence[Passage]) -> list[_Line]:
         _Line(
             text,
             one,
-            sum(weights[t] for t in terms & asked) / total - 0.4 * (not one.current),
+            sum(weights[term] * _inflected(term, terms) for term in asked) / total - 0.4 * (not one.current),
             len(terms - asked),
         )
         for text, one, terms in read

@@ -131,6 +131,8 @@ _CALLED_OFF = late(
     "|normal| what |wie |como |comme |it lasted|declared void|rückgängig|marche arr|sin efecto",
 )
 """Words that state, in any sentence, that an event did not happen or nothing has changed."""
+_STAYS = late(r"stays|left|remains", re.IGNORECASE)
+"""Those of these words that follow their subject."""
 _AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
 """The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE, signs="of ")
@@ -172,7 +174,7 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     return (
         (not ENDED.found_in(text[:LONGEST]) and _is_of_the_past(best, asked, "", frozenset(), analyser))
         or _DENIAL.search(text[:LONGEST]) is not None
-        or _CALLED_OFF.search(text[:LONGEST]) is not None
+        or any(_is_called_off(one, best, asked.stems, analyser) for one in parts)
         or is_denied(best, asked.text, year)
         or _doubted(best, asked, asked.stems, analyser)
         or is_temporary(best, asked.text)
@@ -211,7 +213,7 @@ def exceptions(
     )
     if (
         is_question
-        or _CALLED_OFF.search(later[:LONGEST])
+        or any(_is_called_off(one, best, known, analyser) for one, _ in parts)
         or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
         or _holds_again(telling & after, parts, analyser)
         or is_denied(best, asked.text, year)
@@ -299,6 +301,20 @@ def _holds_again(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyse
             if not value.isdisjoint(analyser.terms(clause)):
                 return True
     return False
+
+
+def _is_called_off(sentence: str, best: str, known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence says that something did not happen or has not changed, unless of another thing.
+
+    "The open day stays as it is" says nothing about the supplier of another sentence.
+    """
+    found = _CALLED_OFF.search(sentence)
+    if found is None:
+        return False
+    named = (
+        analyser.terms(sentence[: found.start()]) if sentence is not best and _STAYS.match(found[0]) else []
+    )
+    return not named or not known.isdisjoint(named)
 
 
 _IN_PART, _ONLY_WITHIN = 1, 2
