@@ -122,3 +122,14 @@ def test_a_title_ends_no_sentence_and_the_kind_asked_for_need_not_be_named(memor
     told(memory, "Die Praxis von Dr. Uhl ist mittwochs offen.", "La poste ferme à 17 h.")
     assert "mittwochs" in str(memory.recall("Wann ist die Praxis von Dr. Uhl offen?").content)
     assert "17 h" in str(memory.recall("À quelle heure ferme la poste ?").content)
+
+
+def test_a_role_that_answers_is_given_with_the_name_of_who_has_it_now(memory: Memory) -> None:
+    memory.remember("The release manager signs off every hotfix.", occurred_at="2025-02-08")
+    question = "Who signs off every hotfix?"
+    assert memory.recall(question).content == "The release manager"
+    told(memory, "The release manager is Ines.", "The release manager is now Omar Reyes.")
+    assert memory.recall(question).content == "The release manager: Omar Reyes"
+    memory.remember("Omar Reyes handed that over to Bea Lund.", occurred_at="2025-11-10")
+    found = memory.recall(question)
+    assert "Bea Lund" in f"{found.content} {found.suggestion}"

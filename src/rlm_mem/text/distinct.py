@@ -99,6 +99,8 @@ _RETURNED = late(
 _CLAUSE = late(r"[,;.]\s")
 _ONLY = words("only just") | foreign_words.ONLY
 _WITHIN = {"english": words("on in at for during under"), **foreign_words.WITHIN}
+_AT = words("at bei")
+"""Those that tell of an event before an article: "bei der Wahl", unlike "bei Regen"."""
 _MAX_LIMIT = 4
 """Most words of a limit at the beginning of a sentence, without the preposition: "on match days", "for Tallis Ltd"."""
 _LINKS = words("of for on in to at with from about")
@@ -338,8 +340,8 @@ def _limit_of(sentence: str, known: Set[str], analyser: Analyser) -> int:
         stems = analyser.terms(match[0])
         if sentence[end : match.start()] != " " or not known.isdisjoint(stems) or (telling and not stems):
             return (_ONLY_WITHIN if only else _IN_PART) if telling else 0
-        if DIGIT.search(match[0]) or match[0].lower() in POSSESSIVES:
-            return 0  # "in 2026", "in its place"
+        if DIGIT.search(match[0]) or match[0].lower() in POSSESSIVES or (lows[only] in _AT and not stems):
+            return 0  # "in 2026", "in its place", "at the meeting"
         telling, end = telling or bool(stems), match.end()
     return 0
 

@@ -25,10 +25,11 @@ MONTHS = words(
 _CALENDAR = "|".join(sorted(DAYS | MONTHS))
 
 NUMBERS = words(
-    "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf deux trois quatre cinq sept huit neuf dix onze douze "
-    "dos tres cuatro cinco seis siete ocho nueve diez doce due tre quattro cinque sette otto nove dieci undici dodici "
+    "zwei drei vier fünf sechs sieben acht neun zehn zwölf deux trois quatre cinq huit neuf dix onze douze "
+    "dos tres cuatro cinco seis siete ocho nueve diez doce tre quattro cinque sette nove dieci undici dodici "
     "dwa dwie trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście"
 )
+"""Numbers up to twelve, without words that mean something else in English or are a month ("due", "elf", "sept")."""
 
 CHANGED = words(
     "jetzt umgezogen verlegt gewechselt ersetzt abgelöst umgestellt umbenannt abgegeben übergeben übernommen "
@@ -100,7 +101,7 @@ ONLY = words(
 )
 """Words of a limit."""
 WITHIN = {
-    "german": words("am an auf beim bei für im in während zum zur"),
+    "german": words("am an auf bei für im in während zum zur"),
     "french": words("à dans durant en lors pendant pour"),
     "spanish": words("durante en para"),
     "italian": words("a durante in nei nel nella nelle per"),
