@@ -79,11 +79,36 @@ def test_a_change_in_another_language_is_a_change(question: str, earlier: str, l
         ("¿A qué hora cierra el bar?", "El bar cierra a las 23.", "En invierno el bar cierra a las 21."),
         ("A che ora apre il forno?", "Il forno apre alle 7.", "Solo durante le feste il forno apre alle 9."),
         ("O której otwieramy sklep?", "Sklep otwieramy o 8.", "Tylko w święta sklep otwieramy o 11."),
+        (
+            "Where does Rolf work?",
+            "Rolf works at the mill.",
+            "Rumour has it Rolf now works at the quarry.",
+        ),
+        (
+            "What is the queue limit?",
+            "The queue limit is 40.",
+            "Raised the queue limit to 90. It broke the export, so I rolled that back.",
+        ),
+        (
+            "Wo hängt der Schlüssel für den Schuppen?",
+            "Der Schlüssel für den Schuppen hängt im Flur.",
+            "Der Schlüssel für die Garage hängt im Bad.",
+        ),
+        (
+            "Combien de ruches a notre club ?",
+            "Notre club a 9 ruches.",
+            "Vu les voisins de Nantes : leur club a 20 ruches.",
+        ),
+        (
+            "Wie lang ist ein Passwort?",
+            "Ein Passwort ist zwölf Zeichen lang.",
+            "Auf dem Testsystem ist ein Passwort vier Zeichen lang.",
+        ),
         ("Gdzie mamy magazyn?", "Magazyn mamy na Polnej.", "Planujemy przenieść magazyn na Leśną."),
         ("Wo probt die Band?", "Die Band probt im Keller.", "Wir überlegen, ob die Band in der Aula probt."),
     ],
 )
-def test_what_holds_in_part_or_is_planned_does_not_come_first(
+def test_what_holds_elsewhere_or_is_not_sure_to_hold_does_not_come_first(
     question: str, earlier: str, later: str
 ) -> None:
     assert odds(question, earlier, later) <= LIKELY

@@ -26,7 +26,16 @@ from rlm_mem.text.clauses import (
     TRAVELLED,
     words,
 )
-from rlm_mem.text.factuality import QUOTES, UNDONE, is_denied, is_doubted, is_elsewhere, is_past, is_temporary
+from rlm_mem.text.factuality import (
+    QUOTES,
+    UNDONE,
+    is_denied,
+    is_doubted,
+    is_elsewhere,
+    is_past,
+    is_taken_back,
+    is_temporary,
+)
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, NO_TITLE, WORD, PresentQuestion, stems_in
 
@@ -86,7 +95,14 @@ _OTHERS = words(
     "brat brata siostra siostry matka ojciec syn córka sąsiad sąsiadka sąsiedzi kolega koleżanka konkurencja"
 )
 """Words for other people than those in the earlier note, unless it also contains them."""
-_OURS = late(r"\b(?:my|our)\b", re.IGNORECASE)
+_OURS = late(
+    r"\b(?:my|our|unser\w{0,2}|mein\w{0,2}|notre|nos|chez nous|mon|ma|mes"
+    r"|nuestr[oa]s?|nostr[oaei]|nasz\w{0,3}|mój|moj\w)\b",
+    re.IGNORECASE,
+)
+_THEIRS = words(
+    "their his her ihr ihre ihren ihrer ihrem seine seinen seiner seinem leur leurs su sus loro ich jego jej"
+)
 _REPORTS = words("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _RETURNED = late(
@@ -109,7 +125,7 @@ _ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$", signs=",")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
 _END_OF_DENIAL = "is as re do es id ve ad ll ld an n't n’t not really all"
 _DENIAL = late(
-    r"(?:^|[.!?;(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
+    r"(?:^|[.!?;:,(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
     r"(?:is|was|are|were|do|does|did|has|have|had|will|would|can)(?:n['’]t| not)?(?: really| at all)?[.!)]"
     r"|\b(?:denie[sd]|untrue|stimmt (?:es )?nicht|no es (?:cierto|verdad)|dément(?:i|ent)?|n['’]est pas vrai"
     r"|(?:reports?|claims?|rumou?rs?|story) (?:[\w'’]{1,20} ){0,12}(?:is|are) (?:false|not true))\b",
@@ -217,6 +233,7 @@ def exceptions(
         is_question
         or any(_is_called_off(one, best, known, analyser) for one, _ in parts)
         or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
+        or is_taken_back(later)
         or _holds_again(telling & after, parts, analyser)
         or is_denied(best, asked.text, year)
         or is_elsewhere(best, context, later[: later.find(best)])
@@ -399,7 +416,7 @@ def _is_about_another_person(
     named = [place for place, word in enumerate(found) if not asked.stems.isdisjoint(analyser.terms(word))]
     if _OURS.search(asked.text) and not _OURS.search(sentence):
         theirs = (found[max(0, place - 2) : place] for place in named)
-        if any(word.lower() in ("their", "his", "her") for two in theirs for word in two):
+        if any(word.lower() in _THEIRS for two in theirs for word in two):
             return True
     # The answer to "who …" may be a relative, but their possessions and actions are another matter.
     lows = [word.lower().replace("’", "'") for word in found]
@@ -440,12 +457,15 @@ def _is_about_another_of_the_sort(
 ) -> bool:
     """Whether a word of the question has another companion in the later note: "the big compressor" for "the small one".
 
-    Only for English questions, and only if no word of either pair occurs anywhere in the other text.
+    Only if no word of either pair occurs anywhere in the other text; in other languages than English, whose order of
+    words is freer, only for companions behind a preposition: "the key for the attic" for "the key for the cellar".
     """
-    if not asked.is_english or asked.stems <= after:
+    if asked.spaceless or asked.stems <= after:
         return False
     theirs = _beside(later[:LONGEST], analyser)
     for place, words_beside in _beside(asked.text, analyser).items():
+        if not asked.is_english and place[1] not in foreign_words.LINKS:
+            continue
         others = theirs.get(place, frozenset())
         if others and words_beside.isdisjoint(after) and known.isdisjoint(others):
             return True
@@ -458,19 +478,22 @@ def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
     found: dict[tuple[str, str], set[str]] = {}
     before: list[tuple[str, Set[str]]] = []
     end, is_noun = 0, False
+    links, owners = _LINKS, OWNERS
+    if analyser.language != "english":
+        links, owners = foreign_words.LINKS, foreign_words.ARTICLES
     for match in WORD.finditer(text):
         begins = text[end : match.start()] != " "
         if begins:
             before = []
         end = match.end()
         word = match[0].removesuffix("'s").removesuffix("’s")
-        if before and before[-1][0] in _LINKS and word.lower() in OWNERS:
+        if before and before[-1][0] in links and word.lower() in owners:
             continue
         stems = frozenset(analyser.terms(word)[:1]) - _OF_TIME  # of "7a" not also "7"
         pairs: list[tuple[Set[str], str, Set[str]]] = [(stems, "before", before[-1][1])] if before else []
         if before and (word[0].isdigit() or (word[0].isupper() and is_noun)):
             pairs.append((before[-1][1], "label", stems))
-        if len(before) > 1 and before[-1][0] in _LINKS:
+        if len(before) > 1 and before[-1][0] in links:
             pairs.append((before[-2][1], before[-1][0], stems))
         for of, side, others in pairs:
             for stem in of if others else ():

@@ -87,6 +87,14 @@ _TRIED = late(
     signs="staging|demo|sandbox|test|preview|beta|trial|pilot|canary|simulat|mock|branch|fork|rehearsal",
 )
 """Places and stages where something is only tried out."""
+_TRIED_ABROAD = late(
+    r"\b(?:im|auf dem|auf der|in der|en|dans (?:le|la|l['’])|à la|nel|nella|nell['’]|w|na) ?(?:\w{1,20} )?"
+    r"(?P<place>test(?:system|umgebung|betrieb|server|instanz)|probebetrieb|vorschau|préprod(?:uction)?|recette"
+    r"|preproducción|entorno de pruebas|environnement de tests?|ambiente di (?:test|prova)|preproduzione"
+    r"|środowisku testowym|serwerze testowym)\b",
+    re.IGNORECASE,
+    signs="test|probebetrieb|vorschau|préprod|recette|preprod|pruebas|ambiente",
+)
 _TOLD = late(
     r"\bin (?:the|an?|my|his|her|our|their|this|that|some) (?:\w{1,20}[ -]){0,3}?"
     r"(?P<place>sketch|play|novel|film|movie|stor(?:y|ies)|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream)\b"
@@ -175,7 +183,8 @@ _DOUBTED_ABROAD = late(
     r"\b(?:vielleicht|könnten?|würden?|falls|wenn|quizás?|tal vez|podrían?|si|angeblich|hieß es|se dice"
     r"|dicen? (?:(?:que|el|la)|(?:\w{1,20} ){1,3}que)|on dit|il paraît|il est question"
     r"|croi(?:t|ent) savoir|serai(?:en)?t"
-    r"|forse|potrebb(?:e|ero)|si dice|dicono|pare che|sembra che|może|podobno|ponoć|jeśli|gdyby"
+    r"|sei|solle[nt]?|wären?|hätten?|ojalá|forse|potrebb(?:e|ero)|si dice"
+    r"|dicono|pare che|sembra che|może|podobno|ponoć|jeśli|gdyby"
     r"|(?:wir|ich|sie|er) (?:wollen|will|möchten?|überlegen|überlegt|erwäg\w{1,5}|planen?|plant)"
     r"|(?:on|nous|il|elle|je) (?:envisage|veut|voulons|songe|songeons|prévoit|prévoyons|pensons)"
     r"|(?:queremos|quiere|quieren|pensamos|planea(?:mos|n)?|se estudia|prevé(?:n)?)"
@@ -184,7 +193,8 @@ _DOUBTED_ABROAD = late(
     r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
     re.IGNORECASE,
     signs="vielleicht|könnte|würde|falls|wenn|quizá|quiza|tal vez|podría|si|angeblich|hieß es|dice|on dit"
-    "|il para|il est question|croi|serai|forse|potrebb|dicono|pare che|sembra|estudia|może|podobno|ponoć|jeśli|gdyby"
+    "|il para|il est question|croi|serai|sei"
+    "|solle|wäre|hätte|ojal|forse|potrebb|dicono|pare che|sembra|estudia|może|podobno|ponoć|jeśli|gdyby"
     "|wir |ich |sie |er |on |nous |il |elle |je |quer|quiere|pensa|planea|prev|vogli|vuole|pensia|intend|chce|chcą"
     "|planuj|zamierza|可能|听说|如果|也许|或许|吗|的",
 )
@@ -227,11 +237,17 @@ _DENIED = late(
 _HEARSAY = late(
     r"^\W*(?:an?|some|somebody|someone|people|everybody|everyone|half|they)\s(?:[\w'’-]{1,30}\s){0,4}?"
     r"(?:said|says?|wrote|writes?|claim(?:s|ed)?|tells?|told|thinks?|thought|reckon(?:s|ed)?|believe[sd]?|insist(?:s|ed)?"
-    r"|swears?|swore|guess(?:es|ed)?)\b",
+    r"|swears?|swore|guess(?:es|ed)?)\b"
+    r"|^\W*(?:rumou?r|gossip|word|legend|talk) has it\b"
+    r"|^\W*there(?:['’]s| is| are) (?:an? |some )?(?:rumou?rs?|talk|gossip)\b"
+    r"|^\W*(?:overheard|angeblich|man munkelt|es heißt,|se rumorea|corre el rumor|le bruit court|on raconte que"
+    r"|corre voce|si mormora|podobno|ponoć)\b",
     re.IGNORECASE,
-    signs="said|say|wrote|write|claim|tell|told|think|thought|reckon|believe|insist|swear|swore|guess",
+    signs="has it|rumour|rumor|talk|gossip|overheard|angeblich|munkelt|es heißt|le bruit|on raconte|corre voce"
+    "|si mormora|podobno|ponoć|said|say|wrote|write|claim|tell|told|think|thought|reckon|believe|insist|swear|swore"
+    "|guess",
 )
-"""Hearsay: a verb of saying without a particular speaker."""
+"""Hearsay: a verb of saying without a particular speaker, or a rumour."""
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -252,7 +268,7 @@ def is_elsewhere(sentence: str, known: str, before: str = "") -> bool:
         before: the preceding text, which names the story if the sentence begins with "In it".
     """
     low = known.lower()
-    matches = [pattern.search(sentence) for pattern in (_TRIED, _TOLD)]
+    matches = [pattern.search(sentence) for pattern in (_TRIED, _TRIED_ABROAD, _TOLD)]
     if before and _IN_IT.match(sentence):
         matches.append(_FICTION.search(before))
     return any(found is not None and str(found[found.lastgroup or 0]).lower() not in low for found in matches)

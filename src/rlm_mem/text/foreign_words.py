@@ -96,6 +96,15 @@ CONDITION = words(
 )
 """Words of uncertainty and conditions."""
 
+LINKS = words(
+    "für von vom im am zum zur mit aus de du des pour d del para con di della dello dell dei per z do dla"
+)
+"""Prepositions between a noun and what distinguishes it from others of its sort."""
+ARTICLES = words(
+    "der die das den dem des ein eine einen einem einer unser unsere unseren unserem unserer le la les l un une "
+    "notre nos el los las una nuestro nuestra il lo gli i uno nostro nostra"
+)
+
 ONLY = words(
     "nur lediglich seulement uniquement sólo solo solamente únicamente soltanto unicamente tylko jedynie"
 )
