@@ -32,14 +32,18 @@ NUMBERS = words(
 """Numbers up to twelve, without words that mean something else in English or are a month ("due", "elf", "sept")."""
 
 CHANGED = words(
-    "jetzt umgezogen verlegt gewechselt ersetzt abgelöst umgestellt umbenannt abgegeben übergeben übernommen "
+    "jetzt umgezogen verlegt gewechselt ersetzt abgelöst umgestellt umbenannt abgegeben übergeben übernommen verkauft "
+    "gekündigt aufgegeben aufgehört ausgeschieden eingestellt abgeschafft "
     "déménagé déplacé déplacée transféré transférée remplacé remplacée changé changée renommé renommée "
+    "vendu vendue quitté quittée cédé cédée résilié résiliée abandonné abandonnée supprimé supprimée démissionné "
     "ahora mudado mudada mudó cambiado cambiada cambió trasladado trasladada trasladó sustituido sustituida sustituyó "
     "reemplazado reemplazada reemplazó "
+    "vendido vendida vendió renunció jubilado jubilada jubiló cancelado cancelada abandonado abandonada "
     "adesso trasferito trasferita spostato spostata sostituito sostituita cambiato cambiata rinominato rinominata "
+    "venduto venduta lasciato lasciata disdetto disdetta abbandonato abbandonata dimesso dimessa "
     "teraz przeniesiony przeniesiona przeniesione przeniósł przeniosła przenieśliśmy zmieniony zmieniona zmienione "
     "zmienił zmieniła zmieniliśmy zastąpił zastąpiła zastąpiono przekazał przekazała przeprowadził przeprowadziła "
-    "przejął przejęła"
+    "przejął przejęła sprzedał sprzedała zrezygnował zrezygnowała odszedł odeszła zlikwidowano"
 )
 """Words that mark a value in the same sentence as ended."""
 CHANGED_OTHERS = (
