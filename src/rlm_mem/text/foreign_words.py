@@ -20,8 +20,9 @@ MONTHS = words(
     "janvier février mars avril juin juillet août septembre octobre novembre décembre "
     "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre "
     "gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre "
-    "stycznia lutego kwietnia maja czerwca lipca sierpnia września października listopada grudnia"
+    "stycznia lutego kwietnia czerwca lipca sierpnia września października listopada grudnia"
 )
+"""Months that differ from English, without those that are names or words ("Maja", "marca")."""
 _CALENDAR = "|".join(sorted(DAYS | MONTHS))
 
 NUMBERS = words(
