@@ -35,6 +35,7 @@ split by the SHA-256 of the question and asked once before any rule was changed 
 `diary_eleventh.jsonl` and `diary_twelfth.jsonl` are halves of one more corpus by such an author, with archives,
 musicians and travellers among the writers, and were treated in the same way. `diary_thirteenth.jsonl` and
 `diary_fourteenth.jsonl` are halves of the next one, whose author again had read neither rules nor misses.
+Rules were later mended on the look-alikes of all corpora, this closed half among them: none of them is unseen.
 
     python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing

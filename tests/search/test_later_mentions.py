@@ -209,3 +209,17 @@ def test_a_note_with_the_name_of_the_answer_and_few_words_of_the_question_comes_
     newer = "Falk & Roth has shut its doors, Lindner is our printer."
     noted(memory, "2026-03-05", newer)
     assert texts(memory, memory.search("Where do we print the posters?"))[0] == newer
+
+
+@pytest.mark.parametrize(("title", "first"), [("Rowing club", 1), ("Cooking", 0)])
+def test_a_note_with_few_words_of_the_question_comes_first_only_from_the_folder_that_is_asked_about(
+    memory: Memory, title: str, first: int
+) -> None:
+    older, newer = (
+        "We print the posters at Falk & Roth.",
+        "Falk & Roth has shut its doors, Lindner is our printer.",
+    )
+    noted(memory, "2026-01-05", older, provenance={"title": "Rowing club"})
+    noted(memory, "2026-03-05", newer, provenance={"title": title})
+    found = texts(memory, memory.search("Where does the rowing club print the posters?"))
+    assert found[0] == (older, newer)[first]

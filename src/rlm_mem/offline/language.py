@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.languages import ASKING, MAX_CHARACTERS, language_of
 from rlm_mem.text.patterns import late
+from rlm_mem.text.present import NO_TITLE
 
-_SENTENCE = late(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
+_END = late(rf"(?:(?<=[。！？؟।])|(?<=[.!?])(?!\w))(?![.!?。！？؟।]){NO_TITLE}|\n+")
 
 _MIN_SHARE = (0.7, 0.5)
 """Least share of the question that a sentence must match: in words, and in pairs of characters."""
@@ -31,6 +32,13 @@ _COUNTING = late(
     r"|hur (?:många|mycket)|сколько|كم|कितन[ाेी])\b|多少|几点|几个|幾|いくつ|いくら|何(?:時|人|個|歳)|몇|얼마",
     re.IGNORECASE,
 )
+_KIND_ASKED = late(
+    r"\b(?:welche[rnms]?|quel(?:le)?s?|(?:a|con|de|en|por) qué|(?:a|con|di|in) che|qual[ei]?|quais|welke?|vilke[nt]"
+    r"|vilka|jak(?:i|a|ie|iej|im|ą|iego)|któr(?:y|a|e|ego|ej|ym|ą)) (?P<kind>[^\W\d_]{2,40})",
+    re.IGNORECASE,
+)
+_KIND_WEIGHT = 0.3
+"""Weight of the kind asked for, relative to 1 for other words: "17 h" answers "À quelle heure …?" without "heure"."""
 _NUMERALS = "一二三四五六七八九十百千万两"
 
 # Question words of scripts without spaces, removed from the question before it is split.
@@ -84,6 +92,22 @@ def _degree(term: str, terms: frozenset[str]) -> float:
     )
 
 
+_STEM, _ENDING = 4, 2
+"""Fewest letters of a stem that has another ending, and most letters of that ending."""
+
+
+def _inflected(term: str, terms: Set[str]) -> float:
+    """How well some of these stems match one of the question, 0 to 1: "bestell" matches "bestellt" in part."""
+    if term in terms:
+        return 1.0
+    return _IN_PART * any(
+        min(len(one), len(term)) >= _STEM
+        and abs(len(one) - len(term)) <= _ENDING
+        and (one.startswith(term) or term.startswith(one))
+        for one in terms
+    )
+
+
 class _Line(NamedTuple):
     """A sentence, the share of the question that it matches, and its number of other words."""
 
@@ -112,6 +136,12 @@ def quote(question: str, passages: Sequence[Passage]) -> Reading:
     )
 
 
+def best_line(question: str, passage: Passage) -> str:
+    """The sentence of a passage that matches most of a question."""
+    lines = _matching_lines(question, [passage])
+    return lines[0].text if lines else passage.text
+
+
 def about_equal(question: str, passages: Sequence[Passage]) -> list[Passage]:
     """The passages with a sentence that answers a question about as well as the best one, best first."""
     lines = _matching_lines(question, passages)
@@ -131,13 +161,16 @@ def _matching_lines(question: str, passages: Sequence[Passage]) -> list[_Line]:
     ]
     lines_with = Counter(term for _, _, terms in read for term in terms & asked)
     # A word in no line weighs as much as a word in one line; a word in many lines weighs little.
+    kind = _KIND_ASKED.search(question[:MAX_CHARACTERS])
     weights = {term: 1 / (1 + 0.5 * max(0, lines_with[term] - 1)) for term in asked}
+    for term in asked.intersection(analyser.terms(kind["kind"])) if kind is not None else ():
+        weights[term] *= _KIND_WEIGHT
     total = sum(weights.values())
     lines = (
         _Line(
             text,
             one,
-            sum(weights[t] for t in terms & asked) / total - 0.4 * (not one.current),
+            sum(weights[term] * _inflected(term, terms) for term in asked) / total - 0.4 * (not one.current),
             len(terms - asked),
         )
         for text, one, terms in read
@@ -156,5 +189,5 @@ def _answers(question: str, line: _Line) -> bool:
 
 def _sentences(text: str) -> list[str]:
     """The sentences of a text, by the full stops of any of these scripts, without questions."""
-    found = (match.group().strip() for match in _SENTENCE.finditer(text))
+    found = (part.strip() for part in _END.split(text))
     return [one[:MAX_CHARACTERS] for one in found if one and not one.endswith(("?", "？", "؟"))]

@@ -25,6 +25,7 @@ from rlm_mem.offline.multi_hop import follow
 from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read, with_correction, with_later_notes
+from rlm_mem.offline.roles import name_of_role
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
@@ -290,6 +291,8 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
         given = called.get("sought")
         sought = [str(one) for one in given] if isinstance(given, list) else []
         way = follow(question, passages, sought)
+        if way is None and answered and question.kind == "who":
+            way = name_of_role(found, _passages_of_list(called, "more"), sought, weights)
         if isinstance(way, Reading):
             found, answered = way, True
         elif way is not None:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
+from rlm_mem.offline.beginnings import SINCE_WHEN, read_beginning
 from rlm_mem.offline.examine import Examined, examine
 from rlm_mem.offline.extraction import mostly_alike, only_repeats, trimmed
 from rlm_mem.offline.features import same_person
-from rlm_mem.offline.language import about_equal, quote
+from rlm_mem.offline.language import about_equal, quote, shares_matched
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
@@ -30,7 +31,16 @@ from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past, tells_of_past, without_former
 from rlm_mem.text.statement import Stated
 from rlm_mem.text.statements import statements_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
+from rlm_mem.text.update_score import (
+    LIKELY,
+    MAY_END,
+    POSSIBLE,
+    SURE,
+    are_tied,
+    best_sentence,
+    retelling,
+    tells_of_change,
+)
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly
@@ -71,7 +81,9 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     A question about the present is answered from current passages if they answer it. If the passage states a
     change, or a later passage states that the answer is no longer valid, the new value is the answer.
     """
-    found = _read_present(question, in_asked_year(question.text, passages), weights)
+    found = read_beginning(question.text, passages) if SINCE_WHEN.match(question.text) else None
+    if found is None:
+        found = _read_present(question, in_asked_year(question.text, passages), weights)
     return replace(found, answer=None) if found.answer and only_repeats(question, found.answer) else found
 
 
@@ -106,7 +118,7 @@ def _read_former(question: Question, passages: Sequence[Passage], weights: Weigh
         return reading
     home = reading.passages[0] if reading.answer and reading.passages else None
     if home is None or not home.of_document:
-        former = _former_told(analyse_question(plain), passages, weights)
+        former = _former_told(question, analyse_question(plain), passages, weights)
         return reading if former is None else former
     answer = str(reading.answer)
     if tells_of_past(answer):
@@ -117,9 +129,20 @@ def _read_former(question: Question, passages: Sequence[Passage], weights: Weigh
     return replace(reading, confidence=min(reading.confidence, _MAX_DISPUTED))
 
 
-def _former_told(plain: Question, passages: Sequence[Passage], weights: Weights | None) -> Reading | None:
-    """The former value of what a question asks for, from notes; None if no note tells of a change."""
+_IN_PAST = late(r"\b(?:was|were|did)\b", re.IGNORECASE)
+
+
+def _former_told(
+    question: Question, plain: Question, passages: Sequence[Passage], weights: Weights | None
+) -> Reading | None:
+    """The former value of what a question asks for, from notes; None if no note tells of a change.
+
+    Args:
+        plain: the question without the words that ask for a former value.
+    """
     reading = _read(plain, passages, weights)
+    if is_foreign(plain.text):
+        return _former_abroad(plain, passages)
     replaced = [one for one in passages if not one.current]
     found = _read(plain, replaced, weights) if replaced else reading
     if found.answer and found is not reading:
@@ -136,7 +159,40 @@ def _former_told(plain: Question, passages: Sequence[Passage], weights: Weights 
         new = one.shown.lower()
         if one.shown_former and new and (new in answer or answer in new):
             return replace(reading, answer=one.shown_former)
+    # The answering note itself is the earlier one if a later one changes it: "Ines handed that over to Omar".
+    asked = PresentQuestion.of(_IN_PAST.sub("is", plain.text), analyser_of(plain.text))
+    notes = None if asked is None else _notes(asked, reading, passages)
+    successors = {stem_of(name) for name in question.names} - {stem_of(name) for name in plain.names}
+    if notes is None:
+        return None
+    for later in passages:
+        texts = home.text, later.text, notes.analyser
+        named = bool(successors & later.stems) and _is_later(home, later) and are_tied(*texts)
+        if (named and tells_of_change(*texts)) or (not successors and _changes(home, later, notes)):
+            return reading
     return None
+
+
+_BEEN_ABROAD = late(
+    r"\b(?:war(?:en)?|wurden?|hat(?:ten?)?|haben|étai(?:en)?t|avai(?:en)?t|eran?|estaban?|fue(?:ron)?|había|ha|han|hanno"
+    r"|erano|fu|był[aoiy]?)\b",
+    re.IGNORECASE,
+)
+"""Past forms of "be" and "have", which a note about the present does not contain."""
+
+
+def _former_abroad(plain: Question, passages: Sequence[Passage]) -> Reading | None:
+    """The sentence of the note that was valid before the latest change, for a question in another language."""
+    text = _BEEN_ABROAD.sub(" ", plain.text)
+    notes = [one for one in about_equal(text, passages) if one.at is not None and not one.of_document]
+    ordered = sorted(notes, key=lambda one: str(one.at))
+    if len(ordered) < 2:
+        return None
+    before, after = ordered[-2:]
+    if before.current and not tells_of_change(before.text, after.text, analyser_of(plain.text)):
+        return None
+    found = quote(text, [replace(before, current=True)])
+    return replace(found, passages=(before, after)) if found.answer else None
 
 
 def with_later_notes(
@@ -153,12 +209,17 @@ def with_later_notes(
     reading = _with_later_value(question, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
     found = reading if notes is None else _with_retelling(question, reading, notes)
-    if found is reading and reading.answer and reading.passages and may_end(reading.passages[0].text):
+    if (
+        found is reading
+        and reading.answer
+        and reading.passages
+        and MAY_END.found_in(reading.passages[0].text)
+    ):
         found = _with_present_value(question, reading)
     if notes is None:
         return found
     if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
-        return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes))
+        return _with_note(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), notes)
     return _with_later_note(found, notes)
 
 
@@ -187,20 +248,27 @@ def with_correction(reading: Reading) -> Reading:
 def _first_told(
     question: Question, asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
 ) -> Reading:
-    """The earliest of several about equally good answers, if the later notes are about the same subject.
+    """The earliest of several about equally good answers, if each later note is about the subject of one before.
 
     The later notes are then compared with it.
     """
     candidates = [_with_label(one, asked) for one in about_equal(question.text, passages)]
     if len(candidates) < 2 or any(one.at is None for one in candidates):
         return reading
-    first, *others = sorted(candidates, key=lambda one: str(one.at))
-    found = quote(question.text, [first])
+    ordered = sorted(candidates, key=lambda one: str(one.at))
+    found = quote(question.text, ordered[:1])
     notes = _notes(asked, found, passages)
     if notes is None:
         return reading
-    same = (_odds(first, one, notes, POSSIBLE) > POSSIBLE or _is_apart(first, one, notes) for one in others)
-    return found if all(same) else reading
+    for place, one in enumerate(ordered[1:], 1):
+        if not any(
+            _odds(before, one, notes, POSSIBLE) > POSSIBLE
+            or _is_apart(before, one, notes)
+            or tells_of_change(before.text, one.text, notes.analyser)
+            for before in ordered[:place]
+        ):
+            return reading
+    return found
 
 
 def _lasting(
@@ -235,7 +303,9 @@ def _lasting(
     odds = _odds(before, later, notes, POSSIBLE)
     if _is_apart(before, later, notes):
         return other, None
-    if question.kind in _OF_MANNER or matched_share(question, before) < matched_share(question, home):
+    shares = shares_matched(question.text, (before, home)) if is_foreign(question.text) else ()
+    mine, theirs = shares or (matched_share(question, before), matched_share(question, home))
+    if question.kind in _OF_MANNER or mine < theirs:
         return reading, None  # it does not answer as well
     if odds > SURE and tells_of_change(before.text, later.text, notes.analyser):
         return reading, None
@@ -262,18 +332,26 @@ def _with_earlier_note(
                 found, most = one, odds
     if found is None:
         return reading
-    return _with_note(replace(reading, answer=found.text, passages=(found, *reading.passages)), found, home)
+    return _with_note(
+        replace(reading, answer=found.text, passages=(found, *reading.passages)), found, home, notes
+    )
 
 
-def _note_text(note: Passage) -> str:
-    return " ".join(note.text.split())[:_LONGEST_NOTE]
+def _note_text(note: Passage, notes: _Notes) -> str:
+    """A note on one line; of a long one, the sentence that answers the question."""
+    text = " ".join(note.text.split())
+    if len(text) > _LONGEST_NOTE:
+        text = " ".join(best_sentence(notes.asked, note.text, note.text, notes.analyser).split())
+    return text[:_LONGEST_NOTE]
 
 
-def _with_note(reading: Reading, before: Passage, later: Passage, most: float = _MAX_DISPUTED) -> Reading:
+def _with_note(
+    reading: Reading, before: Passage, later: Passage, notes: _Notes, most: float = _MAX_DISPUTED
+) -> Reading:
     """An answer with its day, followed by a later note that may change it, and its day; its confidence is limited."""
     answer = " ".join(str(reading.answer).split()).rstrip(".")
     return replace(
-        reading, answer=f"{answer} ({before.at:%Y-%m-%d}); later, {later.at:%Y-%m-%d}: {_note_text(later)}",
+        reading, answer=f"{answer} ({before.at:%Y-%m-%d}); later, {later.at:%Y-%m-%d}: {_note_text(later, notes)}",
         passages=tuple(dict.fromkeys((before, later, *reading.passages))),
         confidence=min(reading.confidence, most),
     )  # fmt: skip
@@ -315,7 +393,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     # Looked up by the words of the answer's note, which in other languages are often not distinctive.
     known = "" if marked is None or is_foreign(notes.asked.text) else marked.chunk_id
     for one in sorted(notes.passages, key=lambda passage: passage.chunk_id != known):
-        if not (home.at and one.at and one.current) or _note_text(one) in str(reading.answer):
+        if not (home.at and one.at and one.current) or _note_text(one, notes) in str(reading.answer):
             continue
         nearest = one.chunk_id == known
         on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[one.text])
@@ -327,12 +405,12 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
                 break
     if found is None and marked is not None:  # compared as a whole note, not by passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
-        if later.current and _note_text(later) not in str(reading.answer):
+        if later.current and _note_text(later, notes) not in str(reading.answer):
             texts = home.text, later.text, notes.analyser
             changes = are_tied(*texts) and tells_of_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
     most = _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED
-    return reading if found is None else _with_note(reading, home, _latest(home, found, notes), most)
+    return reading if found is None else _with_note(reading, home, _latest(home, found, notes), notes, most)
 
 
 def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
@@ -403,7 +481,7 @@ def _ended_by(
         if not one.current or one.text == before.text or (one.untrusted and not before.untrusted):
             continue
         known = one.at is not None and before.at is not None and one.at >= before.at
-        if (known or not before.current) and may_end(one.text) and not is_taken_back(one.text):
+        if (known or not before.current) and MAY_END.found_in(one.text) and not is_taken_back(one.text):
             later.append(one)
     if not later:
         return None
@@ -434,7 +512,9 @@ def _with_retelling(question: Question, reading: Reading, notes: _Notes) -> Read
         later_reading = _read(question, [later])
         answer = str(_with_present_value(question, later_reading).answer) if later_reading.answer else ""
         new_terms = [word for word in english.terms(answer) if word not in asked.stems and word != "one"]
-        reading = replace(reading, answer=answer if new_terms else later.text, passages=(later, home))
+        reading = replace(
+            reading, answer=answer if new_terms else _note_text(later, notes), passages=(later, home)
+        )
         former = home
     home, answer = reading.passages[0], str(reading.answer)
     terms = set(english.terms(answer)) - asked.stems

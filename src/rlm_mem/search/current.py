@@ -6,7 +6,7 @@ or tells again later comes after that, and so does one that a later note changes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -18,7 +18,7 @@ from rlm_mem.store.core.records import surroundings
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, are_tied, may_end, repeats_value, retelling
+from rlm_mem.text.update_score import LIKELY, MAY_END, POSSIBLE, are_tied, repeats_value, retelling
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -137,7 +137,7 @@ def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
     """Return the place of the best hit that states that the first one is no longer valid; 0 for none."""
     later = []
     for place in later_places(hits):
-        if may_end(hits[place].snippet) and not is_taken_back(hits[place].snippet):
+        if MAY_END.found_in(hits[place].snippet) and not is_taken_back(hits[place].snippet):
             later.append(place)
     if not later:
         return 0
@@ -163,35 +163,25 @@ def _retelling_place(
     Args:
         nearest: the chunk that shares most with the first hit; if given, a possible retelling suffices.
     """
-    if asked is None:
-        return 0
-    later = later_places(hits)
-    if not later or not is_note_hit(hits[0], read, asked):
+    if asked is None or not is_note_hit(hits[0], read, asked):
         return 0
     texts, stems = compared_texts(hits, read, analyser)
     year = int(hits[0].at[:4])
-    named = asked.stems & stems_in(surroundings(read[hits[0].chunk_id].metadata.provenance), analyser)
     best, found = LIKELY if nearest is None else POSSIBLE, 0
-    for place in later:
-        hit = hits[place]
-        if named and not named <= stems_in(
-            f"{surroundings(read[hit.chunk_id].metadata.provenance)} {texts[place]}", analyser
-        ):
-            continue  # the question names the folder or title of the first
-        if hit.at > hits[0].at and is_note_hit(hit, read, asked):
-            odds = retelling(
-                asked,
-                texts[0],
-                texts[place],
-                stems,
-                analyser,
-                year=year,
-                least=best,
-                is_next=place == 1,
-                nearest=hit.chunk_id == nearest,
-            )
-            if odds > best:
-                best, found = odds, place
+    for place in _later_note_places(hits, texts, read, asked, analyser):
+        odds = retelling(
+            asked,
+            texts[0],
+            texts[place],
+            stems,
+            analyser,
+            year=year,
+            least=best,
+            is_next=place == 1,
+            nearest=hits[place].chunk_id == nearest,
+        )
+        if odds > best:
+            best, found = odds, place
     return found
 
 
@@ -238,6 +228,30 @@ def later_places(hits: list[Hit]) -> list[int]:
     return found
 
 
+def _later_note_places(
+    hits: list[Hit],
+    texts: list[str],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion,
+    analyser: Analyser,
+) -> Iterator[int]:
+    """Yield the places of notes made after the first hit that have the words by which the question names its place.
+
+    These words are those of its folder, title and headings.
+
+    Args:
+        texts: the compared text of each hit.
+    """
+    around = {hit.chunk_id: surroundings(read[hit.chunk_id].metadata.provenance) for hit in hits}
+    named = asked.stems & stems_in(around[hits[0].chunk_id], analyser)
+    for place in later_places(hits):
+        hit = hits[place]
+        if hit.at == hits[0].at or not is_note_hit(hit, read, asked):
+            continue
+        if not named or named <= stems_in(f"{around[hit.chunk_id]} {texts[place]}", analyser):
+            yield place
+
+
 def with_distant_first(
     hits: list[Hit], beside: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
 ) -> list[Hit]:
@@ -255,11 +269,11 @@ def with_distant_first(
     found, nearest = [*near, *beside], min(COMPARED, len(near))
     texts, stems = compared_texts(found, read, analyser)
     year, best, place = int(hits[0].at[:4]), LIKELY, 0
-    for other in later_places(found):
-        hit, text = found[other], texts[other]
-        if other < nearest or hit.at == hits[0].at or not is_note_hit(hit, read, asked):
+    for other in _later_note_places(found, texts, read, asked, analyser):
+        text = texts[other]
+        if other < nearest or not repeats_value(asked, stems[texts[0]], stems[text]):
             continue
-        if repeats_value(asked, stems[texts[0]], stems[text]) and are_tied(texts[0], text, analyser):
+        if are_tied(texts[0], text, analyser):
             odds = retelling(
                 asked, texts[0], text, stems, analyser, year=year, least=best, is_next=other == 1
             )

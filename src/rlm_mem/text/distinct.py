@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
+from rlm_mem.text import foreign_words
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.clauses import (
     CHANGES,
@@ -25,22 +26,30 @@ from rlm_mem.text.clauses import (
     TRAVELLED,
     words,
 )
-from rlm_mem.text.factuality import QUOTES, UNDONE, is_denied, is_doubted, is_elsewhere, is_past, is_temporary
+from rlm_mem.text.factuality import (
+    QUOTES,
+    UNDONE,
+    is_denied,
+    is_doubted,
+    is_elsewhere,
+    is_past,
+    is_taken_back,
+    is_temporary,
+)
 from rlm_mem.text.patterns import Expressions, late
-from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
+from rlm_mem.text.present import LONGEST, NO_TITLE, WORD, PresentQuestion, stems_in
 
 # Expressions that mark something as changed, ended, present or uncertain, in several languages.
 ENDED = Expressions(
     (CHANGES | ENDS | REPLACES) - TRAVELLED - words("given gave brought")
     | words(
-        "longer anymore now nowadays history goodbye dismissed split broke finally finished complete completed "
-        "jetzt umgezogen verlegt gewechselt ahora mudado mudada cambiado cambiada"
-    ),
+        "longer anymore now nowadays history goodbye dismissed split broke finally finished complete completed"
+    )
+    | foreign_words.CHANGED,
     late(
-        r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last|nicht mehr|keine? mehr|ab sofort|ya no)\b"
-        r"|->|→|不再|现在|改[到成为]|换[了成]|搬[到了]",
+        r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last)\b|->|→|" + foreign_words.CHANGED_OTHERS,
         re.IGNORECASE,
-        signs="gone off| more|these days| last| mehr|ab sofort|ya no|->|→|不再|现在|改|换|搬",
+        signs="gone off| more|these days| last|->|→|" + foreign_words.CHANGED_SIGNS,
     ),
 )
 """Words that mark a value in the same sentence as ended."""
@@ -48,35 +57,31 @@ HINTS = Expressions(
     words(
         "starting effective beginning since new newly correction corrections corrected update updated updates edit "
         "actually wrong mistake mistaken misread misheard mistyped typo scratch instead successor passed became become "
-        "becomes turned formerly previously gone went so hence therefore thus because neue neuer neues neuen neuem "
-        "seit statt stattdessen künftig desde nuevo nueva nuevos nuevas nouveau nouvelle désormais dorénavant depuis"
-    ),
+        "becomes turned formerly previously gone went so hence therefore thus because"
+    )
+    | foreign_words.CHANGE_HINTS,
     late(
-        r"\b(?:as of|from (?:now|today|tomorrow|here|this|next|(?:the )?\d)|mixed up|rather than"
+        r"\b(?:as of|in the end|from (?:now|today|tomorrow|here|this|next|(?:the )?\d)|mixed up|rather than"
         r"|(?:took|takes?|taken) over|hand(?:ed|s) |used to|goes to"
-        r"|en lugar de|au lieu de|à partir d[eu']|a partir de"
-        rf"|(?:from|ab) (?:{'|'.join(sorted(DAYS | MONTHS))}))\b|\bnot \d|=>",
+        rf"|from (?:{'|'.join(sorted(DAYS | MONTHS))}))\b|\bnot \d|=>|{foreign_words.CHANGE_HINTS_OTHERS}",
         re.IGNORECASE,
-        signs="as of|from |mixed up|rather than| over|hand|used to|goes to|en lugar|au lieu|a partir|à partir|ab |not "
-        "|=>",
+        signs="as of|in the end|from |mixed up|rather than| over|hand|used to|goes to|not |=>|"
+        + foreign_words.CHANGE_HINTS_SIGNS,
     ),
 )
 """Weaker words of change."""
 PRESENT = Expressions(
-    words("is are has have does goes gets ist sind hat haben est sont es está están ha han"),
+    words("is are has have does goes gets") | foreign_words.PRESENT,
     late(r"\b(?:it|he|she|that|there)['’]s\b", re.IGNORECASE, signs="'s|’s"),
 )
 """Verbs of present states."""
 CONDITION = Expressions(
-    words(
-        "would could should might may if unless perhaps maybe würde würden könnte könnten sollte sollten falls wenn "
-        "vielleicht si serait seraient aurait auraient pourrait pourraient podría podrían sería serían quizá quizás"
-    ),
+    words("would could should might may if unless perhaps maybe") | foreign_words.CONDITION,
     late(r"\b(?:peut-être|tal vez)\b", re.IGNORECASE, signs="peut-être|tal vez"),
 )
 """Words of uncertainty and conditions."""
 
-_SENTENCE = late(r"(?<=[.!?;])\s+|\n+")
+_SENTENCE = late(rf"(?<=[.!?;]){NO_TITLE}\s+|\n+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _OTHERS = words(
     "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
@@ -84,10 +89,20 @@ _OTHERS = words(
     "colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
     "mutter vater schwester bruder nachbarin nachbar tochter sohn tante onkel freundin kollegin "
     "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo marido prima primo "
-    "mère père maman papa sœur frère voisine voisin fille fils tante oncle amie ami cousine mari konkurrenz competencia"
+    "mère père maman papa sœur frère voisine voisin fille fils tante oncle amie ami cousine mari "
+    "konkurrenz competencia "
+    "fratello sorella figlio figlia zio zia amico amica cugino cugina moglie marito concorrenza "
+    "brat brata siostra siostry matka ojciec syn córka sąsiad sąsiadka sąsiedzi kolega koleżanka konkurencja"
 )
 """Words for other people than those in the earlier note, unless it also contains them."""
-_OURS = late(r"\b(?:my|our)\b", re.IGNORECASE)
+_OURS = late(
+    r"\b(?:my|our|unser\w{0,2}|mein\w{0,2}|notre|nos|chez nous|mon|ma|mes"
+    r"|nuestr[oa]s?|nostr[oaei]|nasz\w{0,3}|mój|moj\w)\b",
+    re.IGNORECASE,
+)
+_THEIRS = words(
+    "their his her ihr ihre ihren ihrer ihrem seine seinen seiner seinem leur leurs su sus loro ich jego jej"
+)
 _REPORTS = words("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _RETURNED = late(
@@ -98,13 +113,19 @@ _RETURNED = late(
 )
 """Words before a former value that mark it as in force again, or still."""
 _CLAUSE = late(r"[,;.]\s")
+_ONLY = words("only just") | foreign_words.ONLY
+_WITHIN = {"english": words("on in at for during under"), **foreign_words.WITHIN}
+_AT = words("at bei")
+"""Those that tell of an event before an article: "bei der Wahl", unlike "bei Regen"."""
+_MAX_LIMIT = 4
+"""Most words of a limit at the beginning of a sentence, without the preposition: "on match days", "for Tallis Ltd"."""
 _LINKS = words("of for on in to at with from about")
 _OF_TIME = words("new old first next last")
 _ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$", signs=",")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
 _END_OF_DENIAL = "is as re do es id ve ad ll ld an n't n’t not really all"
 _DENIAL = late(
-    r"(?:^|[.!?;(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
+    r"(?:^|[.!?;:,(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
     r"(?:is|was|are|were|do|does|did|has|have|had|will|would|can)(?:n['’]t| not)?(?: really| at all)?[.!)]"
     r"|\b(?:denie[sd]|untrue|stimmt (?:es )?nicht|no es (?:cierto|verdad)|dément(?:i|ent)?|n['’]est pas vrai"
     r"|(?:reports?|claims?|rumou?rs?|story) (?:[\w'’]{1,20} ){0,12}(?:is|are) (?:false|not true))\b",
@@ -128,6 +149,8 @@ _CALLED_OFF = late(
     "|normal| what |wie |como |comme |it lasted|declared void|rückgängig|marche arr|sin efecto",
 )
 """Words that state, in any sentence, that an event did not happen or nothing has changed."""
+_STAYS = late(r"stays|left|remains", re.IGNORECASE)
+"""Those of these words that follow their subject."""
 _AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
 """The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE, signs="of ")
@@ -169,10 +192,11 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     return (
         (not ENDED.found_in(text[:LONGEST]) and _is_of_the_past(best, asked, "", frozenset(), analyser))
         or _DENIAL.search(text[:LONGEST]) is not None
-        or _CALLED_OFF.search(text[:LONGEST]) is not None
+        or any(_is_called_off(one, best, asked.stems, analyser) for one in parts)
         or is_denied(best, asked.text, year)
         or _doubted(best, asked, asked.stems, analyser)
         or is_temporary(best, asked.text)
+        or _limit_of(best, asked.stems, analyser) > 0
         or is_elsewhere(best, asked.text, text[: text.find(best)])
         or _is_about_part(best, asked, asked.stems, analyser)
         or _is_about_another_person(best, asked.stems, asked, analyser)
@@ -200,17 +224,20 @@ def exceptions(
         return True, False
     best = best_of(parts, had, before)
     known, value = before | asked.stems, before - asked.stems
+    limit = _limit_of(best, known, analyser)
     telling, context = value - MEASURES, f"{asked.text}\n{earlier}"
     is_question = any(
         one.rstrip().endswith(("?", "？")) and not (has | telling).isdisjoint(stems) for one, stems in parts
     )
     if (
         is_question
-        or _CALLED_OFF.search(later[:LONGEST])
+        or any(_is_called_off(one, best, known, analyser) for one, _ in parts)
         or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
+        or is_taken_back(later)
         or _holds_again(telling & after, parts, analyser)
         or is_denied(best, asked.text, year)
         or is_elsewhere(best, context, later[: later.find(best)])
+        or limit == _ONLY_WITHIN
         or (not ENDED.found_in(later[:LONGEST]) and _is_of_the_past(best, asked, earlier, telling, analyser))
         or _DENIAL.search(later[:LONGEST])
         or _is_about_unnamed_thing(best, has, known, analyser)
@@ -220,9 +247,10 @@ def exceptions(
     ):
         return True, False
     names = asked.names - asked.abbreviations if ENDED.found_in(later) else asked.names
-    return False, (
+    return False, bool(
         (not (had - has).isdisjoint(names) and not _names_answer(earlier, telling & after, analyser))
         or later[:1] in QUOTES
+        or limit > 0
         or is_temporary(best, context)
         or _doubted(best, asked, had | before, analyser)
         or _is_about_another_person(best, known, asked, analyser)
@@ -294,6 +322,47 @@ def _holds_again(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyse
     return False
 
 
+def _is_called_off(sentence: str, best: str, known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence says that something did not happen or has not changed, unless of another thing.
+
+    "The open day stays as it is" says nothing about the supplier of another sentence.
+    """
+    found = _CALLED_OFF.search(sentence)
+    if found is None:
+        return False
+    named = (
+        analyser.terms(sentence[: found.start()]) if sentence is not best and _STAYS.match(found[0]) else []
+    )
+    return not named or not known.isdisjoint(named)
+
+
+_IN_PART, _ONLY_WITHIN = 1, 2
+
+
+def _limit_of(sentence: str, known: Set[str], analyser: Analyser) -> int:
+    """Whether a sentence without words of change begins with a limit that is not known.
+
+    Returns:
+        2 for one with "only" ("only for Tallis Ltd"), 1 for a plain one ("on match days"), 0 for none.
+    """
+    if ENDED.found_in(sentence) or HINTS.found_in(sentence):
+        return 0
+    found = list(islice(WORD.finditer(sentence), _MAX_LIMIT + 3))
+    lows = [one[0].lower() for one in found]
+    only = lows[:1] != [] and lows[0] in _ONLY
+    if lows[only : only + 1] == [] or lows[only] not in _WITHIN.get(analyser.language, ()):
+        return 0
+    end, telling = found[only].end(), False
+    for match in found[only + 1 :]:
+        stems = analyser.terms(match[0])
+        if sentence[end : match.start()] != " " or not known.isdisjoint(stems) or (telling and not stems):
+            return (_ONLY_WITHIN if only else _IN_PART) if telling else 0
+        if DIGIT.search(match[0]) or match[0].lower() in POSSESSIVES or (lows[only] in _AT and not stems):
+            return 0  # "in 2026", "in its place", "at the meeting"
+        telling, end = telling or bool(stems), match.end()
+    return 0
+
+
 def _is_of_the_past(
     sentence: str, asked: PresentQuestion, earlier: str, value: Set[str], analyser: Analyser
 ) -> bool:
@@ -347,7 +416,7 @@ def _is_about_another_person(
     named = [place for place, word in enumerate(found) if not asked.stems.isdisjoint(analyser.terms(word))]
     if _OURS.search(asked.text) and not _OURS.search(sentence):
         theirs = (found[max(0, place - 2) : place] for place in named)
-        if any(word.lower() in ("their", "his", "her") for two in theirs for word in two):
+        if any(word.lower() in _THEIRS for two in theirs for word in two):
             return True
     # The answer to "who …" may be a relative, but their possessions and actions are another matter.
     lows = [word.lower().replace("’", "'") for word in found]
@@ -388,12 +457,15 @@ def _is_about_another_of_the_sort(
 ) -> bool:
     """Whether a word of the question has another companion in the later note: "the big compressor" for "the small one".
 
-    Only for English questions, and only if no word of either pair occurs anywhere in the other text.
+    Only if no word of either pair occurs anywhere in the other text; in other languages than English, whose order of
+    words is freer, only for companions behind a preposition: "the key for the attic" for "the key for the cellar".
     """
-    if not asked.is_english or asked.stems <= after:
+    if asked.spaceless or asked.stems <= after:
         return False
     theirs = _beside(later[:LONGEST], analyser)
     for place, words_beside in _beside(asked.text, analyser).items():
+        if not asked.is_english and place[1] not in foreign_words.LINKS:
+            continue
         others = theirs.get(place, frozenset())
         if others and words_beside.isdisjoint(after) and known.isdisjoint(others):
             return True
@@ -406,19 +478,22 @@ def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
     found: dict[tuple[str, str], set[str]] = {}
     before: list[tuple[str, Set[str]]] = []
     end, is_noun = 0, False
+    links, owners = _LINKS, OWNERS
+    if analyser.language != "english":
+        links, owners = foreign_words.LINKS, foreign_words.ARTICLES
     for match in WORD.finditer(text):
         begins = text[end : match.start()] != " "
         if begins:
             before = []
         end = match.end()
         word = match[0].removesuffix("'s").removesuffix("’s")
-        if before and before[-1][0] in _LINKS and word.lower() in OWNERS:
+        if before and before[-1][0] in links and word.lower() in owners:
             continue
         stems = frozenset(analyser.terms(word)[:1]) - _OF_TIME  # of "7a" not also "7"
         pairs: list[tuple[Set[str], str, Set[str]]] = [(stems, "before", before[-1][1])] if before else []
         if before and (word[0].isdigit() or (word[0].isupper() and is_noun)):
             pairs.append((before[-1][1], "label", stems))
-        if len(before) > 1 and before[-1][0] in _LINKS:
+        if len(before) > 1 and before[-1][0] in links:
             pairs.append((before[-2][1], before[-1][0], stems))
         for of, side, others in pairs:
             for stem in of if others else ():

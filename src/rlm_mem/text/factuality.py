@@ -57,16 +57,21 @@ _TEMPORARY_ABROAD = late(
     r"|provisional(?:mente)?|temporalmente|excepcionalmente|de momento|por ahora|mientras"
     r"|s[oó]lo (?:por )?(?:hoy|est[ae])"
     r"|provisoire(?:ment)?|temporairement|exceptionnellement|pour l['’]instant|pour le moment|tant que"
+    r"|temporaneamente|provvisoriamente|eccezionalmente|per (?:ora|adesso|il momento)|finché"
+    r"|sol[oa] (?:per )?(?:oggi|quest)"
+    r"|tymczasowo|wyjątkowo|na razie|chwilowo|dopóki|tylko (?:dziś|dzisiaj|jutro|ten|w tym)"
     r"|(?:seulement|juste) (?:aujourd['’]hui|cette))\b"
-    r"|\b(?:für|durante|por|pendant|pour) (?:(?:eine?n?|zwei|drei|un|une|una|uno|dos|tres|deux|trois|\d{1,2}) )"
-    r"(?:stunden?|tage?|wochen?|horas?|días?|semanas?|heures?|jours?|semaines?)\b"
+    r"|\b(?:für|durante|por|pendant|pour|per|przez) "
+    r"(?:(?:eine?n?|zwei|drei|un|une|una|uno|dos|tres|deux|trois|due|tre|dwa|dwie|trzy|\d{1,2}) )?"
+    r"(?:stunden?|tage?|wochen?|horas?|días?|semanas?|heures?|jours?|semaines?|giorn[oi]|settiman[ae]|dni|tydzień|tygodnie)\b"
     r"|\b(?:zwei|drei|vier|\d{1,2}) (?:stunden|tage|wochen) lang\b",
     re.IGNORECASE,
     signs="vorübergehend|ausnahmsweise|vorläufig|einstweilen|einmalig|solange|nur |provisional|temporalmente"
     "|excepcionalmente|de momento|por |mientras|solo |sólo |provisoire|temporairement|exceptionnellement"
-    "|pour |tant que|seulement |juste |für |durante |pendant | lang",
+    "|pour |tant que|seulement |juste |für |durante |pendant | lang|temporane|provvisoria|eccezional|per |finché|sola "
+    "|tymczasowo|wyjątkowo|na razie|chwilowo|dopóki|tylko |przez ",
 )
-"""The same in German, Spanish and French."""
+"""The same in German, Spanish, French, Italian and Polish."""
 _FOR_A_WHILE = late(
     r"\bfor (?:(?:a|an|one|two|three|four|five|six|that|this|just|only|the|several|\d{1,3}) ){1,2}"
     r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
@@ -82,6 +87,14 @@ _TRIED = late(
     signs="staging|demo|sandbox|test|preview|beta|trial|pilot|canary|simulat|mock|branch|fork|rehearsal",
 )
 """Places and stages where something is only tried out."""
+_TRIED_ABROAD = late(
+    r"\b(?:im|auf dem|auf der|in der|en|dans (?:le|la|l['’])|à la|nel|nella|nell['’]|w|na) ?(?:\w{1,20} )?"
+    r"(?P<place>test(?:system|umgebung|betrieb|server|instanz)|probebetrieb|vorschau|préprod(?:uction)?|recette"
+    r"|preproducción|entorno de pruebas|environnement de tests?|ambiente di (?:test|prova)|preproduzione"
+    r"|środowisku testowym|serwerze testowym)\b",
+    re.IGNORECASE,
+    signs="test|probebetrieb|vorschau|préprod|recette|preprod|pruebas|ambiente",
+)
 _TOLD = late(
     r"\bin (?:the|an?|my|his|her|our|their|this|that|some) (?:\w{1,20}[ -]){0,3}?"
     r"(?P<place>sketch|play|novel|film|movie|stor(?:y|ies)|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream)\b"
@@ -112,7 +125,7 @@ _CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|w
 _WORD = late(r"[^\W_]+(?:['’./-][^\W_]+)*")
 _WAS = words(
     "was were had wasn't weren't hadn't war waren hatte hatten era eran estaba estaban tenía tenían tuvo hubo fue "
-    "fueron était étaient avait avaient"
+    "fueron était étaient avait avaient erano aveva avevano fu furono był była było były miał miała miało miały"
 )
 _LAST = words("war waren hatte hatten")
 """Those that end a German subordinate clause: "als der Laden noch am Markt war"."""
@@ -168,21 +181,34 @@ _QUOTED = late(
 )
 _DOUBTED_ABROAD = late(
     r"\b(?:vielleicht|könnten?|würden?|falls|wenn|quizás?|tal vez|podrían?|si|angeblich|hieß es|se dice"
-    r"|dicen? (?:que|el|la)|on dit|il paraît|croi(?:t|ent) savoir|serai(?:en)?t)\b|可能|听说|如果|也许|或许|吗"
+    r"|dicen? (?:(?:que|el|la)|(?:\w{1,20} ){1,3}que)|on dit|il paraît|il est question"
+    r"|croi(?:t|ent) savoir|serai(?:en)?t"
+    r"|sei|solle[nt]?|wären?|hätten?|ojalá|forse|potrebb(?:e|ero)|si dice"
+    r"|dicono|pare che|sembra che|może|podobno|ponoć|jeśli|gdyby"
+    r"|(?:wir|ich|sie|er) (?:wollen|will|möchten?|überlegen|überlegt|erwäg\w{1,5}|planen?|plant)"
+    r"|(?:on|nous|il|elle|je) (?:envisage|veut|voulons|songe|songeons|prévoit|prévoyons|pensons)"
+    r"|(?:queremos|quiere|quieren|pensamos|planea(?:mos|n)?|se estudia|prevé(?:n)?)"
+    r"|(?:vogliamo|vuole|vogliono|pensiamo di|prevede di|prevediamo|intende"
+    r"|chcemy|chce|chcą|planujemy|planuje|zamierza\w{0,3}))\b|可能|听说|如果|也许|或许|吗"
     r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
     re.IGNORECASE,
     signs="vielleicht|könnte|würde|falls|wenn|quizá|quiza|tal vez|podría|si|angeblich|hieß es|dice|on dit"
-    "|il para|croi|serai|可能|听说|如果|也许|或许|吗|的",
+    "|il para|il est question|croi|serai|sei"
+    "|solle|wäre|hätte|ojal|forse|potrebb|dicono|pare che|sembra|estudia|może|podobno|ponoć|jeśli|gdyby"
+    "|wir |ich |sie |er |on |nous |il |elle |je |quer|quiere|pensa|planea|prev|vogli|vuole|pensia|intend|chce|chcą"
+    "|planuj|zamierza|可能|听说|如果|也许|或许|吗|的",
 )
 """Words of guesses and hearsay; for Chinese, also of relatives."""
 _DENIED_ABROAD = late(
     r"\bn['’](?:a|ai|ont|avons|est|était) (?:pas|jamais) \w{2,20}[éisu]e?s?\b"
     r"|\bno (?:se )?(?:ha|han|hemos) \w{2,20}[ai]do\b"
-    r"|\b(?:hat|haben|ist|sind|wurden?) (?:[\w.]{1,20} ){0,5}nicht (?!mehr)\w{2,20}(?:t|en)\b",
+    r"|\b(?:hat|haben|ist|sind|wurden?) (?:[\w.]{1,20} ){0,5}nicht (?!mehr)\w{2,20}(?:t|en)\b"
+    r"|\bnon (?:si )?(?:è|ha|hanno|abbiamo) (?:ancora |mai )?(?:stat[oaie] )?\w{2,20}[aiu]t[oaie]\b"
+    r"|\bnie (?:został|zmieni|przenie)\w{0,8}\b",
     re.IGNORECASE,
-    signs="pas |jamais |no ha|no he|no se ha|no se he|nicht ",
+    signs="pas |jamais |no ha|no he|no se ha|no se he|nicht |non |nie ",
 )
-"""Words for things not done, in French, Spanish and German."""
+"""Words for things not done, in French, Spanish, German, Italian and Polish."""
 _REFUSED = late(
     r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)",
     re.IGNORECASE,
@@ -211,11 +237,17 @@ _DENIED = late(
 _HEARSAY = late(
     r"^\W*(?:an?|some|somebody|someone|people|everybody|everyone|half|they)\s(?:[\w'’-]{1,30}\s){0,4}?"
     r"(?:said|says?|wrote|writes?|claim(?:s|ed)?|tells?|told|thinks?|thought|reckon(?:s|ed)?|believe[sd]?|insist(?:s|ed)?"
-    r"|swears?|swore|guess(?:es|ed)?)\b",
+    r"|swears?|swore|guess(?:es|ed)?)\b"
+    r"|^\W*(?:rumou?r|gossip|word|legend|talk) has it\b"
+    r"|^\W*there(?:['’]s| is| are) (?:an? |some )?(?:rumou?rs?|talk|gossip)\b"
+    r"|^\W*(?:overheard|angeblich|man munkelt|es heißt,|se rumorea|corre el rumor|le bruit court|on raconte que"
+    r"|corre voce|si mormora|podobno|ponoć)\b",
     re.IGNORECASE,
-    signs="said|say|wrote|write|claim|tell|told|think|thought|reckon|believe|insist|swear|swore|guess",
+    signs="has it|rumour|rumor|talk|gossip|overheard|angeblich|munkelt|es heißt|le bruit|on raconte|corre voce"
+    "|si mormora|podobno|ponoć|said|say|wrote|write|claim|tell|told|think|thought|reckon|believe|insist|swear|swore"
+    "|guess",
 )
-"""Hearsay: a verb of saying without a particular speaker."""
+"""Hearsay: a verb of saying without a particular speaker, or a rumour."""
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -236,7 +268,7 @@ def is_elsewhere(sentence: str, known: str, before: str = "") -> bool:
         before: the preceding text, which names the story if the sentence begins with "In it".
     """
     low = known.lower()
-    matches = [pattern.search(sentence) for pattern in (_TRIED, _TOLD)]
+    matches = [pattern.search(sentence) for pattern in (_TRIED, _TRIED_ABROAD, _TOLD)]
     if before and _IN_IT.match(sentence):
         matches.append(_FICTION.search(before))
     return any(found is not None and str(found[found.lastgroup or 0]).lower() not in low for found in matches)

@@ -13,9 +13,9 @@ from rlm_mem.text.stopwords import stop_words
 MAX_CHARACTERS = 400
 """Maximum number of characters read of a question or a sentence."""
 WORD = late(r"\w+")
-_LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
+_LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish", "polish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
-_COMPARED = frozenset(("german", "french", "spanish"))
+_COMPARED = frozenset(("german", "french", "spanish", "italian", "polish"))
 """Languages besides English for which the rules that compare notes have words."""
 _SPACELESS = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
@@ -25,7 +25,9 @@ qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce
 quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quién chi che cosa quale quali
 quando dove perché come quanto quanta quanti quante quem qual quais onde porquê quanto quantos wie wat wanneer
 waar waarom hoe hoeveel welk welke vem vad när var varför hur vilken vilket vilka heißt heisst heet chiama llama
-appelle кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья
+appelle kto kogo komu kim czyj czyja co czego czym gdzie kiedy dokąd skąd dlaczego jak jaki jaka jakie jakiego jakiej
+jaką ile ilu który która które którego której którym
+którą кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья
 من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं
 में को का की के से ने पर
 """
@@ -64,8 +66,8 @@ def is_foreign(text: str) -> bool:
 def analyser_of(question: str, default: Analyser | None = None) -> Analyser:
     """The analyser by which notes are compared for a question.
 
-    A German, French or Spanish question has one of its own, whatever the language of the store: by another one, its
-    articles and pronouns would count as words of the subject. Cached, since each rule asks for it.
+    A question in one of the languages above has one of its own, whatever the language of the store: by another one,
+    its articles and pronouns would count as words of the subject. Cached, since each rule asks for it.
 
     Args:
         default: the analyser for a question in any other language; the English one if None.

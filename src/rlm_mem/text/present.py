@@ -8,8 +8,10 @@ from itertools import takewhile
 
 from msgspec import Struct
 
+from rlm_mem.text import foreign_words
 from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
+from rlm_mem.text.languages import is_foreign
 from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
 
@@ -17,6 +19,8 @@ LONGEST = 2_000
 """Number of characters read per text."""
 WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
 """A word, possibly with an inner apostrophe, point or colon: "don't", "3.12", "9:30"."""
+NO_TITLE = r"(?<!\bM\.)(?<!\b(?:[DM]r|[FHS]r|Ms|St|Nr|Sg)\.)(?<!\b(?:Mrs|Mme|Sra|ing|inż|mgr)\.)(?<!\b(?:Prof|Dott)\.)"
+"""A place not after an abbreviated title, whose full stop ends no sentence; it is a pattern."""
 _DIGIT = late(r"\d")
 _PLAIN = late(r"[^\W_]+")
 ROLES = words("user human assistant agent system model bot ai me")
@@ -43,6 +47,19 @@ _TELLS_OF_PAST = late(
     rf"{_FORMERLY}|\b(?:earlier|was|were|had|did|no longer|until|before|[a-z]{{2,20}}ed|(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
+_FORMER_ABROAD = late(
+    r"\b(?:früher|vorher|zuvor|damals|auparavant|autrefois|avant|antes|anteriormente|prima|in precedenza|un tempo"
+    r"|dawniej|wcześniej|przedtem|poprzednio)\b(?: (?:de|di|que|als|niż|przed) [^?]{1,200}| d['’][^?]{1,200})?"
+    r"|\b(?:frühere|ehemalige|vorherige|vorige)[rnms]?\b|\bancien(?:ne)?s?\b|\b(?:anterior(?:es)?|antigu[oa]s?)\b"
+    r"|\bprecedent[ei]\b|\b(?:poprzedni|dawn)\w{1,3}\b",
+    re.IGNORECASE,
+)
+_PAST_ABROAD = late(
+    r"\b(?:war(?:en)?|hat(?:ten?)?|haben|wurden?|\w{2,20}ten?|\w{1,20}ai(?:en)?t|eran?|erano|fu|fue(?:ron)?|ha|han|hanno"
+    r"|\w{1,20}(?:aba|ía|ava|eva|iva)(?:no?)?|\w{1,20}[aiy]ł[aoiy]?)\b",
+    re.IGNORECASE,
+)
+"""Forms of the past in German, French, Spanish, Italian and Polish."""
 _LASTS = late(
     r"\b(?:how long|when|what time) (?:do|does|will|can|should|may)\b[^?]{0,200}?\blast\b", re.IGNORECASE
 )
@@ -53,10 +70,14 @@ _HAPPENED = late(
     signs="did",
 )
 """A question about an event; one about a decision asks for what is in force."""
-_HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
+_HEADINGS = (
+    CORRECTIONS
+    | foreign_words.HEADINGS
+    | words("subject re fwd fyi note news update reminder decision status ps")
+)
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
-_LANGUAGES = frozenset(("english", "german", "french", "spanish"))
+_LANGUAGES = frozenset(("english", "german", "french", "spanish", "italian", "polish"))
 _ASKS_WHAT = late(
     r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
     re.IGNORECASE,
@@ -145,18 +166,28 @@ def is_of_the_past(question: str) -> bool:
     found = _OF_THE_PAST.search(question, _german_what(question))
     if found is not None and found[0].lower() == "last" and (lasts := _LASTS.search(question)) is not None:
         found = _OF_THE_PAST.search(question, lasts.end())
-    return found is not None
+    return found is not None or _former_abroad(question) is not None
 
 
 def without_former(question: str) -> str | None:
     """A question for a former value without the words that ask for the former one; None for any other question.
 
-    "Where did we live before the fire?" becomes "Where did we live ?".
+    "Where did we live before the fire?" becomes "Where did we live ?", "Who used to be our vet?" "Who is our vet?".
     """
     found = _ASKS_FOR_FORMER.search(question)
     if found is None:
-        return None
-    return question[: found.start()] + (found["between"] or "") + question[found.end() :]
+        abroad = _former_abroad(question)
+        return None if abroad is None else question[: abroad.start()] + question[abroad.end() :]
+    rest = question[found.end() :]
+    if found[0].lower() == "used to" and rest.startswith(" be "):
+        return f"{question[: found.start()]}is{rest[3:]}"
+    return question[: found.start()] + (found["between"] or "") + rest
+
+
+def _former_abroad(question: str) -> re.Match[str] | None:
+    """The word by which a question in another language asks for a former value, beside a form of the past."""
+    found = _FORMER_ABROAD.search(question)
+    return found if found is not None and is_foreign(question) and _PAST_ABROAD.search(question) else None
 
 
 def tells_of_past(sentence: str) -> bool:

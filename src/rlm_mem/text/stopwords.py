@@ -59,6 +59,10 @@ _OTHERS: dict[str, str] = {
     "swedish": """alla att av blev bli da de dem den denna det detta dig din du där efter ej eller en er ett från för
         ha hade han har hon hur i icke inte jag kan man med men mig min mot mycket ni nu när och om oss på samma sig
         sin som så till under upp ut vad var vara vi vid är än över""",
+    "polish": """a aby albo ale bez być był była było były ci co czy dla do gdzie go i ich ile im ja jak jaka jaki jakie
+        je jego jej jest jestem już kiedy kto która które którego której który którym która ma mam mamy mają mi mnie
+        mój moja moje my na nad nam nas nasz nasza nasze nie nim no o od on ona one oni ono po pod przez przy są się
+        sobie swoje ta tak tam te tego tej ten to tu tylko ty u w we wy z za ze że żeby""",
     "russian": """а без бы был была были было быть в вам вас во вот все всё вы да для до его ее её если есть еще ещё
         же за и из или им их к как ко когда кто ли мне мы на над не него нет ни но о об он она они оно от по под при
         с со так там то того только ты у уже что чтобы это эта этот я""",

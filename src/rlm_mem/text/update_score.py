@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import mul
 
+from rlm_mem.text import foreign_words
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES, words
 from rlm_mem.text.distinct import (
@@ -85,7 +86,7 @@ _VALUE = 3
 """Maximum words of a value, in a note that another one repeats except for the value."""
 _ALIKE = 3
 """Maximum number of texts, including the two notes, with all question words that both notes have."""
-_MAY_END = Expressions(
+MAY_END = Expressions(
     CHANGES
     | ENDS
     | REPLACES
@@ -97,6 +98,7 @@ _MAY_END = Expressions(
     ),
     late(r"\b(?:used to|as of)\b|->|→", re.IGNORECASE, signs="used to|as of|->|→"),
 )
+"""A quick pre-filter: found in every text that states that something has ended, and in many others."""
 _DONE_TO = late(
     r"\b(?:is|are|was|were|been) (?:\w{1,20}ly )?\w{2,20}ed\b",
     re.IGNORECASE,
@@ -117,7 +119,7 @@ _LONG = 3
 _CALENDAR = MONTHS | words(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
-_DATED = {day.removesuffix("s") for day in DAYS | MONTHS}
+_DATED = {day.removesuffix("s") for day in DAYS | MONTHS | foreign_words.DAYS | foreign_words.MONTHS}
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
 _OF_OWNER = late(r"['’]s?$")
 
@@ -213,11 +215,6 @@ def are_tied(earlier: str, later: str, analyser: Analyser) -> bool:
     return len(both) > 1 or _share_name(earlier, later, both, analyser)
 
 
-def may_end(text: str) -> bool:
-    """A quick pre-filter: true for every text that states that something has ended, and for many others."""
-    return _MAY_END.found_in(text)
-
-
 def _length(stems: Set[str]) -> int:
     """Number of stems, counting all figures as one: "10:15" is one value."""
     plain = [stem for stem in stems if not stem[0].isdigit()]
@@ -286,7 +283,7 @@ def signs(
     for sentence, stems in sentences(later, analyser) if value else ():
         if not value.isdisjoint(stems):
             ends = ends or ENDED.found_in(sentence) or any(one.search(sentence) for one in _NO_LONGER)
-            denies = denies or ends or may_end(sentence) or HINTS.found_in(sentence)
+            denies = denies or ends or MAY_END.found_in(sentence) or HINTS.found_in(sentence)
     narrows = False
     if missing and not (denies and rare_value):
         for one in (asked.text, earlier):
@@ -356,7 +353,7 @@ def _values(text: str) -> dict[str, set[str]]:
         if unit_of:
             found.setdefault(f"in {'date' if low in MONTHS else low.removesuffix('s')}", set()).add(unit_of)
         unit_of = ""
-        if DIGIT.search(low) or low in NUMBERS:
+        if DIGIT.search(low) or low in NUMBERS or low in foreign_words.NUMBERS:
             found.setdefault("figure", set()).add(low)
             if low in NUMBERS or low.isdigit():
                 unit_of = "" if opens else low
