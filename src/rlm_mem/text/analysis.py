@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial, reduce
-from itertools import chain
+from itertools import chain, islice
 from operator import or_
 from threading import Lock
 from typing import TypeVar
@@ -519,9 +519,13 @@ class Analyser:
         or the terms that it explains, up to a limit.
         """
         analysed: list[AnalysedSegment] = []
-        under, beside = "", []
+
+        def once(context: Iterable[str]) -> dict[str, int]:
+            return dict.fromkeys(islice(dict.fromkeys(context), _MAX_AROUND), 1)
+
+        under, beside = "", once(())
         above = self.indexed_terms(around) if around else []
-        below = list(dict.fromkeys(above))[:_MAX_AROUND]
+        below = once(above)
         headings: Headings | None = None
         for segment in split_segments(content):
             if segment.end <= skip_before:
@@ -531,21 +535,22 @@ class Analyser:
             terms = self.terms(body, found, indexed=True)
             length = len(terms)
             counts = dict.fromkeys(terms, 1)
-            if len(counts) < length:
-                counts = dict.fromkeys(terms, 0)
-                for term in terms:  # takes half the time of a Counter
-                    counts[term] += 1
+            are_repeated = len(counts) < length
             if segment.kind == "heading":
                 headings = headings or Headings()
                 headings.enter(content[segment.start : segment.end])
-                terms = [*above, *(term for text in headings.texts() for term in self.indexed_terms(text))]
-                below = list(dict.fromkeys(terms))[:_MAX_AROUND]
+                below = once(chain(above, *map(self.indexed_terms, headings.texts())))
             elif segment.kind != "turn":
                 if segment.under != under:
                     under = segment.under
-                    beside = list(dict.fromkeys(self.indexed_terms(under)))[:_MAX_AROUND]
-                for term in (*below, *beside) if under else below:
-                    counts.setdefault(term, 1)
+                    beside = once(self.indexed_terms(under))
+                counts |= below
+                if under:
+                    counts |= beside
+            if are_repeated:
+                counts |= dict.fromkeys(terms, 0)
+                for term in terms:  # takes half the time of a Counter
+                    counts[term] += 1
             flags = segment_flags(body, found if len(body) <= _CUE_WINDOW else None)
             flags |= _KIND_FLAGS.get(segment.kind, 0)
             if not analysed:

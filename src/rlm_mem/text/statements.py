@@ -65,11 +65,11 @@ from rlm_mem.text.wording import (
     LABELS,
     QUOTES,
     USERS,
-    WORDED,
     field_of,
     in_plain_verbs,
     is_field,
     is_quoted,
+    may_be_rewritten,
     without_aside,
     without_lead,
 )
@@ -230,7 +230,7 @@ class _Reader(SentenceReader):
         news = self.news
         before: list[Token] = []
         made: list[Stated] = []
-        if not lows.isdisjoint(WORDED):
+        if may_be_rewritten(lows):
             tokens, news = without_lead(in_plain_verbs(tokens), self.news)
             tokens, before = without_aside(tokens)
             made = self._field(tokens, news)

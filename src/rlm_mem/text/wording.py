@@ -7,6 +7,7 @@ times.
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
 from msgspec.structs import replace
 
@@ -86,13 +87,13 @@ _CHOSEN_WITH = (
     ("settled", "on"),
 )  # fmt: skip
 """Phrasal verbs for a choice: "we went with webhooks"."""
-_FIRST_OF_ANY = (
-    _FIRST_WORDS
-    | _BE
+_REPLACED = (
+    _BE
     | {"turned", "became", "become", "make", "let's", "agreed"}
     | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
+    | {f"re{past}" for past in PASTS}
 )
-_IN_PLACE = _FIRST_OF_ANY | {f"re{past}" for past in PASTS}
+_IN_PLACE = _FIRST_WORDS | _REPLACED
 """Words that a plain verb can replace."""
 
 
@@ -347,8 +348,15 @@ def is_quoted(text: str) -> bool:
     return cited is not None and len(cited[1].split()) > _NAME
 
 
-WORDED = (
-    CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _IN_PLACE | {lead[0] for lead in _LEADS}
+_WORDED = (
+    CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _REPLACED | {lead[0] for lead in _LEADS}
     | {"instead", "rather", "from", "as", "now", "no", "actually", "was", "were", ":", "=", "-", "–", "—"}
 )  # fmt: skip
-"""Words and marks without which a sentence needs no rewriting."""
+"""Words and marks without which only phrasal verbs are rewritten."""
+
+
+def may_be_rewritten(lows: Set[str]) -> bool:
+    """Whether any function of this module may change a sentence of these words and marks."""
+    return not (
+        lows.isdisjoint(_WORDED) and (lows.isdisjoint(_FIRST_WORDS) or lows.isdisjoint(_PARTICLES))
+    )
