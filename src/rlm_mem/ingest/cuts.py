@@ -357,12 +357,14 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
                 continue
             cost, is_sure = by_sum[size]
             cost += before[first]
-            if not is_sure:
-                doubtful.append((cost, first))
-            elif cost < cheapest:
+            if cost >= cheapest:  # it cannot be the best, whatever its exact size
+                continue
+            if is_sure:
                 cheapest, chosen = cost, first
+            else:
+                doubtful.append((cost, first))
         for lowest, first in doubtful:
-            if lowest < cheapest:  # otherwise it cannot be the best, whatever its exact size
+            if lowest < cheapest:
                 size = exact(first, last)
                 cost = before[first] + table[size] if size <= most else float("inf")
                 if cost < cheapest:

@@ -414,10 +414,17 @@ def subject_of(tokens: Sequence[Token]) -> Sequence[Token]:
     return ()
 
 
+_SPLITTING = _CUT | PREPOSITIONS | ADVERBS | frozenset(";()!?–—.:,")
+"""Words and marks that belong to no complement."""
+
+
 def parts_of(tokens: Sequence[Token]) -> list[Complement]:
     """The complements of a verb, split at prepositions, up to a conjunction or punctuation mark."""
     parts = [Complement("")]
     for number, one in enumerate(tokens):
+        if one.low not in _SPLITTING:
+            parts[-1].tokens.append(one)
+            continue
         if one.low in _CUT or one.text in ";()!?–—" or (one.text == "," and number):
             if (
                 one.text == ","
@@ -433,8 +440,6 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
             continue
         if one.low in PREPOSITIONS:
             parts.append(Complement(one.low))
-        elif one.low not in ADVERBS:
-            parts[-1].tokens.append(one)
     return [part for part in parts if part.tokens]
 
 

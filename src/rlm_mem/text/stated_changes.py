@@ -119,8 +119,10 @@ class SentenceReader:
 
     def _taken_over(self, tokens: list[Token]) -> list[Stated]:
         """Statements of "Bram took over the project from Greta": Bram has the project instead of Greta."""
+        if _TAKEN.isdisjoint(self.lows):
+            return []
         low = [one.low for one in tokens]
-        for number in () if _TAKEN.isdisjoint(low) else range(1, len(low) - 1):
+        for number in range(1, len(low) - 1):
             if low[number] in ("handed", "passed"):
                 return self._handed_over(tokens[:number], tokens[number + 1 :])
             if low[number] in ("took", "taken", "takes") and low[number + 1] == "over":
