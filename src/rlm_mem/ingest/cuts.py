@@ -184,8 +184,11 @@ def _inside(text: str, block: Block, costs: CutCosts) -> list[tuple[int, int, fl
         inner = costs.sentence_in_item
     elif kind == structure.TURN:
         inner = costs.sentence_in_turn
-    # An item's marker is no sentence, and other readers of the text leave it out, too: their spans are cached.
-    spans = units(text, block.body_start if kind == structure.ITEM else start, end)
+    body = start
+    # A marker or a beginning without a number ends no sentence, and the spans of the words alone are cached.
+    if kind == structure.ITEM and not any(map(str.isdigit, text[start : block.body_start + 1])):
+        body = block.body_start
+    spans = units(text, body, end)
     if len(spans) == 1:
         return [(start, spans[0][1], inner)]
     # An item includes its indentation and marker.

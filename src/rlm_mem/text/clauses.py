@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import sub
 
 from msgspec import Struct, field
 
@@ -479,13 +480,10 @@ def token_texts(text: str) -> list[str]:
 def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
     """The tokens of a sentence with their positions; ``found``: their texts, if already known."""
     found = token_texts(text) if found is None else found
-    starts, ends, end = [], [], 0
-    for word in found:
-        # Searching for each text is faster than match objects
-        start = text.index(word, end)
-        end = start + len(word)
-        starts.append(start)
-        ends.append(end)
+    end = 0
+    # Searching for each text is faster than match objects
+    ends = [end := text.index(word, end) + len(word) for word in found]
+    starts = map(sub, ends, map(len, found))
     plain = [word.replace("’", "'") for word in found] if "’" in text else found
     return list(map(Token, found, map(str.lower, plain), starts, ends))
 
