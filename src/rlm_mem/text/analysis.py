@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial, reduce
-from itertools import chain, islice
+from itertools import chain
 from operator import or_
 from threading import Lock
 from typing import TypeVar
@@ -519,13 +519,10 @@ class Analyser:
         or the terms that it explains, up to a limit.
         """
         analysed: list[AnalysedSegment] = []
-
-        def once(context: Iterable[str]) -> dict[str, int]:
-            return dict.fromkeys(islice(dict.fromkeys(context), _MAX_AROUND), 1)
-
-        under, beside = "", once(())
+        under = ""
         above = self.indexed_terms(around) if around else []
-        below = once(above)
+        below = dict.fromkeys(list(dict.fromkeys(above))[:_MAX_AROUND], 1)
+        beside: dict[str, int] = {}
         headings: Headings | None = None
         for segment in split_segments(content):
             if segment.end <= skip_before:
@@ -539,11 +536,12 @@ class Analyser:
             if segment.kind == "heading":
                 headings = headings or Headings()
                 headings.enter(content[segment.start : segment.end])
-                below = once(chain(above, *map(self.indexed_terms, headings.texts())))
+                terms_above = dict.fromkeys(chain(above, *map(self.indexed_terms, headings.texts())))
+                below = dict.fromkeys(list(terms_above)[:_MAX_AROUND], 1)
             elif segment.kind != "turn":
                 if segment.under != under:
                     under = segment.under
-                    beside = once(self.indexed_terms(under))
+                    beside = dict.fromkeys(list(dict.fromkeys(self.indexed_terms(under)))[:_MAX_AROUND], 1)
                 counts |= below
                 if under:
                     counts |= beside

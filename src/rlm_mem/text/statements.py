@@ -63,13 +63,15 @@ from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
     LABELS,
+    PARTICLES,
+    PHRASAL,
     QUOTES,
     USERS,
+    WORDED,
     field_of,
     in_plain_verbs,
     is_field,
     is_quoted,
-    may_be_rewritten,
     without_aside,
     without_lead,
 )
@@ -230,7 +232,7 @@ class _Reader(SentenceReader):
         news = self.news
         before: list[Token] = []
         made: list[Stated] = []
-        if may_be_rewritten(lows):
+        if not lows.isdisjoint(WORDED) or not (lows.isdisjoint(PHRASAL) or lows.isdisjoint(PARTICLES)):
             tokens, news = without_lead(in_plain_verbs(tokens), self.news)
             tokens, before = without_aside(tokens)
             made = self._field(tokens, news)
