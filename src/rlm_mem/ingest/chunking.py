@@ -15,6 +15,7 @@ from rlm_mem.config import IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
 from rlm_mem.text import blocks as structure
+from rlm_mem.text.analysis import plain_words
 from rlm_mem.text.blocks import blocks, units
 from rlm_mem.text.patterns import late
 from rlm_mem.text.secrets import Screened, screen
@@ -263,7 +264,7 @@ def states_choice(text: str) -> bool:
 
 
 def _sentence_type(sentence: str) -> str:
-    found = _WORD.findall(sentence.lower())
+    found: Sequence[str] = list(map(str.lower, plain_words(sentence))) or _WORD.findall(sentence.lower())
     opens = not sentence.isascii() or (bool(found) and found[0].partition("'")[0] in _OPENINGS)
     if opens and _CHATTER.match(sentence):
         return "note"

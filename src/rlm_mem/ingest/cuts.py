@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import add, sub
-from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks, pieces, units
@@ -66,7 +66,7 @@ class Cuts:
         return sum(self.tokens[first:last]) + sum(self.gap[first + 1 : last]) + self.repeat_tokens[first]
 
 
-class _Atom(NamedTuple):
+class _Atom(Struct, frozen=True, gc=False):
     """A smallest piece of text, which is only cut if it is too large by itself."""
 
     start: int
@@ -184,10 +184,14 @@ def _inside(text: str, block: Block, costs: CutCosts) -> list[tuple[int, int, fl
         inner = costs.sentence_in_item
     elif kind == structure.TURN:
         inner = costs.sentence_in_turn
-    spans = units(text, start, end)
+    body = start
+    # A marker or a beginning without a number ends no sentence, and the spans of the words alone are cached.
+    if kind == structure.ITEM and not any(map(str.isdigit, text[start : block.body_start + 1])):
+        body = block.body_start
+    spans = units(text, body, end)
     if len(spans) == 1:
         return [(start, spans[0][1], inner)]
-    # An item includes its indentation, which `units` omits.
+    # An item includes its indentation and marker.
     return [(start if number == 0 else first, last, inner) for number, (first, last) in enumerate(spans)]
 
 
@@ -208,7 +212,8 @@ def _code_lines(text: str, start: int, end: int, costs: CutCosts) -> list[tuple[
 
 def _split_to_size(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCosts) -> list[_Sized]:
     """Count the tokens of every atom, and cut those that are too large until all fit or are single characters."""
-    counts = _counts(text, atoms)
+    between = _spaces_between(text, atoms)
+    counts = _counts(text, atoms, between)
     while any(
         count > largest and atom.end - atom.start > 1 for atom, count in zip(atoms, counts, strict=True)
     ):
@@ -223,41 +228,38 @@ def _split_to_size(text: str, atoms: list[_Atom], largest: int, most: int, costs
             limit = max(1, min(length // 2 + length % 2, length * largest * 3 // (count * 4)))
             for number, (start, end) in enumerate(pieces(text, atom.start, atom.end, limit)):
                 broken = number > 0 and not text[start - 1].isspace()
-                piece = atom._replace(start=start, end=end, inner=inner)
-                smaller.append(piece._replace(cost=inner, running=not broken) if number else piece)
+                piece = replace(atom, start=start, end=end, inner=inner)
+                smaller.append(replace(piece, cost=inner, running=not broken) if number else piece)
         if len(smaller) == len(atoms):
             break
         atoms = smaller
-        counts = _counts(text, atoms)
-    gaps = [""] + [_uncounted_space(text, before.end, atom.start) for before, atom in pairwise(atoms)]
-    return [_Sized(*row) for row in zip(atoms, counts, count_many(gaps[: len(atoms)]), strict=True)]
+        between = _spaces_between(text, atoms)
+        counts = _counts(text, atoms, between)
+    # White space that `_counts` counts with neither of the atoms beside it
+    gaps = ["" if space in _SHORT_BREAKS else space.removesuffix(" ") for space in between]
+    return [_Sized(*row) for row in zip(atoms, counts, count_many(["", *gaps])[: len(atoms)], strict=True)]
 
 
-def _counts(text: str, atoms: list[_Atom]) -> list[int]:
+def _spaces_between(text: str, atoms: list[_Atom]) -> list[str]:
+    return [text[before.end : atom.start] for before, atom in pairwise(atoms)]
+
+
+def _counts(text: str, atoms: list[_Atom], between: list[str]) -> list[int]:
     """Token counts of the atoms, which nearly always add up to the count of the joined text.
 
     A tokeniser joins a space to the word after it, and a line break to the words before it.
+
+    Args:
+        between: the white space between the atoms.
     """
-    texts: list[str] = []
-    for number, atom in enumerate(atoms):
-        start, end = atom.start, atom.end
-        if number and start > atoms[number - 1].end and text[start - 1] == " ":
-            start -= 1
-        if number + 1 < len(atoms) and _breaks(text, end, atoms[number + 1].start):
-            end = atoms[number + 1].start
-        texts.append(text[start:end])
-    return count_many(texts)
-
-
-def _breaks(text: str, end: int, following: int) -> bool:
-    return text[end:following] in _SHORT_BREAKS
-
-
-def _uncounted_space(text: str, end: int, following: int) -> str:
-    """White space between two atoms that `_counts` counts with neither."""
-    if _breaks(text, end, following):
-        return ""
-    return text[end : following - 1] if text[following - 1] == " " else text[end:following]
+    return count_many(
+        [
+            (" " if before[-1:] == " " else "")
+            + text[atom.start : atom.end]
+            + (after if after in _SHORT_BREAKS else "")
+            for atom, before, after in zip(atoms, ["", *between], [*between, ""], strict=False)
+        ]
+    )
 
 
 def _overlap_start(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
@@ -358,12 +360,14 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
                 continue
             cost, is_sure = by_sum[size]
             cost += before[first]
-            if not is_sure:
-                doubtful.append((cost, first))
-            elif cost < cheapest:
+            if cost >= cheapest:  # it cannot be the best, whatever its exact size
+                continue
+            if is_sure:
                 cheapest, chosen = cost, first
+            else:
+                doubtful.append((cost, first))
         for lowest, first in doubtful:
-            if lowest < cheapest:  # otherwise it cannot be the best, whatever its exact size
+            if lowest < cheapest:
                 size = exact(first, last)
                 cost = before[first] + table[size] if size <= most else float("inf")
                 if cost < cheapest:

@@ -519,9 +519,10 @@ class Analyser:
         or the terms that it explains, up to a limit.
         """
         analysed: list[AnalysedSegment] = []
-        under, beside = "", []
+        under = ""
         above = self.indexed_terms(around) if around else []
-        below = list(dict.fromkeys(above))[:_MAX_AROUND]
+        below = dict.fromkeys(list(dict.fromkeys(above))[:_MAX_AROUND], 1)
+        beside: dict[str, int] = {}
         headings: Headings | None = None
         for segment in split_segments(content):
             if segment.end <= skip_before:
@@ -531,21 +532,23 @@ class Analyser:
             terms = self.terms(body, found, indexed=True)
             length = len(terms)
             counts = dict.fromkeys(terms, 1)
-            if len(counts) < length:
-                counts = dict.fromkeys(terms, 0)
-                for term in terms:  # takes half the time of a Counter
-                    counts[term] += 1
+            are_repeated = len(counts) < length
             if segment.kind == "heading":
                 headings = headings or Headings()
                 headings.enter(content[segment.start : segment.end])
-                terms = [*above, *(term for text in headings.texts() for term in self.indexed_terms(text))]
-                below = list(dict.fromkeys(terms))[:_MAX_AROUND]
+                terms_above = dict.fromkeys(chain(above, *map(self.indexed_terms, headings.texts())))
+                below = dict.fromkeys(list(terms_above)[:_MAX_AROUND], 1)
             elif segment.kind != "turn":
                 if segment.under != under:
                     under = segment.under
-                    beside = list(dict.fromkeys(self.indexed_terms(under)))[:_MAX_AROUND]
-                for term in (*below, *beside) if under else below:
-                    counts.setdefault(term, 1)
+                    beside = dict.fromkeys(list(dict.fromkeys(self.indexed_terms(under)))[:_MAX_AROUND], 1)
+                counts |= below
+                if under:
+                    counts |= beside
+            if are_repeated:
+                counts |= dict.fromkeys(terms, 0)
+                for term in terms:  # takes half the time of a Counter
+                    counts[term] += 1
             flags = segment_flags(body, found if len(body) <= _CUE_WINDOW else None)
             flags |= _KIND_FLAGS.get(segment.kind, 0)
             if not analysed:

@@ -596,6 +596,8 @@ def units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
     if end - start > _KEPT_LENGTH or (start and text[start - 1] in _STOP):
         return _units.__wrapped__(text, start, max(start, end))
     spans = _units(text[start:end], 0, max(0, end - start))
+    if len(spans) == 1:  # as of most list items and headings
+        return ((start + spans[0][0], start + spans[0][1]),)
     return [(start + first, start + last) for first, last in spans] if start else spans
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import sub
 
 from msgspec import Struct, field
 
@@ -60,6 +61,8 @@ _PHRASES = (
 """Phrases that are ignored in comparisons; those in `_NEWS_PHRASES` mark something as new."""
 _PHRASES_FROM = {first: tuple(one for one in _PHRASES if one[0] == first) for first, *_ in _PHRASES}
 NEWS = words("now nowadays currently anymore instead")
+_NEWS_FROM = NEWS.union(_PHRASES_FROM)
+"""Words without which :func:`without_news` removes nothing."""
 _NEWS_PHRASES = {
     ("from", "now", "on"), ("these", "days"), ("any", "more"), ("any", "longer"), ("as", "of", "now"),
     ("as", "of", "today"), ("going", "forward"),
@@ -412,10 +415,17 @@ def subject_of(tokens: Sequence[Token]) -> Sequence[Token]:
     return ()
 
 
+_SPLITTING = _CUT | PREPOSITIONS | ADVERBS | frozenset(";()!?–—.:,")
+"""Words and marks that belong to no complement."""
+
+
 def parts_of(tokens: Sequence[Token]) -> list[Complement]:
     """The complements of a verb, split at prepositions, up to a conjunction or punctuation mark."""
     parts = [Complement("")]
     for number, one in enumerate(tokens):
+        if one.low not in _SPLITTING:
+            parts[-1].tokens.append(one)
+            continue
         if one.low in _CUT or one.text in ";()!?–—" or (one.text == "," and number):
             if (
                 one.text == ","
@@ -431,8 +441,6 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
             continue
         if one.low in PREPOSITIONS:
             parts.append(Complement(one.low))
-        elif one.low not in ADVERBS:
-            parts[-1].tokens.append(one)
     return [part for part in parts if part.tokens]
 
 
@@ -471,14 +479,13 @@ def token_texts(text: str) -> list[str]:
 
 def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
     """The tokens of a sentence with their positions; ``found``: their texts, if already known."""
-    tokens, end, curly = [], 0, "’" in text
-    for word in token_texts(text) if found is None else found:
-        # Searching for each text is faster than match objects
-        start = text.index(word, end)
-        end = start + len(word)
-        low = word.lower()
-        tokens.append(Token(word, low.replace("’", "'") if curly else low, start, end))
-    return tokens
+    found = token_texts(text) if found is None else found
+    end = 0
+    # Searching for each text is faster than match objects
+    ends = [end := text.index(word, end) + len(word) for word in found]
+    starts = map(sub, ends, map(len, found))
+    plain = [word.replace("’", "'") for word in found] if "’" in text else found
+    return list(map(Token, found, map(str.lower, plain), starts, ends))
 
 
 def of_one_time(tokens: list[Token]) -> bool:
@@ -548,8 +555,10 @@ def _until_but(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
     """The words without markers of the present ("now", "from now on"), and the removed marker of a change, if any."""
-    kept: list[Token] = []
     news = ""
+    if _NEWS_FROM.isdisjoint([one.low for one in tokens]):
+        return list(tokens), news
+    kept: list[Token] = []
     number = 0
     while number < len(tokens):
         one = tokens[number]

@@ -273,18 +273,17 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
         return Conflict(
             "replace", 0.92 if said else _UNSURE, said, f"says that it was {newer.news} “{newer.shown}”"
         )
-    is_stated = bool(newer.news) or (bool(older.topic) and older.topic <= newer.named)
     if newer.preposition == "by" and _verb(newer) == _verb(older) and newer.topic - {ME} == older.value:
         same = newer.value.isdisjoint(older.topic)
     else:
         same = (
-            older.topic in (newer.former, newer.gone)
+            newer.value == older.value
             and bool(older.topic)
-            and newer.value == older.value
+            and older.topic in (newer.former, newer.gone)
             and _verb(newer) == _verb(older)
             and newer.topic.isdisjoint(older.topic)
         )
-    if not same or not is_stated:
+    if not same or not (newer.news or (older.topic and older.topic <= newer.named)):
         return None
     return Conflict("replace", 0.92, True, "says that somebody else does what the earlier one says")
 

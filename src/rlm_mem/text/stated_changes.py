@@ -53,6 +53,7 @@ _SAYING_IT = REPLACES | ENDS | RENAMES
 """Verbs of change that need no "to"."""
 CALLED_OFF = words("cancelled canceled scrapped axed")
 _OF_PASSIVE = words("was were been is are be being")
+_FAVOUR = words("favour favor")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
 
 
@@ -118,8 +119,10 @@ class SentenceReader:
 
     def _taken_over(self, tokens: list[Token]) -> list[Stated]:
         """Statements of "Bram took over the project from Greta": Bram has the project instead of Greta."""
+        if _TAKEN.isdisjoint(self.lows):
+            return []
         low = [one.low for one in tokens]
-        for number in () if _TAKEN.isdisjoint(low) else range(1, len(low) - 1):
+        for number in range(1, len(low) - 1):
             if low[number] in ("handed", "passed"):
                 return self._handed_over(tokens[:number], tokens[number + 1 :])
             if low[number] in ("took", "taken", "takes") and low[number + 1] == "over":
@@ -233,8 +236,9 @@ class SentenceReader:
             return []  # "moved the crate": neither a former value nor a new one
         passive = any(one.low in _OF_PASSIVE for one in subject)
         rest, _ = without_news(rest)
-        favour = after_phrase(rest, ("in", "favour", "of")) or after_phrase(rest, ("in", "favor", "of"))
-        if favour:
+        if not self.lows.isdisjoint(_FAVOUR) and (
+            favour := after_phrase(rest, ("in", "favour", "of")) or after_phrase(rest, ("in", "favor", "of"))
+        ):
             rest = rest[: favour - 3]
         parts = parts_of(rest)
         named = {part.preposition: part for part in reversed(parts)}

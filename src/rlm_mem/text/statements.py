@@ -63,6 +63,8 @@ from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
     LABELS,
+    PARTICLES,
+    PHRASAL,
     QUOTES,
     USERS,
     WORDED,
@@ -230,7 +232,7 @@ class _Reader(SentenceReader):
         news = self.news
         before: list[Token] = []
         made: list[Stated] = []
-        if not lows.isdisjoint(WORDED):
+        if not lows.isdisjoint(WORDED) or not (lows.isdisjoint(PHRASAL) or lows.isdisjoint(PARTICLES)):
             tokens, news = without_lead(in_plain_verbs(tokens), self.news)
             tokens, before = without_aside(tokens)
             made = self._field(tokens, news)

@@ -56,7 +56,7 @@ _LEADS = (
 _LEADS_FROM = {first: tuple(lead for lead in _LEADS if lead[0] == first) for first, *_ in _LEADS}
 _LONGEST_LABEL = 6
 QUOTES = frozenset('"“”„«»')
-_PARTICLES = words("up out off down away in on over aside back")
+PARTICLES = words("up out off down away in on over aside back")
 _PHRASAL_VERBS = """
 cancelled: called off, fell through; traded: traded in; swapped: swapped out, switched out; switched: switched over
 moved: moved over, brought forward, pushed back, put back, put off, moved back, moved up, moved forward
@@ -72,7 +72,7 @@ _PHRASAL = {
     for phrase in phrases.split(",")
 }
 """Phrasal verbs with their plain equivalents."""
-_FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASAL)
+PHRASAL = frozenset(phrase[0] for phrase in _PHRASAL)
 _GONE_WITH = (
     ("went", "out", "of", "business"), ("gone", "out", "of", "business"), ("went", "bankrupt"), ("gone", "bankrupt"),
     ("is", "gone"), ("are", "gone"), ("is", "out"), ("are", "out"), ("is", "off"), ("are", "off"),
@@ -86,13 +86,13 @@ _CHOSEN_WITH = (
     ("settled", "on"),
 )  # fmt: skip
 """Phrasal verbs for a choice: "we went with webhooks"."""
-_FIRST_OF_ANY = (
-    _FIRST_WORDS
-    | _BE
+_REPLACED = (
+    _BE
     | {"turned", "became", "become", "make", "let's", "agreed"}
     | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
+    | {f"re{past}" for past in PASTS}
 )
-_IN_PLACE = _FIRST_OF_ANY | {f"re{past}" for past in PASTS}
+_IN_PLACE = PHRASAL | _REPLACED
 """Words that a plain verb can replace."""
 
 
@@ -254,7 +254,7 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
         ):
             made.append(replace(one, low="retired"))
             read = len(gone)
-        elif one.low in _FIRST_WORDS and (place := _particle(tokens, number)):
+        elif one.low in PHRASAL and (place := _particle(tokens, number)):
             made.append(replace(one, low=_PHRASAL[one.low, tokens[place].low]))
             made += tokens[number + 1 : place]
             read = place + 1 - number
@@ -284,7 +284,7 @@ def _particle(tokens: list[Token], number: int) -> int:
     verb = tokens[number].low
     for place in range(number + 1, min(number + 6, len(tokens))):
         low = tokens[place].low
-        if low in _PARTICLES and (verb, low) in _PHRASAL:
+        if low in PARTICLES and (verb, low) in _PHRASAL:
             after = tokens[place + 1] if place + 1 < len(tokens) else None
             apart = place > number + 1 and after is not None and (
                 after.low in DETERMINERS or after.text[:1].isupper() or after.text[:1].isdigit()
@@ -348,7 +348,7 @@ def is_quoted(text: str) -> bool:
 
 
 WORDED = (
-    CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _IN_PLACE | {lead[0] for lead in _LEADS}
+    CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _REPLACED | {lead[0] for lead in _LEADS}
     | {"instead", "rather", "from", "as", "now", "no", "actually", "was", "were", ":", "=", "-", "–", "—"}
 )  # fmt: skip
-"""Words and marks without which a sentence needs no rewriting."""
+"""Words and marks without which a sentence needs no rewriting, unless it has a phrasal verb with its particle."""
