@@ -132,6 +132,8 @@ def test_contradictory_arguments_are_refused(run: Run, arguments: tuple[str, ...
 def test_several_databases_need_an_extra_which_the_error_names(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if (loaded := sys.modules.get("rlm_mem.store.postgres")) is not None:
+        monkeypatch.setattr("rlm_mem.store.postgres", loaded)  # what this test imports is gone after it
     for name in [name for name in sys.modules if name.startswith(("rlm_mem.store.postgres", "psycopg"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
