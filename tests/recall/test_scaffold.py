@@ -75,6 +75,19 @@ def test_what_the_offline_model_does_not_suggest_too_is_a_suggestion(store: Chun
     assert replay(store, result.trajectory.id).same
 
 
+def test_the_memory_that_the_model_chose_does_not_come_before_nearer_ones(store: ChunkStore) -> None:
+    fill(store)
+
+    def farthest(messages: list[Message]) -> str:
+        lines = [line for line in messages[1].content.split("\n") if line.startswith("[")]
+        return reading(lines[-1].split(": ", 1)[1], len(lines))
+
+    result = asked(store, [*PROSE, reading(None), farthest], UNSURE)
+    offline = RecallOperation(store, "offline").recall(UNSURE)
+    assert result.method == "scaffolded" and result.suggestion is not None
+    assert result.chunk_ids == offline.chunk_ids and len(offline.chunk_ids) > 1
+
+
 def test_the_offline_model_keeps_its_suggestion_where_the_model_reads_another_answer(
     store: ChunkStore,
 ) -> None:

@@ -263,8 +263,8 @@ class Scaffold:
             answer = min(reading.answer, self._suggested, key=len)
             program = f"FINAL({answer!r}, {cited!r}, {AGREED})\n"
         else:
-            chunk_ids = list(dict.fromkeys([*cited, *found]))
-            program = f"FINAL(None, {chunk_ids!r}, {CONFIDENCE}, {reading.answer!r})\n"
+            # In the order in which they were found, which is better than the model's choice among them.
+            program = f"FINAL(None, {list(dict.fromkeys(found))!r}, {CONFIDENCE}, {reading.answer!r})\n"
         step = self._record((program,), completion, tokens)
         return None if self._session.final is not None else str(step.error)
 
