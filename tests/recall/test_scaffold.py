@@ -184,6 +184,9 @@ def test_an_answer_after_failures_must_be_one_to_the_question(store: ChunkStore)
         assert ("only repeats the question" in result.note) == (method == "scaffolded")
     believed = asked(store, [block("print(search('tea'))"), block("FINAL('Ana drinks every morning')")])
     assert believed.method == "programs"
+    asks = "Who takes over Ana's work on leave?"
+    leave = asked(store, [failing, block("FINAL('Ana leaves for work')"), *[reading(None)] * 3], asks)
+    assert leave.method == "offline", "“leaves” is of “leave”"
     choice = asked(store, [failing, block("FINAL('tea')")], "Does Ana drink tea or coffee?")
     assert choice.content == "tea"
 

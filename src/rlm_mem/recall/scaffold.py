@@ -104,6 +104,7 @@ _CALENDAR = (
     "thursday friday saturday sunday year month week day hour minute ago before after yes no"
 )
 """Words that an answer may contain although no passage does, since they belong to calculated dates."""
+_WORD_END = re.compile(r"(?<=[a-z])\b")
 _NUMBER = re.compile(r"\d{1,4}")
 _YES_NO = re.compile(r"\s*(?:yes|no)\b", re.IGNORECASE)
 
@@ -385,7 +386,9 @@ class Scaffold:
 def misfit(question: str, answer: str, analyser: Analyser) -> str:
     """Why an answer cannot be one to the question, such as "only repeats the question"; empty if it can."""
     asked = analyse_question(question)
-    repeated = set(analyser.terms(answer)) <= set(analyser.terms(question))
+    # With an s, too: the base form of "leaves" is "leaf", also where it is a form of "leave".
+    said = {*analyser.terms(question), *analyser.terms(_WORD_END.sub("s", question))}
+    repeated = said.issuperset(analyser.terms(answer))
     if repeated and asked.kind != "choice" and not _YES_NO.match(answer):
         return "only repeats the question"
     return "" if has_form(asked, answer) else "is not what the question asks for"
