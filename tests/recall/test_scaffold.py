@@ -245,7 +245,9 @@ def test_the_model_may_ask_for_another_search_but_not_for_ever(store: ChunkStore
 
     nothing = reading(None, search="Carla lighthouse")
     found = asked(store, [*PROSE, nothing, nothing, lisbon], UNSURE)
-    assert (found.suggestion, found.chunk_ids[0]) == ("lighthouse keeper", ids["job"])
+    nearest = RecallOperation(store, "offline").recall(UNSURE).chunk_ids
+    assert found.suggestion == "lighthouse keeper"
+    assert found.chunk_ids[:3] == nearest[:3] and ids["job"] in found.chunk_ids[:4]
     llm = ScriptedLLM([*PROSE, *(reading(None, search=f"word{n}") for n in range(20))])
     assert RecallOperation(store, llm).recall(UNSURE).method == "offline"
     assert llm.calls == 6, "two programs, the nearest memory, all that was found, and two searches"

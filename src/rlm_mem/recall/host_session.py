@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from rlm_mem.arguments import check_flag, check_kind
 from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages
-from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, make_step, run_programs
+from rlm_mem.recall.loop import LoopResult, LoopStep, first_ids, make_step, run_programs
 from rlm_mem.recall.programs import ShownData
 from rlm_mem.recall.prompts import feedback, instructions
 from rlm_mem.recall.recall import RecallResult, recall_result
@@ -223,7 +223,7 @@ class RecallSession:
             self._recorder.step(step)
             if results.ended is not None:
                 self._stopped_by = results.ended.stopped_by
-            hint = error_hint(results.error, step.error_kind or "") if results.error is not None else None
+            hint = results.error.hint if results.error is not None else None
             limit = self._budget.limits.iterations
             turns_left = None if limit is None else limit - self._budget.spent().iterations
             untrusted, remark = self._remarks.both(step.chunks_read)

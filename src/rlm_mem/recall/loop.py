@@ -90,26 +90,6 @@ class LoopStep:
         )
 
 
-_HINTS: dict[str, str] = {
-    "NameError": "Define the name in this or an earlier program, or import its module.",
-    "KeyError": "Print the keys: print(list(d)). A chunk's text is chunk['content'].",
-    "TypeError": "read_chunk returns None for an unknown id; search gives dicts, search_chunks gives ids.",
-    "AttributeError": "Chunks and hits are dicts: write hit['snippet'], not hit.snippet.",
-    "IndexError": "The list may be empty: check its length first.",
-    "SyntaxError": "Send the whole program again, with valid indentation and closed quotes.",
-    "TimeoutError": "Do less in one program: fewer chunks, no endless loop.",
-    "MemoryError": "Keep less at a time: slice texts and lists.",
-    "RecursionError": "Use a loop.",
-    "SandboxViolation": "Use the functions listed and plain Python only.",
-}
-
-
-def error_hint(error: Exception, kind: str) -> str | None:
-    """Return the error's own hint, or one for its kind."""
-    hint: str | None = getattr(error, "hint", None)
-    return hint or _HINTS.get(kind)
-
-
 @dataclass(slots=True)
 class ProgramResults:
     """The results of the programs of one reply.
@@ -415,6 +395,11 @@ class LoopResult:
     detail: dict[str, Any] = field(default_factory=dict)
     suggestion: str | None = None
 
+    @property
+    def failed(self) -> int:
+        """Number of turns that ended with an error."""
+        return sum(step.error is not None for step in self.steps)
+
     @classmethod
     def of(cls, final: Final | None, *, stopped_by: str | None = None, **fields: Any) -> LoopResult:
         """Make the result of a run that ended with ``final``, or was stopped (None).
@@ -482,7 +467,6 @@ class Loop:
         self._evidence: dict[str, None] = {}
         self._replies_without_program = 0
         self._fruitless: str | None = None
-        self._seen: set[tuple[str, str, str | None]] = set()
         self._in_circles = 0
         self._repeated = 0
 
@@ -540,12 +524,13 @@ class Loop:
                 raise results.ended
             if completion.text != self._fruitless:
                 # The same program may print something else.
-                now = completion.text, step.output, step.error
-                repeated = now in self._seen
+                repeated = any(
+                    (one.reply, one.output, one.error) == (step.reply, step.output, step.error)
+                    for one in self._steps[:-1]
+                )
                 self._in_circles += repeated
                 fruitless = repeated or step.error is not None or not step.programs
                 self._fruitless, self._repeated = (completion.text, 1) if fruitless else (None, 0)
-                self._seen.add(now)
             if not step.final:
                 self._reply(step, completion, results.error)
 
@@ -571,7 +556,7 @@ class Loop:
             raise BudgetError(str(error), stopped_by="seconds") from error
         return completion, sum(len(message.content) for message in messages), prompt_tokens
 
-    def _reply(self, step: LoopStep, completion: Completion, error: Exception | None) -> None:
+    def _reply(self, step: LoopStep, completion: Completion, error: RlmMemError | None) -> None:
         """Append the turn and the message to the model after it."""
         self._shown.add(step.output)
         self._shown.add(step.error or "")
@@ -583,7 +568,7 @@ class Loop:
             self._replies_without_program += 1
             summary = "a reply without a program"
         else:
-            hint = error_hint(error, step.error_kind or "") if error is not None else None
+            hint = error.hint if error is not None else None
             if error is not None and cut_off:
                 hint = "The reply was cut off at its longest length: write a shorter program."
             answer = feedback(

@@ -69,8 +69,7 @@ def _why_disbelieved(loop: LoopResult, question: str, language: str) -> str:
     """
     if not loop.concluded or loop.suggestion is not None:
         return ""
-    failed = sum(step.error is not None for step in loop.steps)
-    half_failed = failed and 2 * failed >= len(loop.steps) - 1
+    half_failed = loop.failed and 2 * loop.failed >= len(loop.steps) - 1
     if loop.answer is None:
         unread = loop.not_run and not any(step.output for step in loop.steps)
         return _UNREAD if unread else _FAILED if half_failed else ""
@@ -80,11 +79,6 @@ def _why_disbelieved(loop: LoopResult, question: str, language: str) -> str:
         if problem := misfit(question, loop.answer, get_analyser(language)):
             return f"{_FAILED}, and its answer {problem}"
     return ""
-
-
-def _mostly_failed(loop: LoopResult) -> bool:
-    failed = sum(step.error is not None for step in loop.steps)
-    return failed > 1 and 2 * failed > len(loop.steps)
 
 
 @dataclass(frozen=True)
@@ -398,7 +392,7 @@ class _Answering:
                 why = loop.handed_over or _why_disbelieved(
                     loop, opening.question if is_plain else "", self._runner.config.search.language
                 )
-                is_weak = loop.not_run > 0 or _mostly_failed(loop)
+                is_weak = loop.not_run > 0 or (loop.failed > 1 and 2 * loop.failed > len(loop.steps))
                 stopped = is_weak and loop.stopped_by in _FALLBACK_BUDGETS
                 if not (why or stopped):
                     return loop

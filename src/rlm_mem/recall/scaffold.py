@@ -47,6 +47,9 @@ _MIN_SHARE = 0.5
 """Share of the words of an answer that is not a text that must be in the passages that it names."""
 _MAX_CITED = 3
 """Most passages whose chunks an answer cites."""
+_FIRST = 3
+"""Number of the offline model's nearest memories that precede all others beside a suggestion: what a weak model
+searches for is further from the question."""
 
 READING_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -264,8 +267,9 @@ class Scaffold:
             answer = min(reading.answer, self._suggested, key=len)
             program = f"FINAL({answer!r}, {cited!r}, {AGREED})\n"
         else:
-            # In the order in which they were found, which is better than the model's choice among them.
-            program = f"FINAL(None, {list(dict.fromkeys(found))!r}, {CONFIDENCE}, {reading.answer!r})\n"
+            # The offline model's order is better than the model's choice.
+            ordered = list(dict.fromkeys([*self._nearest[:_FIRST], *cited, *self._nearest, *found]))
+            program = f"FINAL(None, {ordered!r}, {CONFIDENCE}, {reading.answer!r})\n"
         step = self._record((program,), completion, tokens)
         return None if self._session.final is not None else str(step.error)
 

@@ -81,6 +81,8 @@ _BY_KIND: dict[str, str] = {
     "MemoryError": "keep less at a time: slice texts and lists, and print parts",
     "RecursionError": "use a loop instead of recursion",
     "KeyError": "use d.get(key), or print(list(d)) to see the keys",
+    "TypeError": "read_chunk returns None for an unknown id; search gives dicts, search_chunks gives ids",
+    "AttributeError": "chunks and hits are dicts: write hit['snippet'], not hit.snippet",
     "IndexError": "the list may be empty: check len(items) first",
     "SyntaxError": "send the whole program again, with closed brackets and quotes and even indentation",
     "PermissionError": "there is no file system, network or clock of the host in the sandbox",
