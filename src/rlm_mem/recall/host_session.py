@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterable
@@ -22,12 +23,18 @@ from rlm_mem.recall.loop import LoopResult, LoopStep, first_ids, make_step, run_
 from rlm_mem.recall.programs import ShownData
 from rlm_mem.recall.prompts import feedback, instructions
 from rlm_mem.recall.recall import RecallResult, recall_result
-from rlm_mem.recall.repeats import Repeats
 from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.running import HostFunctions, Run, Runner, check_limits, check_query, limits_from
+from rlm_mem.recall.running import (
+    HostFunctions,
+    Run,
+    Runner,
+    UntrustedRemarks,
+    check_limits,
+    check_query,
+    limits_from,
+)
 from rlm_mem.recall.trajectory import RecordedLLM
-from rlm_mem.recall.trust_remarks import UntrustedRemarks
 from rlm_mem.sandbox.dispatch import check_final
 from rlm_mem.sandbox.values import Final
 
@@ -37,6 +44,17 @@ if TYPE_CHECKING:
 
 _FINISHED = "FINAL was accepted: the recall has ended."
 _NO_MORE_PROGRAMS = "No further program can be run. Finish with the best supported answer, or with none."
+
+_COMPARED_CHARS = 60_000
+"""Most characters shown before that rows are compared with; older ones are discarded."""
+_MIN_ROW_CHARS, _HEAD_CHARS = 80, 40
+"""Fewest characters of a row that is shortened, and how many of them are shown to recognise it."""
+_MIN_PIECE_CHARS = 40
+"""Fewest characters of the longest piece of such a row, if parts of it were cut out ("…")."""
+_SHARED_WORDS = 0.75
+"""Share of its words that a row has in common with an outlined one that also contains all its numbers."""
+_ROW = re.compile(r"(\[\d{1,6}\] )(.*)")
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -100,6 +118,52 @@ class _NoModel:
         )
 
 
+class _Repeats:
+    """What an agent was shown, to shorten rows that are shown again: it pays for what it reads.
+
+    Records contain the whole output, so that a run can be replayed without knowing what was shown before.
+
+    Args:
+        opening: the opening as it was shown.
+        outlined: the texts of its outline, if any: later outlines shorten the same turns differently.
+    """
+
+    def __init__(self, opening: str, outlined: Iterable[str] = ()) -> None:
+        self._text = ""
+        self._outlined = [frozenset(_WORD.findall(one.casefold())) for one in outlined]
+        self._add(opening)
+
+    def shortened(self, output: str) -> str:
+        """Shorten the rows of the output that were shown before; all of it counts as shown from now on."""
+        lines = "\n".join(map(self._shortened_line, output.split("\n")))
+        self._add(output)
+        return lines
+
+    def _shortened_line(self, line: str) -> str:
+        row = _ROW.fullmatch(line)
+        text, _, points = row[2].partition(" | ") if row else ("", "", "")
+        if row is None or not (self._was_shown(text) or self._was_outlined(text)):
+            return line
+        head = text[:_HEAD_CHARS].rpartition(" ")[0] or text[:_HEAD_CHARS]
+        new = [one for one in points.split(" | ") if one and one not in self._text]
+        return " | ".join([f"{row[1]}{head}… (above)", *new])
+
+    def _was_shown(self, text: str) -> bool:
+        pieces = [" ".join(one.split()) for one in text.split("…")]
+        long = len(text) >= _MIN_ROW_CHARS and max(map(len, pieces)) >= _MIN_PIECE_CHARS
+        return long and all(one in self._text for one in pieces)
+
+    def _was_outlined(self, text: str) -> bool:
+        words = frozenset(_WORD.findall(text.casefold()))
+        numbers = frozenset(word for word in words if word.isdigit())
+        return len(text) > _HEAD_CHARS and any(
+            numbers <= shown and len(words & shown) >= _SHARED_WORDS * len(words) for shown in self._outlined
+        )
+
+    def _add(self, text: str) -> None:
+        self._text = f"{self._text}\n{' '.join(text[-_COMPARED_CHARS:].split())}"[-_COMPARED_CHARS:]
+
+
 class RecallSession:
     """An open host-driven recall; a context manager that ends the session on exit.
 
@@ -152,7 +216,7 @@ class RecallSession:
         outline_lines = (
             chain.from_iterable(hit["lines"] for hit in self._opening.hits) if self._opening.outline else ()
         )
-        self._repeats = Repeats(self.opening, (line.partition(" | ")[0] for line in outline_lines))
+        self._repeats = _Repeats(self.opening, (line.partition(" | ")[0] for line in outline_lines))
         self.hits = [dict(hit) for hit in self._opening.hits]
         self.store_summary = dict(self._opening.store)
         self._recorder = runner.recorder(self.query, "session", "host", limits)

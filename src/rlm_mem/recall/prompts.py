@@ -20,7 +20,6 @@ from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside, untrusted_mark
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
-from rlm_mem.recall.differing_counts import counted_otherwise, counts_listed
 from rlm_mem.recall.listing import (
     WORD,
     add_headings,
@@ -28,6 +27,8 @@ from rlm_mem.recall.listing import (
     by_day,
     code_last,
     common_prefix,
+    counted_otherwise,
+    counts_listed,
     echoes_last,
     lacking_words,
     wishes_listed,

@@ -7,8 +7,8 @@ sessions and replays all use it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rlm_mem.arguments import check_function, check_kind, check_mapping
 from rlm_mem.chunk import format_time
-from rlm_mem.chunk.types import shown
+from rlm_mem.chunk.types import is_untrusted, shown
 from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout, StorageError
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
@@ -27,7 +27,6 @@ from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_
 from rlm_mem.recall.prompts import Opening, build_opening, instructions
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_text, prune_trajectories
-from rlm_mem.recall.trust_remarks import UntrustedRemarks
 from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.text.analysis import get_analyser
@@ -45,6 +44,10 @@ _FALLBACK_BUDGETS = ("iterations", "model_calls", "seconds", "tokens", "usd")
 most failed."""
 _UNREAD = "the model's programs printed nothing"
 _FAILED = "half of the model's programs or more failed"
+
+_MAX_READ = 2_000
+"""Most chunks of one program that are checked for trust."""
+_MAX_NAMED = 10
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
@@ -312,6 +315,43 @@ def _sync_changes(store: ChunkStore) -> bool:
         return bool(store.backend.sync(wait_seconds=0))
     except StorageError:  # the first result stays valid
         return False
+
+
+@dataclass
+class UntrustedRemarks:
+    """After each program of a session, names the untrusted chunks that it read, each chunk once.
+
+    If all that was read is untrusted, its origins are named once: in an imported memory every program would repeat
+    them.
+    """
+
+    store: ChunkStore
+    _origins: set[str] = field(default_factory=set)
+    _remarked: set[str] = field(default_factory=set)
+
+    def __call__(self, chunk_ids: Sequence[str]) -> str:
+        """The remark on what one program read, or an empty text."""
+        return self.both(chunk_ids)[1]
+
+    def both(self, chunk_ids: Sequence[str]) -> tuple[str, str]:
+        """The untrusted chunks with their origins, ``chunk-… (web)`` or ``all 3 (web)``, and the model's remark."""
+        read = self.store.summaries(list(chunk_ids)[:_MAX_READ]) if chunk_ids else []
+        found = {one.id: str(one.origin) for one in read if is_untrusted(one.trust)}
+        if len(found) < len(read):
+            new = {one: origin for one, origin in found.items() if one not in self._remarked}
+            self._remarked.update(list(new)[:_MAX_NAMED])
+            return _chunks_listed(found), _chunks_listed(new)
+        origins = sorted(set(found.values()))
+        subject = next(iter(found)) if len(found) == 1 else f"all {len(found)}"
+        phrase = f"{subject} ({', '.join(origins)})" if found else ""
+        known = self._origins.issuperset(origins)
+        self._origins.update(origins)
+        return phrase, "" if known else phrase
+
+
+def _chunks_listed(found: dict[str, str]) -> str:
+    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+    return ", ".join(f"{one} ({origin})" for one, origin in list(found.items())[:_MAX_NAMED]) + more
 
 
 class _PendingRecords:
