@@ -15,7 +15,14 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.config import Config
-from rlm_mem.errors import ConflictError, InputError, InvalidConfig, InvalidMemory, ModelTimeout
+from rlm_mem.errors import (
+    ConflictError,
+    InputError,
+    InvalidConfig,
+    InvalidMemory,
+    ModelTimeout,
+    NotFoundError,
+)
 from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
@@ -861,3 +868,55 @@ def test_memories_in_quarantine_keep_no_other_from_being_replaced(place: Path | 
             memory.quarantine(made.chunk_ids[0], "planted")
         made = memory.remember("The port of the staging database is now 5433, no longer 5431.")
         assert made.replaced == [kept] and made.proposed == []
+
+
+def test_the_earlier_memories_nearest_to_one_are_named_however_a_change_is_worded(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        old = memory.remember(
+            "Sourdough: bake 45 min at 230 degrees in the pot.", occurred_at="2026-02-14"
+        ).chunk_ids[0]
+        memory.remember("The dentist is Dr. Holt, Wednesday mornings.", occurred_at="2026-03-01")
+        later = memory.remember("Sourdough class booked for June.", occurred_at="2026-05-02").chunk_ids[0]
+        new = memory.remember(
+            "Note to self: forget 230, bake the sourdough at 215.", occurred_at="2026-04-04"
+        )
+        found = [hit.chunk_id for hit in memory.earlier(new.chunk_ids[0])]
+        assert found[0] == old and later not in found and new.chunk_ids[0] not in found
+        assert [hit.chunk_id for hit in memory.earlier(later, 1)] == new.chunk_ids
+        memory.supersede(old, new.chunk_ids[0])
+        assert old not in [hit.chunk_id for hit in memory.earlier(later, 10)]
+        with pytest.raises(NotFoundError, match="there is no chunk"):
+            memory.earlier("chunk-2026-01-01-00000000")
+
+
+def test_a_model_compares_a_text_with_the_nearest_earlier_memories_if_set(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+    word = "replaces: the oven is new"
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        if word == "fail":
+            raise ModelTimeout("too slow")
+        return word
+
+    config = Config.load(updates={"nearest": 1})
+    with Memory.open(tmp_path / "brain", llm=model, config=config) as memory:
+        old = memory.remember("Sourdough: bake 45 min at 230 degrees in the pot.").chunk_ids[0]
+        assert asked == [], "nothing is near the first memory"
+        made = memory.remember("Note to self: forget 230, bake the sourdough at 215.")
+        assert made.replaced == [old] and len(asked) == 1 and "bake 45 min" in asked[0]
+        [link] = memory.links(made.chunk_ids[0], "supersedes")
+        assert "the oven is new" in str(link.reasoning)
+        memory.undo()
+        word = "both: two breads"
+        assert memory.remember("Sourdough with seeds: bake it at 200.").replaced == []
+        word = "fail"
+        assert memory.remember("Sourdough in the tin: bake at 190.").created == 1
+        assert "could not judge" in caplog.text
+        calls = len(asked)
+        memory.remember("Sourdough from a page: bake at 180.", origin="web")
+        with memory.batch():
+            memory.remember("Sourdough in a batch: bake at 170.")
+        assert len(asked) == calls, "neither for what came from elsewhere nor within a batch"

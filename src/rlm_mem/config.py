@@ -103,6 +103,9 @@ class UpdatesConfig(FrozenRecord, frozen=True):
     judge: Annotated[int, _Range(0, 50)] = (
         3  # maximum of proposals per text that a configured model decides, with one short call each
     )
+    nearest: Annotated[int, _Range(0, 10)] = (
+        0  # maximum of the nearest earlier memories that a configured model compares with each text, one call each
+    )
     max_open: Annotated[int, _Range(0, 100_000)] = (
         200  # maximum of proposals waiting for a reviewer; more are not queued
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from rlm_mem import results, search as searching, store as storage
 from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
+from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version, page
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.chunk.types import Ttl
     from rlm_mem.continuum.system import Continuum
-    from rlm_mem.errors import InputError, RlmMemError
+    from rlm_mem.errors import RlmMemError
     from rlm_mem.ingest.remember import RememberResult, When
     from rlm_mem.interchange.documents import FolderOptions
     from rlm_mem.interchange.report import FolderReport
@@ -209,7 +210,7 @@ class Memory:
             progress=progress, replaces=replaces, origin=origin, trust=trust, expires=expires, ttl=ttl, again=again,
             finder=finder,
         )  # fmt: skip
-        return self.continuum.review.judged(made, lambda: self.llm) if made.proposed else made
+        return self.continuum.review.judged(made, lambda: self.llm)
 
     def remember_many(
         self, items: Iterable[str | Mapping[str, Any] | InputError], *, batch: int = 500,
@@ -227,7 +228,7 @@ class Memory:
 
         finder = None if self.store.config.updates.find == "off" else self._finder()
         made = fill(self.store, items, batch=batch, finder=finder, progress=progress, refused=refused)
-        return [self.continuum.review.judged(one, lambda: self.llm) if one.proposed else one for one in made]
+        return [self.continuum.review.judged(one, lambda: self.llm) for one in made]
 
     def sync_folder(
         self, path: str | Path, *, progress: Progress | None = None, **options: Unpack[FolderOptions]
@@ -440,6 +441,17 @@ class Memory:
             NotFoundError, ConflictError, InvalidLink: one is missing, is replaced already, or is not the newer one.
         """
         return self.store.supersede(old_id, new_id, reason, confidence=confidence, force=force)
+
+    def earlier(self, chunk_id: str, limit: int = 3) -> list[Hit]:
+        """The valid earlier memories nearest to one, best first: what it may make out of date, for a caller to decide.
+
+        Raises:
+            NotFoundError: there is no such chunk.
+        """
+        chunk = self.store.get_chunk(chunk_id, track=False)
+        if chunk is None:
+            raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
+        return searching.earlier(self.store, chunk, limit)
 
     def update(
         self,

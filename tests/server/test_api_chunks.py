@@ -168,6 +168,20 @@ def test_text_of_any_length_is_remembered_and_known_the_second_time(client: Test
     assert [one["id"] for one in listed] == first["chunk_ids"]
 
 
+def test_the_earlier_memories_nearest_to_a_text_come_with_it_if_asked_for(client: TestClient) -> None:
+    (old,) = client.post("remember", json={"text": "The gauge at Port Lowan is read at noon."}).json()[
+        "chunk_ids"
+    ]
+    assert "earlier" not in client.post("remember", json={"text": "The gauge at Port Lowan froze."}).json()
+    made = client.post(
+        "remember", json={"text": "The gauge is read at nine from now on.", "earlier": 1}
+    ).json()
+    assert len(made["earlier"]) == 1
+    made = client.post("remember", json={"text": "Reading the gauge takes an hour.", "earlier": 10}).json()
+    assert old in [one["id"] for one in made["earlier"]] or old in made["replaced"]
+    refused(client.post("remember", json={"text": "The gauge.", "earlier": 11}), 422)
+
+
 def test_links_are_put_listed_from_both_ends_and_removed(client: TestClient) -> None:
     one, two = create(client)["id"], create(client, "Rows need policies.")["id"]
     path = f"chunks/{two}/links/supports/{one}"

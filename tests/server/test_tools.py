@@ -86,6 +86,19 @@ def test_every_argument_is_described_and_bounded() -> None:
         assert set(tool.tool.aliases).isdisjoint(schema["properties"]), tool.name
 
 
+def test_remember_names_the_earlier_memories_that_it_may_make_out_of_date(ask: Ask) -> None:
+    old = ask("remember", text="The backup job runs at 02:00.")
+    assert "earlier" not in old, "nothing is near the first memory"
+    new = ask("remember", text="Kim: backup job clashes with the export, so four in the morning it is.")
+    assert [(one["id"], one["text"]) for one in new["earlier"]] == [
+        (old["chunk_ids"][0], "The backup job runs at 02:00.")
+    ]
+    stated = ask("remember", text="The backup job runs at 05:00.", replaces=new["chunk_ids"])
+    assert stated["replaced"] == new["chunk_ids"] and "earlier" not in stated
+    long = " ".join(f"The backup job wrote block {number}." for number in range(400))
+    assert "earlier" not in ask("remember", text=long), "of a text of several chunks none is named"
+
+
 def test_arguments_under_other_names_and_as_text_are_understood(ask: Ask) -> None:
     stored = ask("remember", content="Dana prefers trains.", labels='["travel", "people"]', confidence="0.9")
     found = ask("search", q="trains", n="3", tag="travel")

@@ -327,25 +327,38 @@ class ReviewQueue:
         return decided
 
     def judged(self, made: RememberResult, llm: Callable[[], LLM]) -> RememberResult:
-        """The result of remembering, after the configured model decided up to ``updates.judge`` of its proposals.
+        """The result of remembering, after the configured model decided what the text replaces.
 
-        Called after the transaction. If the model fails, the cases stay open and a warning is logged.
+        It decides up to ``updates.judge`` of its proposals, and compares a new text of one chunk with up to
+        ``updates.nearest`` of the nearest earlier ones. Called after the transaction. If the model fails, what is
+        left stays as it is, and a warning is logged.
         """
-        limit = self._store.config.updates.judge
-        if not limit or self._store.backend.in_transaction:
+        settings = self._store.config.updates
+        limit = settings.judge if made.proposed else 0
+        nearest = settings.nearest if made.created and len(made.chunk_ids) == 1 else 0
+        if not (limit or nearest) or self._store.backend.in_transaction:
             return made
+        replaced = list(made.replaced)
         try:
             model = llm()
             if model.name == "offline":
                 return made
-            self.judge(model, limit, only=made.proposed)
+            if limit:
+                self.judge(model, limit, only=made.proposed)
+            newer = self._store.get_chunk(made.chunk_ids[0], track=False) if nearest else None
+            if newer is not None:
+                from rlm_mem.proposals.judging import judge_nearest
+
+                replaced += judge_nearest(self._store, model, newer, nearest)
         except RlmMemError as error:
-            _logger.warning("proposals stay open, the model could not judge them: %s", error)
+            _logger.warning("the model could not judge what the text replaces: %s", error)
+        if not made.proposed:
+            return replace(made, replaced=replaced)
         asked = [case for case in self.cases(None) if case.id in made.proposed]
         approved = [case for case in asked if case.kind == "replace" and case.status == "approved"]
         return replace(
             made,
-            replaced=[*made.replaced, *(case.chunk_ids[1] for case in approved)],
+            replaced=[*replaced, *(case.chunk_ids[1] for case in approved)],
             proposed=[case.id for case in asked if case.status == "open"],
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from rlm_mem.chunk import Chunk, expiry, parse_time
-from rlm_mem.chunk.types import rank
+from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -53,6 +53,7 @@ from rlm_mem.operations.types import (
 )
 
 if TYPE_CHECKING:
+    from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import Summary
     from rlm_mem.text.secrets import Screened
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
 PREFIX = "/api/v1"
 _GROUP = "chunks"
 Place = tuple[float, int]
+_EARLIER = 3
+"""Most earlier memories that the tool for agents names."""
 #: Fields of a chunk's metadata that a change may name.
 _METADATA_FIELDS = (
     "conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra", "origin", "trust", "expires_at",
@@ -127,6 +130,17 @@ class RememberRequest(RememberArguments):
     source: Line = "interaction"
     extra: Extra | None = None
     provenance: Extra | None = None
+    earlier: Annotated[
+        int, Meta(ge=0, le=10, description="Maximum of `earlier` memories in the response.")
+    ] = 0
+
+
+class EarlierMemory(Struct):
+    """An earlier memory that the new one may make out of date, with the part nearest to it."""
+
+    id: str
+    at: str
+    text: str
 
 
 class RememberResponse(Struct):
@@ -134,6 +148,7 @@ class RememberResponse(Struct):
     of the review queue: what the text may replace or contradict. ``secrets`` counts by rule what looks like a key or
     password; ``secrets_hidden`` of them are stored as ``[redacted:RULE]``, the others as they are. ``quarantined`` are
     ``duplicates`` that stay hidden until a person releases them. ``note`` is a sentence about secrets and quarantine.
+    ``earlier``, of a new text of one chunk, are the valid earlier memories nearest to it.
     """
 
     chunk_ids: list[str]
@@ -146,6 +161,7 @@ class RememberResponse(Struct):
     secrets: dict[str, int]
     secrets_hidden: int
     note: str | None
+    earlier: list[EarlierMemory] | UnsetType = UNSET
 
 
 class ChunkWritten(ChunkOut):
@@ -327,6 +343,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         **to_remember(context, request),
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
     )
+    most = request.earlier if isinstance(request, RememberRequest) else 0 if request.replaces else _EARLIER
     return fill(
         RememberResponse,
         made,
@@ -336,12 +353,25 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
         note=". ".join(filter(None, (made.quarantine_note, str(made.secrets) if made.secrets else "")))
         or None,
+        earlier=_earlier(context, made, most) or UNSET,
     )
+
+
+def _earlier(context: Context, made: RememberResult, most: int) -> list[EarlierMemory]:
+    """The earlier memories nearest to a new text of one chunk: a calling agent sees what it makes out of date."""
+    if not most or not made.created or len(made.chunk_ids) != 1:
+        return []
+    found = context.memory.earlier(made.chunk_ids[0], most)
+    return [
+        EarlierMemory(hit.chunk_id, hit.at[:10], origin_mark(hit.origin, hit.trust) + hit.snippet)
+        for hit in found
+    ]
 
 
 def to_remember(context: Context, request: RememberRequest | RememberArguments) -> dict[str, Any]:
     """Return the request as arguments of ``Memory.remember``, or as an item of ``remember_many``."""
     given = structs.asdict(request)
+    given.pop("earlier", None)
     extra, given["chunk_type"] = given.pop("extra", None), given.pop("type")
     if isinstance(request, RememberRequest):
         _check_expiry(context, request.expires, request.ttl)
@@ -571,8 +601,9 @@ OPERATIONS: tuple[Operation, ...] = (
             title="Remember",
             description="Store something worth knowing later: a preference, a decision with its reason, a "
             "fact about people or the project. To correct or update a memory, store the new text "
-            "with `replaces`. The same text in the same conversation is stored once. Leave out "
-            "passwords and keys.",
+            "with `replaces`. If the new text makes one of the memories in `earlier` of the result out of date, "
+            "call this again with the same text and its id in `replaces`. The same text in the same "
+            "conversation is stored once. Leave out passwords and keys.",
             request=RememberArguments,
             aliases={
                 **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),

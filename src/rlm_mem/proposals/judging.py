@@ -1,14 +1,21 @@
-"""Lets a model judge proposals: one short call for each."""
+"""Lets a model compare two memories, a short call each: of a proposal, or a new one with the nearest earlier ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from rlm_mem import search as searching
 from rlm_mem.models.base import LLM, Message
+from rlm_mem.proposals.finding import is_trusted_as_far
 
-_LONGEST = 400
-"""Most characters of each sentence that the model sees."""
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+_LONGEST = 1_200
+"""Most characters of each note that the model sees."""
+_CONFIDENCE = 0.9
 _ANSWER_TOKENS = 400
 _REASON = 300
 _TASK = (
@@ -39,7 +46,7 @@ class Verdict:
 
 
 def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) -> Verdict:
-    """Ask a model about two sentences.
+    """Ask a model about two notes, of which it sees the first 1,200 characters.
 
     Args:
         timeout: seconds for the call.
@@ -61,3 +68,33 @@ def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) ->
     answer = first.strip(" *`\"'.").lower()
     word: _Word = next((one for one in _WORDS if answer == one), "unsure")
     return Verdict(word, " ".join(reason.split())[:_REASON], made.usage.total_tokens)
+
+
+def judge_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> list[str]:
+    """Let a model decide which of the nearest earlier chunks a new one replaces or contradicts, one call each.
+
+    What it is certain of becomes a link with its reason, which ``undo`` reverts. Chunks that the new one may not
+    replace by itself are left out: it is from a file, or not from a person or an agent, or is trusted less.
+
+    Args:
+        most: calls at most.
+
+    Returns:
+        The ids of the replaced chunks.
+
+    Raises:
+        ModelError: the model failed; what it decided before stays.
+    """
+    replaced: list[str] = []
+    near = [hit.chunk_id for hit in searching.earlier(store, newer, most)]
+    for older in store.get_many(near, track=False).values():
+        if not is_trusted_as_far(newer, older):
+            continue
+        verdict = judged(llm, newer.content, older.content, timeout=store.config.llm.timeout_seconds)
+        reason = f"model {llm.name}: {verdict.reason or verdict.word}"
+        if verdict.word == "replaces":
+            store.supersede(older.id, newer.id, reason, confidence=_CONFIDENCE)
+            replaced.append(older.id)
+        elif verdict.word == "contradicts":
+            store.add_link(newer.id, older.id, "contradicts", _CONFIDENCE, reason)
+    return replaced
