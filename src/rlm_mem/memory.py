@@ -210,7 +210,7 @@ class Memory:
             progress=progress, replaces=replaces, origin=origin, trust=trust, expires=expires, ttl=ttl, again=again,
             finder=finder,
         )  # fmt: skip
-        return self.continuum.review.judged(made, lambda: self.llm)
+        return self._judged(made)
 
     def remember_many(
         self, items: Iterable[str | Mapping[str, Any] | InputError], *, batch: int = 500,
@@ -228,7 +228,13 @@ class Memory:
 
         finder = None if self.store.config.updates.find == "off" else self._finder()
         made = fill(self.store, items, batch=batch, finder=finder, progress=progress, refused=refused)
-        return [self.continuum.review.judged(one, lambda: self.llm) for one in made]
+        return [self._judged(one) for one in made]
+
+    def _judged(self, made: RememberResult) -> RememberResult:
+        """The result after a configured model decided what it replaces (``updates.judge``, ``updates.nearest``)."""
+        if not (made.proposed or self.store.config.updates.nearest):
+            return made
+        return self.continuum.review.judged(made, lambda: self.llm)
 
     def sync_folder(
         self, path: str | Path, *, progress: Progress | None = None, **options: Unpack[FolderOptions]

@@ -285,7 +285,7 @@ class ReviewQueue:
         return opened
 
     def judge(self, llm: LLM, limit: int = 10, *, only: Sequence[str] | None = None) -> list[Change]:
-        """Let a model decide open proposals, in one call each about two sentences of at most 400 characters.
+        """Let a model decide open proposals, in one call each about two sentences of at most 1,200 characters.
 
         Proposals that it is sure of are decided in the name ``model NAME``, which ``undo`` reverts. The others stay
         open, as do those that only a person may decide: the newer memory is from a file, or not from a person or an
