@@ -524,6 +524,7 @@ class AsyncMemory(_OnThreads[Memory]):
     links = _threaded(Memory.links)
     list_chunks = _threaded(Memory.list_chunks)
     supersede = _threaded(Memory.supersede)
+    earlier = _threaded(Memory.earlier)
     quarantine = _threaded(Memory.quarantine)
     release = _threaded(Memory.release)
     tags = _threaded(Memory.tags)

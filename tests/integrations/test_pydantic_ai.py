@@ -53,6 +53,11 @@ def test_tools_answer_and_say_what_is_wrong(tmp_path: Path) -> None:
             assert answer["closest"] == []
             with pytest.raises(ai.ModelRetry):
                 await tools["remember"].function("")
+            moved = "Ines gave up her flat in Porto for one in Faro."
+            made = await tools["remember"].function(moved)
+            assert [one["id"] for one in made["earlier"]] == [chunk_id]
+            again = await tools["remember"].function(moved, replaces=[chunk_id])
+            assert again == {"ids": made["ids"], "replaced": [chunk_id], "earlier": []}
 
     asyncio.run(work())
 

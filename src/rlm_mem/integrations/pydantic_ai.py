@@ -11,6 +11,7 @@ from rlm_mem.aio import AsyncMemory
 from rlm_mem.chunk.types import origin_mark
 from rlm_mem.errors import InputError
 from rlm_mem.recall.recall import Source
+from rlm_mem.search import Hit
 
 _MOST = 20
 
@@ -56,19 +57,31 @@ def memory_toolset(
             limit: Most passages, up to 20.
         """
         hits = await _refused(memory.search(query, limit=max(1, min(limit, _MOST))))
-        return [{"id": hit.chunk_id, "date": hit.at[:10], "text": hit.marked_snippet()} for hit in hits]
+        return list(map(_found, hits))
 
-    async def remember(text: str, tags: list[str] | None = None) -> list[str]:
-        """Keep something for later sessions; gives the ids of what was stored.
+    async def remember(
+        text: str, tags: list[str] | None = None, replaces: list[str] | None = None
+    ) -> dict[str, Any]:
+        """Keep something for later sessions; gives the ids of what was stored, and the nearest earlier memories.
+
+        If the text makes one of these earlier memories out of date, call this again with the same text and replaces.
 
         Args:
             text: What to keep, in words that are understood without this conversation.
             tags: Subjects by which it is found.
+            replaces: Ids of the memories that it makes out of date.
         """
-        ids: list[str] = (await _refused(memory.remember(text, tags=tags))).chunk_ids
-        return ids
+        made = await _refused(memory.remember(text, tags=tags, replaces=replaces))
+        named = made.created == len(made.chunk_ids) == 1 and not replaces
+        earlier = await _refused(memory.earlier(made.chunk_ids[0])) if named else []
+        return {"ids": made.chunk_ids, "replaced": made.replaced, "earlier": list(map(_found, earlier))}
 
     return FunctionToolset([recall, search_memory, *([] if read_only else [remember])], id=id)
+
+
+def _found(hit: Hit) -> dict[str, str]:
+    """A hit, as the model reads it."""
+    return {"id": hit.chunk_id, "date": hit.at[:10], "text": hit.marked_snippet()}
 
 
 def _memory(source: Source) -> dict[str, str]:
