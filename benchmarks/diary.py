@@ -35,7 +35,10 @@ split by the SHA-256 of the question and asked once before any rule was changed 
 `diary_eleventh.jsonl` and `diary_twelfth.jsonl` are halves of one more corpus by such an author, with archives,
 musicians and travellers among the writers, and were treated in the same way. `diary_thirteenth.jsonl` and
 `diary_fourteenth.jsonl` are halves of the next one, whose author again had read neither rules nor misses.
-Rules were later mended on the look-alikes of all corpora, this closed half among them: none of them is unseen.
+Rules were later mended on the look-alikes of all corpora, this closed half among them: none of these is unseen.
+
+`diary_fifteenth.jsonl` and `diary_sixteenth.jsonl` are halves of one more corpus by such an author: chats, minutes of
+meetings, logs, lists and e-mails, a quarter in seven other languages. No rule was changed on either.
 
     python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing
@@ -72,6 +75,8 @@ _CORPORA = (
     ("many hands, closed half", "diary_twelfth.jsonl"),
     ("many places, open half", "diary_thirteenth.jsonl"),
     ("many places, closed half", "diary_fourteenth.jsonl"),
+    ("many forms, open half", "diary_fifteenth.jsonl"),
+    ("many forms, closed half", "diary_sixteenth.jsonl"),
 )
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365
@@ -130,10 +135,12 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
     planted = {row[key] for row in rows for key in ("first", "older", "newer") if key in row}
     with tempfile.TemporaryDirectory() as place, Memory.open(Path(place) / "brain") as memory:
         ids: dict[str, str] = {}
+        named: set[tuple[str, str]] = set()
         for day, text in entries(rows, seed):
             made = memory.remember(text, occurred_at=day.isoformat())
             if text in planted:
                 ids[text] = made.chunk_ids[0]
+                named.update((made.chunk_ids[0], hit.chunk_id) for hit in memory.earlier(made.chunk_ids[0]))
         replaced = {
             (chunk.id, link.target_id)
             for chunk in memory.store.iter_chunks()
@@ -182,6 +189,7 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
             "entries": _DAYS + 2 * len(rows) + len(chains),
             "changes said": len(changes),
             "replaced": len(replaced & wanted),
+            "replaced or named": len((replaced | named) & wanted),
             "replaced wrongly": len(replaced - wanted),
             "precision": share(len(replaced & wanted), len(replaced)),
             "of the others in review": share(len(proposed & asked), len(asked)),

@@ -74,6 +74,7 @@ TITLES: dict[str, dict[str, str]] = {
     "diary": {
         "changes said": "changes stated in the text",
         "replaced": "of these applied",
+        "replaced or named": "applied, or the outdated memory named to the agent",
         "replaced wrongly": "wrong replacements",
         "of the others in review": "other changes in review",
         "not replaced, in review": "stated changes in review",
