@@ -109,9 +109,8 @@ def serving(brain: Path, *options: str) -> Iterator[str]:
         str(brain),
         "--llm",
         "offline",
-        *options,
     ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr
             for line in process.stderr:
