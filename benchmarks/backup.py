@@ -34,18 +34,9 @@ def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
     with growing.opened() as memory:
         alone = timings(lambda number: remember(memory, number), range(first, first + 100))
         before = memory.stats().chunk_count
-        command = [
-            sys.executable,
-            "-m",
-            "rlm_mem",
-            "--brain",
-            str(growing.place),
-            "backup",
-            str(file),
-            "--json",
-        ]
+        program = [sys.executable, "-m", "rlm_mem", "--brain", str(growing.place)]
         began = time.perf_counter()
-        backup = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        backup = subprocess.Popen([*program, "backup", str(file), "--json"], stdout=subprocess.DEVNULL)
         during = _remember_until_done(memory, backup, first + 1000)
         took = time.perf_counter() - began
         after = memory.stats().chunk_count

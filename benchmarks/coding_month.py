@@ -114,7 +114,7 @@ def month(half: dict[str, Any], seed: int, folder: Path) -> dict[str, Any]:
         "other prompts told nothing %": round(100 * sum(not tokens for tokens in other) / len(other), 1),
         "tokens at a start": round(sum(start_tokens) / len(start_tokens)),
         "most": max(start_tokens),
-        "hook p50 ms": round(percentile(seconds, 50) * 1e3),
+        "hook p50 ms": round(percentile(seconds, 0.5) * 1e3),
     }
 
 

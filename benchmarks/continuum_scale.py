@@ -10,7 +10,6 @@ read none of them. Goals at 10,000: consolidate and prune dry run within 10 s ea
 from __future__ import annotations
 
 import random
-import shutil
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -124,11 +123,8 @@ def main() -> None:
     sizes = options.sizes or ([1_000] if options.quick else [1_000, 10_000])
     report = Report("continuum_scale", "Tiered memories as they grow (milliseconds)")
     for size in sizes:
-        folder = Path(tempfile.mkdtemp(prefix="continuum-"))
-        try:
-            row = measure(size, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="continuum-") as folder:
+            row = measure(size, Path(folder))
         report.add(**row)
         if size == GOAL_SIZE:
             slow = max(row["consolidate_dry"], row["prune_dry"])

@@ -31,17 +31,8 @@ FIRST = datetime(2026, 1, 1, 8, tzinfo=UTC)
 PLOT = Path(__file__).parents[1] / "docs" / "continuum_year.svg"
 COLOURS = {"high": "#c2410c", "mid": "#1d4ed8", "low": "#15803d", "ultra-low": "#7e22ce"}
 VERBS = (
-    "deploy",
-    "migrate",
-    "audit",
-    "translate",
-    "summarise",
-    "index",
-    "compare",
-    "repair",
-    "review",
-    "schedule",
-)
+    "deploy", "migrate", "audit", "translate", "summarise", "index", "compare", "repair", "review", "schedule",
+)  # fmt: skip
 THINGS = (
     "ledger", "gateway", "invoice", "catalogue", "pipeline", "dashboard", "contract", "newsletter", "sensor",
     "warehouse", "ticket", "calendar", "playlist", "survey", "recipe", "glossary", "timetable", "brochure",

@@ -98,20 +98,10 @@ class Browser:
 @contextlib.contextmanager
 def serving(brain: Path, *options: str) -> Iterator[str]:
     """The link that logs in."""
-    command = [
-        sys.executable,
-        "-m",
-        "rlm_mem",
-        "serve",
-        "--port",
-        "0",
-        "--brain",
-        str(brain),
-        "--llm",
-        "offline",
-        *options,
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    program = [sys.executable, "-m", "rlm_mem", "serve", "--port", "0", "--llm", "offline"]
+    with subprocess.Popen(
+        [*program, "--brain", str(brain), *options], stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stderr
             for line in process.stderr:

@@ -57,7 +57,7 @@ from rlm_mem import Hit, Memory
 from support import Report, arguments
 
 CORPORA = Path(__file__).parent / "corpora"
-_CORPORA = (
+DIARIES = (
     ("development", "diary.jsonl"),
     ("apart", "diary_apart.jsonl"),
     ("apart, second", "diary_second.jsonl"),
@@ -210,7 +210,7 @@ def main() -> None:
     """Each corpus by itself."""
     options = arguments(__doc__ or "").parse_args()
     report = Report("diary", "A year of a diary with planted changes")
-    for name, file in _CORPORA[: 1 if options.quick else None]:
+    for name, file in DIARIES[: 1 if options.quick else None]:
         rows = [json.loads(line) for line in (CORPORA / file).read_text(encoding="utf-8").splitlines()]
         report.add(corpus=name, **measured(rows, seed=len(name)))
     if options.quick:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from diary import CORPORA, entries
+from diary import CORPORA, DIARIES, entries
 from rlm_mem import Memory
 from rlm_mem.search import ranked_ids
 from rlm_mem.text.distinct import exceptions
@@ -27,17 +27,9 @@ from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion, stems_in
 from rlm_mem.text.update_score import LIKELY, WEIGHTS, signs
 
-_GROUPS = (
-    ("development", ("diary",)),
-    ("apart", ("diary_apart", "diary_second")),
-    ("found wordings", ("diary_open", "diary_closed")),
-    ("many writers", ("diary_third", "diary_fourth")),
-    ("many kinds", ("diary_fifth", "diary_sixth")),
-    ("many attributes", ("diary_seventh", "diary_eighth")),
-    ("many trades", ("diary_ninth", "diary_tenth")),
-    ("many hands", ("diary_eleventh", "diary_twelfth")),
-    ("many places", ("diary_thirteenth", "diary_fourteenth")),
-)
+_GROUPS: dict[str, list[str]] = {}
+for _label, _file in DIARIES:
+    _GROUPS.setdefault(_label.partition(",")[0], []).append(_file.removesuffix(".jsonl"))
 _FOUND = 8  # notes of a search
 _LONGEST = 600  # characters of a note
 _RIDGE = 3.0
@@ -97,7 +89,7 @@ def main() -> None:
     """Weights of all diaries; for each group, the share of each kind that counts as the answer without it."""
     told = [
         (number, kind, values)
-        for number, (_, names) in enumerate(_GROUPS)
+        for number, names in enumerate(_GROUPS.values())
         for name in names
         for kind, values in pairs(name)
     ]
@@ -107,7 +99,7 @@ def main() -> None:
     values = np.array([values for _, _, values in kept])
     wanted = (kinds == _KINDS[0]).astype(np.float64)
     worth = np.array([_WORTH[kind] for kind in kinds]) * np.where(group < 3, _PLAIN, 1.0)
-    for number, (name, _) in enumerate(_GROUPS):
+    for number, name in enumerate(_GROUPS):
         rest = group != number
         weights = fitted(values[rest], wanted[rest], worth[rest])
         odds = weights[0] + values @ weights[1:]

@@ -29,19 +29,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from support import ENVIRON, Report, arguments, commit_of, percentile
+
 SUBJECTS = ["Ines", "Dana", "Marek", "Priya", "Tomas", "Yuki", "Lena", "Omar", "Greta", "Pavel"]
 VERBS = [
-    "moved",
-    "measured",
-    "ordered",
-    "repaired",
-    "described",
-    "tested",
-    "postponed",
-    "replaced",
-    "inspected",
-    "shipped",
-]
+    "moved", "measured", "ordered", "repaired", "described", "tested", "postponed", "replaced", "inspected", "shipped",
+]  # fmt: skip
 WAYS = ("each", "many", "import")
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 
@@ -110,9 +103,8 @@ def fill(way: str, kind: str, count: int, batch: int, place: str, source: str) -
                     for item in items[start : start + batch]:
                         memory.remember(**item)
         wall, used = time.perf_counter() - wall, _cpu() - used
-        chunks = memory.stats().chunk_count if hasattr(memory.stats(), "chunk_count") else None
-        if chunks is None:
-            chunks = memory.stats()["chunk_count"]
+        stats: Any = memory.stats()
+        chunks = stats.chunk_count if hasattr(stats, "chunk_count") else stats["chunk_count"]
     return {"wall": wall, "cpu": used, "chunks": chunks - 1}
 
 
@@ -160,12 +152,10 @@ def _run(checkout: Path, store: str | None, job: dict[str, Any], folder: Path) -
     # Nothing is removed before the end: ext4 takes no inode that was freed a moment ago, but looks at each of them for
     # every new file, so that a run would pay for the one before.
     place = Path(tempfile.mkdtemp(prefix="brain-", dir=folder)) / "brain"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = dict(ENVIRON)
     if store is not None:
-        job = job | {"place": store, "fresh": True}
         environment["RLM_MEM_STORE_NAMESPACE"] = f"fill/{time.time_ns()}"
-    else:
-        job = job | {"place": str(place)}
+    job = job | {"place": store or str(place)}
     done = subprocess.run(
         [str(python), __file__, "--job", json.dumps(job)],
         env=environment,
@@ -184,12 +174,8 @@ def _run(checkout: Path, store: str | None, job: dict[str, Any], folder: Path) -
 def main() -> None:
     """Measure and report."""
     if sys.argv[1:2] == ["--job"]:
-        job = json.loads(sys.argv[2])
-        job.pop("fresh", None)
-        print(json.dumps(fill(**job)))
+        print(json.dumps(fill(**json.loads(sys.argv[2]))))
         return
-    from support import Report, arguments, percentile
-
     parser = arguments(__doc__ or "")
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
@@ -213,29 +199,15 @@ def main() -> None:
     report.facts["microseconds for a new file"] = new_file_us(scratch)
     try:
         for stores in ((None, None), *([options.databases] if options.databases else ())):
-            _compare(report, options, stores, scratch, percentile)
+            _compare(report, options, stores, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    report.facts["compared"] = [_commit(options.before), _commit(options.after)]
+    report.facts["compared"] = [commit_of(options.before), commit_of(options.after)]
     report.finish(options.output)
 
 
-def _commit(checkout: Path) -> str:
-    ran = subprocess.run(
-        ["git", "-C", str(checkout), "rev-parse", "--short=8", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return ran.stdout.strip()
-
-
 def _compare(
-    report: Any,
-    options: argparse.Namespace,
-    stores_of: Sequence[str | None],
-    scratch: Path,
-    percentile: Any,
+    report: Report, options: argparse.Namespace, stores_of: Sequence[str | None], scratch: Path
 ) -> None:
     counts = {"notes": options.notes, "documents": options.documents}
     for kind, whole in counts.items():

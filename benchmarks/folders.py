@@ -35,24 +35,9 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from support import Report, arguments, percentile, timed
 
 _WORDS = [
-    "gate",
-    "boat",
-    "key",
-    "lamp",
-    "river",
-    "stone",
-    "harbour",
-    "crane",
-    "clock",
-    "garden",
-    "bridge",
-    "market",
-    "winter",
-    "letter",
-    "engine",
-    "window",
-    "paper",
-]
+    "gate", "boat", "key", "lamp", "river", "stone", "harbour", "crane", "clock", "garden", "bridge",
+    "market", "winter", "letter", "engine", "window", "paper",
+]  # fmt: skip
 _IMPORT = """
 import json, resource, sys, time
 from rlm_mem.interchange import import_source

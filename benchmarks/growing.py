@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import perf_counter
 
-from remember import note, remember
+from remember import fill, note
 from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata, content_hash, encode_chunk, format_time
 from rlm_mem.config import Config
 from rlm_mem.memory import Memory
 from rlm_mem.text.tokens import count_tokens
+from support import timed
 
 _START = datetime(2016, 1, 1, tzinfo=UTC)
 _STEP = timedelta(minutes=5)
-_LOT = 2000
 
 
 class Growing:
@@ -36,15 +35,9 @@ class Growing:
     def write(self, size: int) -> float:
         """Bring it to `size` chunks by remembering, in large commits; chunks per second."""
         with self.opened() as memory:
-            first = number = memory.stats().chunk_count
-            start = perf_counter()
-            while number < size:
-                end = min(size, number + _LOT)
-                with memory.batch():
-                    for new in range(number, end):
-                        remember(memory, new)
-                number = end
-            return (number - first) / (perf_counter() - start)
+            missing = max(0, size - memory.stats().chunk_count)
+            took, _ = timed(lambda: fill(memory, size))
+        return missing / took * 1e3
 
     def lay_down(self, size: int) -> None:
         """Bring the folder to `size` chunk files, as `remember` would write them; the index follows at opening."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import random
 import shutil
 import tempfile
 from pathlib import Path
@@ -23,9 +23,17 @@ from time import perf_counter, process_time, time_ns
 from typing import Any
 
 from growing import Growing
-from growth_uses import measure_uses
+from imports import rate, sources
+from links import three_hops
+from recall_overhead import InstantModel
 from remember import note, remember, side_by_side
+from rlm_mem.interchange import import_source
+from rlm_mem.memory import Memory
+from rlm_mem.recall import RecallOperation
 from support import RESULTS, Report, arguments, percentile, timed, timings
+
+_ROUNDS = 40
+_IMPORTED = 500
 
 
 def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str, Any]:
@@ -74,6 +82,55 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
             "index_mb": round(_index_bytes(growing) / 1e6, 1),
         }
     return row
+
+
+def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
+    """Links, a recall without its model, an import, confirmed uses and a dry run of the tiers.
+
+    Each has a detailed benchmark of its own (`links.py`, `recall_overhead.py`, `imports.py`, `continuum_scale.py`). The
+    links and imported chunks are removed again, so that the next size starts from the same memory.
+    """
+    chance = random.Random(7)
+    pages = memory.list_chunks(limit=2_000) + memory.list_chunks(limit=2_000, newest_first=True)
+    chosen = chance.sample(sorted(set(pages)), _ROUNDS * 2)
+    pairs = list(zip(chosen[::2], chosen[1::2], strict=True))
+    row: dict[str, Any] = {
+        "add_link_p50": percentile(timings(lambda pair: memory.link(*pair, "supports", 0.8), pairs), 0.5),
+        "three_hops_p50": percentile(timings(lambda one: three_hops(memory, one), chosen[:_ROUNDS]), 0.5),
+        "recall_p50": percentile(_recalls(memory, size), 0.5),
+    }
+    for pair in pairs:
+        memory.unlink(*pair, "supports")
+    uses = timings(lambda one: memory.continuum.traces.use(one, True, project=f"project-{size}"), chosen)
+    source = Path(tempfile.mkdtemp(prefix=f"import-{size}-", dir=scratch))  # each store has its own
+    lines = sources(source, _IMPORTED)["jsonl"]
+    per_second, made = rate(lambda: import_source(memory.store, lines, again=True))
+    if made.created != _IMPORTED:
+        raise RuntimeError(f"{made.created} of {_IMPORTED} chunks were imported")
+    with memory.batch():
+        for chunk_id in made.chunk_ids:
+            memory.delete(chunk_id, permanent=True)
+    consolidate_ms, _ = timed(lambda: memory.continuum.consolidate(dry_run=True))
+    return row | {
+        "use_p50": percentile(uses, 0.5),
+        "imported_per_s": per_second,
+        "consolidate_ms": consolidate_ms,
+    }
+
+
+def _recalls(memory: Memory, size: int) -> list[float]:
+    """Milliseconds of recalls by a model that answers at once, without its own time."""
+    model = InstantModel()
+    recall = RecallOperation(memory.store, model, config=memory.store.config).recall
+    costs = []
+    for number in range(_ROUNDS + 3):
+        question = " ".join(note(number * 37 % size).split()[2:10]) + "?"
+        before = model.seconds
+        took, result = timed(lambda question=question: recall(question))
+        if not result.concluded:
+            raise RuntimeError(f"a recall came to no end: {result.trajectory.steps}")
+        costs.append(took - (model.seconds - before) * 1e3)
+    return costs[3:]
 
 
 def rebuild(growing: Growing, size: int) -> dict[str, Any]:
@@ -126,13 +183,8 @@ def grow(
 
 def _against_smallest(rows: list[dict[str, Any]]) -> dict[str, Any]:
     named = (
-        "remember_p50",
-        "remember_p95",
-        "tag_page_p50",
-        "conversation_p50",
-        "conversations_p50",
-        "get_p50",
-    )
+        "remember_p50", "remember_p95", "tag_page_p50", "conversation_p50", "conversations_p50", "get_p50",
+    )  # fmt: skip
     facts: dict[str, Any] = {}
     for backend in dict.fromkeys(row["backend"] for row in rows):
         mine = [row for row in rows if row["backend"] == backend]
@@ -164,13 +216,10 @@ def main() -> None:
     if options.add:
         saved = options.output or RESULTS / "growth.json"
         report.rows += json.loads(saved.read_text(encoding="utf-8"))["rows"]
-    scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-bench-", dir=os.environ.get("TMPDIR")))
-    try:
-        for named in options.store or [str(scratch)]:
+    with tempfile.TemporaryDirectory(prefix="rlm-mem-bench-") as scratch:
+        for named in options.store or [scratch]:
             place: str | Path = named if "://" in named else Path(named) / "brain"
-            grow(report, Growing(place), sizes, options, scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+            grow(report, Growing(place), sizes, options, Path(scratch))
 
 
 if __name__ == "__main__":

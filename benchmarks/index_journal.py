@@ -8,7 +8,6 @@ as `TRUNCATE/NORMAL` or `WAL/NORMAL` (journal_mode/synchronous).
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
 import subprocess
 import sys
@@ -17,6 +16,8 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from support import Report, arguments, timed, timings
 
 HERE = Path(__file__).resolve()
 
@@ -47,29 +48,21 @@ def note(number: int) -> str:
     return f"Note {number}: team {number % 17} moved the delivery of bracket {number} to week {number % 52}."
 
 
-def timed(action: Any) -> float:
-    """Milliseconds of one call."""
-    start = time.perf_counter()
-    action()
-    return (time.perf_counter() - start) * 1e3
-
-
 def alone(brain: str, rounds: int) -> dict[str, float]:
     """One process: opens, remembers, searches."""
     from rlm_mem import Memory
 
     opened = []
     for _ in range(10):
-        start = time.perf_counter()
-        memory = Memory.open(brain)
-        opened.append((time.perf_counter() - start) * 1e3)
+        took, memory = timed(lambda: Memory.open(brain))
+        opened.append(took)
         memory.close()
     with Memory.open(brain) as memory:
         memory.remember("The first note loads what a first write loads.")
         first = time.time_ns() % 10**12
-        costs = sorted(timed(lambda n=n: memory.remember(note(first + n))) for n in range(rounds))
+        costs = sorted(timings(lambda n: memory.remember(note(first + n)), range(rounds)))
         memory.search("bracket week")
-        searches = sorted(timed(lambda n=n: memory.search(note(n * 7))) for n in range(rounds))
+        searches = sorted(timings(lambda n: memory.search(note(n * 7)), range(rounds)))
     return {
         "open_p50": statistics.median(opened),
         "remember_p50": costs[len(costs) // 2],
@@ -108,13 +101,13 @@ def together(brain: str, seconds: float, role: str, name: str) -> dict[str, floa
                 act = partial(memory.remember, f"{name}: {note(number)}")
             else:
                 act = partial(memory.search, note(number), limit=5)
-            waits.append(timed(act))
+            waits.append(timed(act)[0])
     return {"done": number, "longest": max(waits), "p50": statistics.median(waits)}
 
 
-def worker(arguments: list[str]) -> None:
+def worker(given: list[str]) -> None:
     """Run one part and print its figures."""
-    part, variant, *rest = arguments
+    part, variant, *rest = given
     if variant != "-":
         set_journal(variant)
     if part == "alone":
@@ -167,8 +160,6 @@ def crowd(python: str, variant: str, brain: Path, seconds: float) -> dict[str, f
 
 def main() -> None:
     """Measure and report."""
-    from support import Report, arguments
-
     parser = arguments(__doc__ or "")
     parser.add_argument(
         "--baseline", default=None, help="interpreter of another installation to compare with"
@@ -186,28 +177,25 @@ def main() -> None:
         ways["baseline"] = (options.baseline, "-")
     ways |= {name: (sys.executable, name) for name in options.variants.split(",") if name}
     report = Report("index_journal", "The journal of the SQLite index (milliseconds; medians of the rounds)")
-    folder = Path(tempfile.mkdtemp(prefix="rlm-mem-bench-"))
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
-    try:
+    with tempfile.TemporaryDirectory(prefix="rlm-mem-bench-") as folder:
         for number in range(rounds):
             for name in ways:
                 measured[name].append({})
             for part in ("fill", "alone", "together"):
                 for name, (python, variant) in ways.items():
-                    brain = folder / f"{number}-{name.replace('/', '-')}"
+                    brain = Path(folder) / f"{number}-{name.replace('/', '-')}"
                     if part == "together":
                         found = crowd(python, variant, brain, seconds)
                     else:
                         found = result(start(python, part, variant, brain, chunks if part == "fill" else 200))
                     measured[name][-1] |= found
                     print(number, part, name, found, file=sys.stderr)
-        for name, found in measured.items():
-            columns = {key: statistics.median(one[key] for one in found) for key in found[0]}
-            report.add(installation=name, **columns)
-        report.facts |= {"rounds": rounds, "chunks": chunks, "seconds with many processes": seconds}
-        report.finish(options.output)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    for name, found in measured.items():
+        columns = {key: statistics.median(one[key] for one in found) for key in found[0]}
+        report.add(installation=name, **columns)
+    report.facts |= {"rounds": rounds, "chunks": chunks, "seconds with many processes": seconds}
+    report.finish(options.output)
 
 
 if __name__ == "__main__":

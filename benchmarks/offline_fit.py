@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import string
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -271,11 +271,3 @@ def write(weights: Weights, path: Path, **extra: Any) -> None:
         **extra,
     }
     path.write_text(json.dumps(data, indent=0, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def by_group(examples: Sequence[Example]) -> dict[str, list[Example]]:
-    """The examples of each group, in order."""
-    found: dict[str, list[Example]] = defaultdict(list)
-    for example in examples:
-        found[example.group].append(example)
-    return dict(found)

@@ -26,25 +26,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
-from support import Report, percentile
+from support import ENVIRON, Cost, Report, commit_of, ended, initialized, percentile
 
 _USAGE = 2
 """The status of a command that was called wrongly."""
 _LOT = 10  # calls of one pair within a process
 _QUESTION = "Why did the team of the harbour choose PostgreSQL?"
-_INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "benchmark", "version": "1"},
-    },
-}
-
-Cost = tuple[float, float]
-"""Milliseconds of wall-clock time and of processor time."""
 
 
 def note(number: int) -> str:
@@ -62,19 +49,13 @@ class Checkout:
         self.python = str(folder.absolute() / ".venv" / "bin" / "python")
         self.command = str(Path(self.python).with_name("rlm-mem"))
         self.brain = str(brain)
-        self.commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
-        ).stdout.strip()
-        # Compiled modules are kept, as after an installation: else each start would measure the compiler.
-        self._environment = {
-            name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
-        }
+        self.commit = commit_of(folder)
         self._peer = self._start(self.python, __file__, "--serve", self.brain)
         self.ask("fill", chunks)
 
     def _start(self, *command: str, errors: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=self._environment
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=ENVIRON
         )
 
     def close(self) -> None:
@@ -101,18 +82,6 @@ class Checkout:
         while _stream(process.stdout).read(65536):
             pass
         return _ended(process, began, None, command)
-
-    def initialize(self) -> Cost:
-        """From the start of the MCP server to its first answer; the processor time of its whole life."""
-        began = time.perf_counter()
-        process = self._start(self.command, "mcp", "--brain", self.brain)
-        _stream(process.stdin).write(json.dumps(_INITIALIZE).encode() + b"\n")
-        _stream(process.stdin).flush()
-        answer = json.loads(_stream(process.stdout).readline())
-        assert answer["result"]["serverInfo"]["name"] == "rlm-mem"
-        answered = time.perf_counter()
-        _stream(process.stdin).close()
-        return _ended(process, began, answered, ["mcp"])
 
     def first_page(self) -> Cost:
         """From the start of the HTTP server to the first page of the dashboard; the processor time until its end."""
@@ -157,15 +126,13 @@ def _ended(
     command: Sequence[str],
     codes: Sequence[int] = (0,),
 ) -> Cost:
-    _, status, used = os.wait4(process.pid, 0)
-    passed = (answered or time.perf_counter()) - began
-    process.returncode = os.waitstatus_to_exitcode(status)
+    cost = ended(process, began, answered)
     _stream(process.stdout).close()
     if process.returncode == _USAGE and _USAGE not in codes:
         raise Unknown(f"{' '.join(command[:2])} is no command of it")
     if process.returncode not in codes:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return passed * 1e3, (used.ru_utime + used.ru_stime) * 1e3
+    return cost
 
 
 def serve(brain: str) -> None:
@@ -221,7 +188,7 @@ KINDS: dict[str, Callable[[Checkout], Cost]] = {
         *(one.command, "hook", "user-prompt", "--brain", one.brain),
         given=json.dumps({"session_id": str(time.time_ns()), "prompt": _QUESTION, "cwd": one.brain}).encode(),
     ),
-    "MCP, initialize": lambda one: one.initialize(),
+    "MCP, initialize": lambda one: initialized([one.command, "mcp", "--brain", one.brain]),
     "HTTP, first page": lambda one: one.first_page(),
     "new process, Memory.open": lambda one: one.run(one.python, "-c", f"{_OPEN}; memory.close()", one.brain),
     "new process, first search": lambda one: one.run(

@@ -19,14 +19,16 @@ of the tables and the time of a recount (which makes the lists here).
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import synthetic
+from search_scale import Recipe
 from support import Report, arguments, spread, timed
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -41,20 +43,12 @@ STAMP = "2026-01-01T00:00:00.000000Z"
 WRITES, BATCH = 60, 1_000
 
 
-class Copy:
+@contextmanager
+def copying(cursor: Any, table: str, columns: str, types: str) -> Iterator[Any]:
     """`COPY … FROM STDIN (FORMAT BINARY)` of rows of fixed types."""
-
-    def __init__(self, cursor: Any, table: str, columns: str, types: list[str]) -> None:
-        self._copy = cursor.copy(f"COPY {table}({columns}) FROM STDIN (FORMAT BINARY)")
-        self._types = types
-
-    def __enter__(self) -> Any:
-        copy = self._copy.__enter__()
-        copy.set_types(self._types)
-        return copy
-
-    def __exit__(self, *failure: Any) -> None:
-        self._copy.__exit__(*failure)
+    with cursor.copy(f"COPY {table}({columns}) FROM STDIN (FORMAT BINARY)") as copy:
+        copy.set_types(types.split())
+        yield copy
 
 
 def bodies(batch: synthetic.Batch, names: list[str]) -> Iterator[str]:
@@ -82,61 +76,29 @@ def load(connection: Any, corpus: synthetic.Corpus, ns: int) -> None:
         "INSERT INTO rlm_mem.namespaces(ns, name, next_doc, next_term, next_conversation) VALUES (%s, %s, %s, %s, %s)",
         (ns, "default", corpus.size + 1, terms, last + 1),
     )
-    with Copy(cursor, "rlm_mem.terms", "ns, text, term", ["int8", "text", "int4"]) as copy:
+    with copying(cursor, "rlm_mem.terms", "ns, text, term", "int8 text int4") as copy:
         for number in range(synthetic.VOCABULARY):
             copy.write_row((ns, names[number], number + 1))
         for number in range(synthetic.SPEAKERS):
             entry = "author:" + synthetic.speaker(number)
             copy.write_row((ns, entry, synthetic.VOCABULARY + 1 + number))
-    with Copy(cursor, "rlm_mem.conversations", "ns, conversation, id", ["int8", "int4", "text"]) as copy:
+    with copying(cursor, "rlm_mem.conversations", "ns, conversation, id", "int8 int4 text") as copy:
         for number in range(1, last + 1):
             copy.write_row((ns, number, f"conv-{number}"))
     columns = (
         "ns, doc, id, conversation, type, at, created_at, modified_at, confidence, tokens, revision, content_hash,"
         " norm_hash, size"
     )
-    types = [
-        "int8",
-        "int4",
-        "text",
-        "int4",
-        "text",
-        "float8",
-        "text",
-        "text",
-        "float8",
-        "int4",
-        "int4",
-        "text",
-        "text",
-    ]
+    types = "int8 int4 text int4 text float8 text text float8 int4 int4 text text int4"
     for batch in corpus.batches():
-        with Copy(cursor, "rlm_mem.chunks", columns, [*types, "int4"]) as copy:
+        with copying(cursor, "rlm_mem.chunks", columns, types) as copy:
             for doc, conversation, at in zip(
                 batch.doc.tolist(), batch.conversation.tolist(), batch.at.tolist(), strict=True
             ):
                 kind = "note" if doc % 5 else "fact"
-                copy.write_row(
-                    (
-                        ns,
-                        doc,
-                        f"chunk-{doc}",
-                        conversation,
-                        kind,
-                        at,
-                        STAMP,
-                        STAMP,
-                        0.7,
-                        200,
-                        1,
-                        str(doc),
-                        str(doc),
-                        1500,
-                    )
-                )
-        with Copy(
-            cursor, "rlm_mem.bodies", "ns, doc, body, segments", ["int8", "int4", "text", "bytea"]
-        ) as copy:
+                placed = (ns, doc, f"chunk-{doc}", conversation, kind, at, STAMP, STAMP)
+                copy.write_row((*placed, 0.7, 200, 1, str(doc), str(doc), 1500))
+        with copying(cursor, "rlm_mem.bodies", "ns, doc, body, segments", "int8 int4 text bytea") as copy:
             for doc, body, blob in zip(
                 batch.doc.tolist(), bodies(batch, names), synthetic.blobs(batch), strict=True
             ):
@@ -160,7 +122,7 @@ class Peer:
         execute("CREATE TABLE peer(ns bigint, doc int, body text, words " + KIND + ", PRIMARY KEY (ns, doc))")
         cursor = self._connection.cursor()
         for batch in corpus.batches():
-            with Copy(cursor, "peer", "ns, doc, body", ["int8", "int4", "text"]) as copy:
+            with copying(cursor, "peer", "ns, doc, body", "int8 int4 text") as copy:
                 for doc, text in zip(batch.doc.tolist(), synthetic.texts(batch, names), strict=True):
                     copy.write_row((1, doc, text))
         execute(f"UPDATE peer SET words = to_{KIND}('english', body)")
@@ -201,17 +163,22 @@ def measure(size: int, report: Report, place: Path) -> None:
             peer = Peer(connection)
             peer_ms, _ = timed(lambda: peer.build(corpus))
             questions = corpus.questions(QUESTIONS.get(size, 60))
-            local = Local(place / str(size), corpus)
+            local = recipe_in(place / str(size), corpus)
             with ChunkStore(dsn) as store:
                 for text, words in questions[:10]:
-                    search(store, text), ranked_ids(store, text), peer.search(words), local.ranked(text)
+                    (
+                        search(store, text),
+                        ranked_ids(store, text),
+                        peer.search(words),
+                        local.ranked(text, datetime.now(UTC)),
+                    )
                 whole, ids, near, picked, asked, typed, lately = ([] for _ in range(7))
                 same = 0
                 for number, (text, words) in enumerate(questions):
                     whole.append(timed(lambda text=text: search(store, text))[0])
                     took, found = timed(lambda text=text: ranked_ids(store, text))
                     ids.append(took)
-                    took, expected = timed(lambda text=text: local.ranked(text))
+                    took, expected = timed(lambda text=text: local.ranked(text, datetime.now(UTC)))
                     near.append(took)
                     same += found == expected
                     picked.append(timed(lambda words=words: peer.search(words))[0])
@@ -249,41 +216,13 @@ def measure(size: int, report: Report, place: Path) -> None:
     local.close()
 
 
-class Local:
+def recipe_in(folder: Path, corpus: synthetic.Corpus) -> Recipe:
     """The local postings of the same chunks."""
-
-    def __init__(self, folder: Path, corpus: synthetic.Corpus) -> None:
-        from rlm_mem.store.local import schema
-        from rlm_mem.store.local.postings import PostingsIndex
-
-        folder.mkdir()
-        self._folder = folder
-        synthetic.write_index(corpus, folder / "index.sqlite")
-        self._connection = schema.connect(folder / "index.sqlite", wait_seconds=30)
-        self._postings = PostingsIndex(folder / "postings", synthetic.NS)
-        self._postings.rebuild(self._connection)
-
-    def ranked(self, question: str) -> list[tuple[str, float]]:
-        """Ids and scores of the ten best chunks."""
-        from datetime import UTC, datetime
-        from itertools import islice
-
-        from rlm_mem.config import Config
-        from rlm_mem.search.api import question_for
-        from rlm_mem.search.candidates import gather
-        from rlm_mem.search.ranking import ranked
-        from rlm_mem.store.core.lookup import Filters
-
-        source = self._postings.source(self._connection)
-        query = question_for(source, question, "english", datetime.now(UTC))
-        found = gather(source, query, Filters(), Config().search.candidates)
-        return [(hit.chunk_id, hit.score) for hit in islice(ranked(query, found, "chunk"), 10)]
-
-    def close(self) -> None:
-        """Remove everything."""
-        self._postings.close()
-        self._connection.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+    folder.mkdir()
+    synthetic.write_index(corpus, folder / "index.sqlite")
+    recipe = Recipe(folder)
+    recipe.postings.rebuild(recipe.connection)
+    return recipe
 
 
 def counted(store: Any, questions: list[str]) -> list[int]:

@@ -33,7 +33,7 @@ from ranking_sets import ADVERSARIAL, LOOKED_AT, Place, RankingSet, Task, sets
 from rlm_mem.search import features
 from rlm_mem.search.api import question_for
 from rlm_mem.search.candidates import gather
-from rlm_mem.search.ranking import TEMPERATURE
+from rlm_mem.search.ranking import ONE_SIDED, TALK, TEMPERATURE, WEIGHTS
 from rlm_mem.store.core.lookup import Filters
 from support import Report, arguments
 
@@ -54,15 +54,16 @@ PROPORTIONS = tuple(
 BASE_WEIGHT = 0.35
 #: Weights by the group of sets that they were learned without, for `ranking.py`.
 WITHOUT = Path(__file__).parent / "ranking_weights.json"
-#: The signals by the table that they are in; the base has one weight, that of "whole".
-DATES = tuple(name for name in features.ANYWHERE if name not in features.BASE)
-SIGNALS = tuple(dict.fromkeys((*features.ANYWHERE, *features.IN_TALK, *features.ONE_SIDED)))
+#: The signals that rank by words alone; they have one weight, that of "whole".
+BASE = ("whole", "first_person", "own", "session", "gap", "related_words")
+DATES = tuple(name for name in WEIGHTS if name not in BASE)
+SIGNALS = tuple(dict.fromkeys((*WEIGHTS, *TALK, *ONE_SIDED)))
 COLUMN = {name: column for column, name in enumerate(SIGNALS)}
 NAMES = (
     "base",
     *DATES,
-    *(f"in talk {one}" for one in features.IN_TALK),
-    *(f"one-sided {one}" for one in features.ONE_SIDED),
+    *(f"in talk {one}" for one in TALK),
+    *(f"one-sided {one}" for one in ONE_SIDED),
 )
 
 
@@ -88,14 +89,14 @@ class Example:
         columns = [
             self.base(proportions),
             *(self.column(name) for name in DATES),
-            *(self.talk * self.column(name) for name in features.IN_TALK),
-            *(one_sided * self.column(name) for name in features.ONE_SIDED),
+            *(self.talk * self.column(name) for name in TALK),
+            *(one_sided * self.column(name) for name in ONE_SIDED),
         ]
         return np.stack(columns, axis=1).astype(np.float32)
 
     def base(self, proportions: Mapping[str, float]) -> np.ndarray:
         """The score by words alone."""
-        return np.sum([proportions.get(name, 1.0) * self.column(name) for name in features.BASE], axis=0)
+        return np.sum([proportions.get(name, 1.0) * self.column(name) for name in BASE], axis=0)
 
     def column(self, name: str) -> np.ndarray:
         """One signal of each segment."""
@@ -306,11 +307,11 @@ def judged(
 def tables(proportions: Mapping[str, float], weights: np.ndarray) -> dict[str, dict[str, float]]:
     """The tables of `rlm_mem.search.ranking`, by name."""
     learned = dict(zip(NAMES, weights.tolist(), strict=True))
-    base = {name: learned["base"] * proportions.get(name, 1.0) for name in features.BASE}
+    base = {name: learned["base"] * proportions.get(name, 1.0) for name in BASE}
     found = {
         "WEIGHTS": base | {name: learned[name] for name in DATES},
-        "TALK": {name: learned[f"in talk {name}"] for name in features.IN_TALK},
-        "ONE_SIDED": {name: learned[f"one-sided {name}"] for name in features.ONE_SIDED},
+        "TALK": {name: learned[f"in talk {name}"] for name in TALK},
+        "ONE_SIDED": {name: learned[f"one-sided {name}"] for name in ONE_SIDED},
     }
     return {table: {name: round(one, 3) for name, one in row.items()} for table, row in found.items()}
 

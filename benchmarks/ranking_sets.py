@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,12 @@ class Place:
     tasks: list[Task]
     lines: dict[str, frozenset[str]] = field(default_factory=dict)
 
+    def add(self, chunk_id: str, text: str, *marks: str) -> None:
+        """Add a text, the chunk that holds it, and its marks."""
+        self.owners.setdefault(chunk_id, []).append(len(self.texts))
+        self.texts.append(text)
+        self.covers.append(frozenset(marks))
+
 
 @dataclass(frozen=True)
 class RankingSet:
@@ -77,8 +85,8 @@ def sets(data: Path | None, half: str) -> list[RankingSet]:
     if data is not None and (data / "locomo").is_dir():
         conversations = _half(load(data / "locomo"), half)
         found += [
-            RankingSet("LoCoMo turns", "LoCoMo", tuple(_turns(one) for one in conversations)),
-            RankingSet("LoCoMo chunks", "LoCoMo", tuple(_chunks(one) for one in conversations)),
+            RankingSet("LoCoMo turns", "LoCoMo", tuple(partial(_turns, one) for one in conversations)),
+            RankingSet("LoCoMo chunks", "LoCoMo", tuple(partial(_chunks, one) for one in conversations)),
         ]
     for path in sorted((data / "ranking").glob("*.json.gz")) if data is not None else ():
         with gzip.open(path) as file:
@@ -89,9 +97,14 @@ def sets(data: Path | None, half: str) -> list[RankingSet]:
         else:
             stores = _half(stores, half)
         found.append(
-            RankingSet(name, name, tuple(_items(one) for one in stores), pairs=_spaceless(stores[0]["items"]))
+            RankingSet(
+                name,
+                name,
+                tuple(partial(_items, one) for one in stores),
+                pairs=_spaceless(stores[0]["items"]),
+            )
         )
-    found.append(RankingSet("notes", "notes", (_notes(half),)))
+    found.append(RankingSet("notes", "notes", (partial(_notes, half),)))
     return found
 
 
@@ -104,26 +117,23 @@ def _spaceless(items: Sequence[Mapping[str, Any]]) -> bool:
     return sum("\u3040" <= one <= "\u9fff" for one in text) > len(text) / 3
 
 
-def _items(given: Mapping[str, Any]) -> Callable[[Path], Place]:
-    def build(folder: Path) -> Place:
-        store = ChunkStore(folder)
-        remember = RememberOperation(store)
-        owners: dict[str, list[int]] = {}
-        with store.batch():
-            for number, item in enumerate(given["items"]):
-                result = remember.remember(item["text"], item.get("conv"), occurred_at=item.get("at"))
-                if not result["success"]:
-                    raise RuntimeError(f"{item['id']}: {result['error']}")
-                for chunk_id in result["chunk_ids"]:
-                    owners.setdefault(chunk_id, []).append(number)
-        tasks = [
-            Task(query["q"], {str(key): float(grade) for key, grade in query["rel"].items()}, query["kind"])
-            for query in given["queries"]
-        ]
-        texts = [item["text"] for item in given["items"]]
-        return Place(store, texts, [frozenset([str(item["id"])]) for item in given["items"]], owners, tasks)
-
-    return build
+def _items(given: Mapping[str, Any], folder: Path) -> Place:
+    tasks = [
+        Task(query["q"], {str(key): float(grade) for key, grade in query["rel"].items()}, query["kind"])
+        for query in given["queries"]
+    ]
+    place = Place(ChunkStore(folder), [], [], {}, tasks)
+    remember = RememberOperation(place.store)
+    with place.store.batch():
+        for number, item in enumerate(given["items"]):
+            result = remember.remember(item["text"], item.get("conv"), occurred_at=item.get("at"))
+            if not result["success"]:
+                raise RuntimeError(f"{item['id']}: {result['error']}")
+            place.texts.append(item["text"])
+            place.covers.append(frozenset([str(item["id"])]))
+            for chunk_id in result["chunk_ids"]:
+                place.owners.setdefault(chunk_id, []).append(number)
+    return place
 
 
 def _locomo_tasks(conversation: Conversation) -> list[Task]:
@@ -138,82 +148,51 @@ def _lines(conversation: Conversation) -> dict[str, frozenset[str]]:
     return {turn.line: frozenset([turn.dia_id]) for turn in conversation.turns}
 
 
-def _turns(conversation: Conversation) -> Callable[[Path], Place]:
-    def build(folder: Path) -> Place:
-        store = ChunkStore(folder)
-        texts: list[str] = []
-        covers: list[frozenset[str]] = []
-        owners: dict[str, list[int]] = {}
-        with store.batch():
-            for session in conversation.sessions:
-                for turn in session.turns:
-                    chunk = store.create_chunk(
-                        turn.line,
-                        "note",
-                        conversation_id=session.conversation_id,
-                        occurred_at=turn.at.isoformat(),
-                    )
-                    owners.setdefault(chunk.id, []).append(len(texts))
-                    texts.append(turn.line)
-                    covers.append(frozenset([turn.dia_id]))
-        return Place(store, texts, covers, owners, _locomo_tasks(conversation), _lines(conversation))
-
-    return build
-
-
-def _chunks(conversation: Conversation) -> Callable[[Path], Place]:
-    def build(folder: Path) -> Place:
-        store = ChunkStore(folder)
-        remember = RememberOperation(store)
-        texts: list[str] = []
-        covers: list[frozenset[str]] = []
-        owners: dict[str, list[int]] = {}
+def _turns(conversation: Conversation, folder: Path) -> Place:
+    place = Place(ChunkStore(folder), [], [], {}, _locomo_tasks(conversation), _lines(conversation))
+    with place.store.batch():
         for session in conversation.sessions:
-            result = remember.remember(
-                session.text, session.conversation_id, occurred_at=lambda p, s=session: s.turn_at(p).at
-            )
-            if not result["success"]:
-                raise RuntimeError(f"{session.conversation_id}: {result['error']}")
-            for chunk in store.get_many(result["chunk_ids"]).values():
-                turns = session.turns_between(*chunk.metadata.provenance["span"])
-                owners.setdefault(chunk.id, []).append(len(texts))
-                texts.append(chunk.content)
-                covers.append(frozenset(turn.dia_id for turn in turns))
-        return Place(store, texts, covers, owners, _locomo_tasks(conversation), _lines(conversation))
-
-    return build
+            talk = session.conversation_id
+            for turn in session.turns:
+                at = turn.at.isoformat()
+                chunk = place.store.create_chunk(turn.line, "note", conversation_id=talk, occurred_at=at)
+                place.add(chunk.id, turn.line, turn.dia_id)
+    return place
 
 
-def _notes(half: str) -> Callable[[Path], Place]:
-    def build(folder: Path) -> Place:
-        notes = [json.loads(line) for line in (NOTES / "notes.jsonl").read_text("utf-8").splitlines()]
-        asked = [json.loads(line) for line in (NOTES / "questions.jsonl").read_text("utf-8").splitlines()]
-        store = ChunkStore(folder)
-        owners: dict[str, list[int]] = {}
-        with store.batch():
-            for number, note in enumerate(notes):
-                chunk = store.create_chunk(
-                    note["text"], "note", conversation_id=note.get("document"), occurred_at=note.get("at")
-                )
-                owners.setdefault(chunk.id, []).append(number)
-        tasks = [
-            Task(one["question"], dict.fromkeys(one["evidence"], 1.0), "note") for one in _half(asked, half)
-        ]
-        return Place(
-            store,
-            [note["text"] for note in notes],
-            [frozenset([note["id"]]) for note in notes],
-            owners,
-            tasks,
+def _chunks(conversation: Conversation, folder: Path) -> Place:
+    place = Place(ChunkStore(folder), [], [], {}, _locomo_tasks(conversation), _lines(conversation))
+    remember = RememberOperation(place.store)
+    for session in conversation.sessions:
+        result = remember.remember(
+            session.text, session.conversation_id, occurred_at=lambda p, s=session: s.turn_at(p).at
         )
+        if not result["success"]:
+            raise RuntimeError(f"{session.conversation_id}: {result['error']}")
+        for chunk in place.store.get_many(result["chunk_ids"]).values():
+            turns = session.turns_between(*chunk.metadata.provenance["span"])
+            place.add(chunk.id, chunk.content, *(turn.dia_id for turn in turns))
+    return place
 
-    return build
+
+def _notes(half: str, folder: Path) -> Place:
+    notes, asked = (
+        [json.loads(line) for line in (NOTES / name).read_text("utf-8").splitlines()]
+        for name in ("notes.jsonl", "questions.jsonl")
+    )
+    tasks = [Task(one["question"], dict.fromkeys(one["evidence"], 1.0), "note") for one in _half(asked, half)]
+    place = Place(ChunkStore(folder), [], [], {}, tasks)
+    with place.store.batch():
+        for note in notes:
+            chunk = place.store.create_chunk(
+                note["text"], "note", conversation_id=note.get("document"), occurred_at=note.get("at")
+            )
+            place.add(chunk.id, note["text"], note["id"])
+    return place
 
 
 def figures(order: Sequence[int], place: Place, task: Task) -> dict[str, float]:
     """recall@10 and nDCG@10 of texts (by number, best first) for a question; each text counts once."""
-    import math
-
     top = list(dict.fromkeys(order))[:10]
     covered = {mark for number in top for mark in place.covers[number] & task.marks.keys()}
 

@@ -26,7 +26,7 @@ from rlm_mem.models.base import Completion, Message, Prompt, Usage, as_messages
 from rlm_mem.recall import ReasonOperation, RecallOperation, recall_session
 from rlm_mem.recall.prompts import build_opening
 from rlm_mem.store.core.chunk_store import ChunkStore
-from support import Report, arguments, physical_floor, spread
+from support import Cost, Report, arguments, physical_floor, spread
 
 GOAL_MS = 50.0
 ROUNDS = 60
@@ -88,10 +88,6 @@ def build(store: ChunkStore, size: int) -> list[str]:
     return questions
 
 
-Cost = tuple[float, float]
-"""Milliseconds of wall clock and of this process's processor time."""
-
-
 def measure(
     report: Report, size: int, name: str, action: Callable[[str], Cost], questions: list[str]
 ) -> dict[str, float]:
@@ -100,15 +96,8 @@ def measure(
         action(question)
     costs = [action(question) for question in questions[WARM_UP:]]
     figures, busy = spread([wall for wall, _ in costs]), spread([cpu for _, cpu in costs])
-    report.add(
-        chunks=size,
-        what=name,
-        p50_ms=figures["p50"],
-        p95_ms=figures["p95"],
-        mean_ms=figures["mean"],
-        cpu_p50_ms=busy["p50"],
-        n=figures["n"],
-    )
+    row = {"p50_ms": figures["p50"], "p95_ms": figures["p95"], "mean_ms": figures["mean"]}
+    report.add(chunks=size, what=name, **row, cpu_p50_ms=busy["p50"], n=figures["n"])
     return figures | {"cpu_p50": busy["p50"]}
 
 
@@ -153,39 +142,16 @@ def _measure_all(report: Report, size: int, store: ChunkStore, questions: list[s
 
     small = replace(store.config, llm=replace(store.config.llm, context_tokens=4096))
     unrecorded = replace(store.config, recall=replace(store.config.recall, trajectories=False))
-    figures = measure(
-        report, size, "recall, two turns, all but the model", beside_the_model(store.config), questions
-    )
-    measure(report, size, "the same in a 4,096-token window", beside_the_model(small), questions)
-    measure(report, size, "the same without a trajectory file", beside_the_model(unrecorded), questions)
-    measure(
-        report,
-        size,
-        "of it: opening (figures, first hits)",
-        timed(lambda q: build_opening(store, q)),
-        questions,
-    )
-    measure(
-        report,
-        size,
-        "recall by the offline model, whole",
-        timed(RecallOperation(store, "offline").recall),
-        questions,
-    )
-    measure(
-        report,
-        size,
-        "reason by the offline model, whole",
-        timed(ReasonOperation(store, "offline").reason),
-        questions,
-    )
-    measure(
-        report,
-        size,
-        "host-driven session: open and close",
-        timed(lambda q: recall_session(store, q).close()),
-        questions,
-    )
+    actions = {
+        "recall, two turns, all but the model": beside_the_model(store.config),
+        "the same in a 4,096-token window": beside_the_model(small),
+        "the same without a trajectory file": beside_the_model(unrecorded),
+        "of it: opening (figures, first hits)": timed(lambda q: build_opening(store, q)),
+        "recall by the offline model, whole": timed(RecallOperation(store, "offline").recall),
+        "reason by the offline model, whole": timed(ReasonOperation(store, "offline").reason),
+        "host-driven session: open and close": timed(lambda q: recall_session(store, q).close()),
+    }
+    figures, *_ = [measure(report, size, name, action, questions) for name, action in actions.items()]
     verdict = "met" if figures["p50"] < GOAL_MS else "missed at this load"
     if figures["p50"] >= GOAL_MS > figures["cpu_p50"]:
         verdict += ", met in processor time"

@@ -8,7 +8,6 @@ store, `get_chunk`, listing by tag and by conversation, and `search`.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import statistics
 import tempfile
@@ -80,12 +79,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200, help="remembers measured at each size")
     options = parser.parse_args()
     sizes = [1000, 10_000] if options.quick else [int(size) for size in options.sizes.split(",")]
-    folder = Path(tempfile.mkdtemp(prefix="rlm-mem-bench-"))
-    brain = folder / "brain"
     report = Report("remember", "One durable remember of a short note, and reading it back (milliseconds)")
     config = Config.load(environ={})
     medians: dict[int, float] = {}
-    try:
+    with tempfile.TemporaryDirectory(prefix="rlm-mem-bench-") as name:
+        folder = Path(name)
+        brain = folder / "brain"
         for size in sizes:
             with Memory.open(brain, config=config) as memory:
                 fill(memory, size)
@@ -115,13 +114,11 @@ def main() -> None:
                     search_p50=percentile(timings(memory.search, questions), 0.5),
                     search_p95=percentile(timings(memory.search, questions), 0.95),
                 )
-        smallest = medians[sizes[0]]
-        report.facts["cost against the smallest store"] = {
-            size: round(cost / smallest, 2) for size, cost in medians.items()
-        }
-        report.finish(options.output)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    smallest = medians[sizes[0]]
+    report.facts["cost against the smallest store"] = {
+        size: round(cost / smallest, 2) for size, cost in medians.items()
+    }
+    report.finish(options.output)
 
 
 if __name__ == "__main__":

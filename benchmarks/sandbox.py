@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from rlm_mem.errors import SandboxError
 from rlm_mem.recall import REPLSession
 from rlm_mem.sandbox import seccomp
 from rlm_mem.store.core.chunk_store import ChunkStore
-from support import Report, arguments, spread
+from support import Report, arguments, spread, timings
 
 GOALS = {
     "execute('1+1')": 0.3,
@@ -30,12 +29,7 @@ GOALS = {
 
 def repeated(action: Callable[[], object], rounds: int) -> list[float]:
     """Milliseconds of each of several rounds."""
-    found = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        action()
-        found.append((time.perf_counter() - began) * 1e3)
-    return found
+    return timings(lambda _: action(), range(rounds))
 
 
 def measure(report: Report, store: ChunkStore, engine: str, rounds: int) -> None:

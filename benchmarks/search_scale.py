@@ -24,12 +24,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib import import_module
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import synthetic
+from rlm_mem.search import search
+from rlm_mem.search.api import question_for
+from rlm_mem.search.candidates import gather
+from rlm_mem.search.ranking import ranked
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.records import encode_segments
+from rlm_mem.store.local import schema
+from rlm_mem.store.local.postings import PostingsIndex
+from rlm_mem.text.analysis import AnalysedSegment, get_analyser
 from support import Report, arguments, spread, timed
 
 QUESTIONS = {10_000: 300, 100_000: 200, 1_000_000: 60}
@@ -41,30 +53,22 @@ class Recipe:
     """The two stages as `search` runs them, without reading the chunks of the results."""
 
     def __init__(self, folder: Path) -> None:
-        from rlm_mem.store.local import schema
-        from rlm_mem.store.local.postings import PostingsIndex
-
         self.connection = schema.connect(folder / "index.sqlite", wait_seconds=30)
         self.postings = PostingsIndex(folder / "postings", synthetic.NS)
 
     def search(self, question: str) -> list[str]:
         """The ids of the ten best chunks."""
-        from rlm_mem.search.api import question_for
-        from rlm_mem.search.candidates import gather
-        from rlm_mem.search.ranking import ranked
-        from rlm_mem.store.core.lookup import Filters
+        return [chunk_id for chunk_id, _ in self.ranked(question)]
 
+    def ranked(self, question: str, now: datetime | None = None) -> list[tuple[str, float]]:
+        """The ids and scores of the ten best chunks."""
         source = self.postings.source(self.connection)
-        query = question_for(source, question, "english", None)
+        query = question_for(source, question, "english", now)
         found = gather(source, query, Filters(), 100)
-        return [result.chunk_id for result in islice(ranked(query, found, "chunk"), 10)]
+        return [(hit.chunk_id, hit.score) for hit in islice(ranked(query, found, "chunk"), 10)]
 
     def first_stage(self, words: list[str]) -> list[int]:
         """The hundred best chunks by their words alone."""
-        import numpy as np
-
-        from rlm_mem.store.core.lookup import Filters
-
         source = self.postings.source(self.connection)
         return source.best(source.term_ids(words), np.ones(len(words)), 100, Filters())[0].tolist()
 
@@ -193,9 +197,6 @@ def _all_words(text: str) -> list[str]:
 
 
 def _write_chunk(connection: sqlite3.Connection, doc: int, mark: str) -> None:
-    from rlm_mem.store.core.records import encode_segments
-    from rlm_mem.text.analysis import AnalysedSegment
-
     def term(text: str) -> int:
         connection.execute("INSERT OR IGNORE INTO terms(text) VALUES (?)", (text,))
         return int(connection.execute("SELECT term FROM terms WHERE text = ?", (text,)).fetchone()[0])
@@ -244,17 +245,7 @@ class Searcher:
 
 
 def serve(folder: Path) -> None:
-    """The program of a `Searcher`. Imports come first: they are not part of the cost of the index."""
-    from rlm_mem.text.analysis import get_analyser
-
-    for module in (
-        "search.ranked",
-        "search.spelling",
-        "search.relations",
-        "store.local_lookup",
-        "store.schema",
-    ):
-        import_module(f"rlm_mem.{module}")
+    """The program of a `Searcher`. Imports are made by now: they are not part of the cost of the index."""
     get_analyser("english").terms("warm up the stemmer")
     recipe: Recipe | None = None
     opened = 0.0
@@ -271,9 +262,6 @@ def serve(folder: Path) -> None:
 
 def real_store(report: Report, place: Path, size: int) -> None:
     """`search` on a real store with its files, ten results read, and the same after a write."""
-    from rlm_mem.search import search
-    from rlm_mem.store.core.chunk_store import ChunkStore
-
     corpus = synthetic.Corpus(size)
     names = [synthetic.word(n) for n in range(synthetic.VOCABULARY)]
     with ChunkStore(place / "store") as store:

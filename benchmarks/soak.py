@@ -9,9 +9,7 @@ milliseconds, on a local folder and on PostgreSQL. With `--kills`, some are kill
 from __future__ import annotations
 
 import json
-import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -167,11 +165,8 @@ def place(kind: str, replica_dies: float | None, facts: dict[str, Any]) -> Itera
         facts: gets what became of the standby.
     """
     if kind == "local":
-        folder = Path(tempfile.mkdtemp(prefix="rlm-mem-soak-"))
-        try:
-            yield str(folder / "brain")
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="rlm-mem-soak-") as folder:
+            yield str(Path(folder) / "brain")
     elif kind == "postgres":
         sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
         from tests.postgres import REPLICATED, Databases, Server
@@ -222,16 +217,8 @@ def soak(target: str, folder: Path, processes: int, seconds: float, kills: int) 
     def start(number: int, life: int) -> subprocess.Popen[bytes]:
         left = seconds - (time.monotonic() - begin)
         name = f"{number}-{life}"
-        command = [
-            sys.executable,
-            __file__,
-            "--worker",
-            target,
-            str(folder / f"{name}.jsonl"),
-            name,
-            str(left),
-        ]
-        return subprocess.Popen([*command, *counters], env=dict(os.environ))
+        given = [target, str(folder / f"{name}.jsonl"), name, str(left), *counters]
+        return subprocess.Popen([sys.executable, __file__, "--worker", *given])
 
     running = [start(number, 0) for number in range(processes)]
     while kills and time.monotonic() - begin < seconds:
@@ -346,13 +333,14 @@ def main() -> None:
     )
     sound = True
     for kind in options.on.split(","):
-        folder = Path(tempfile.mkdtemp(prefix="rlm-mem-soak-log-"))
         of_replica: dict[str, Any] = {}
-        with place(kind, minutes * 30 if options.replica else None, of_replica) as target:
-            killed = soak(target, folder, options.processes, minutes * 60, options.kills)
-            facts, took = verdict(target, folder)
+        with (
+            tempfile.TemporaryDirectory(prefix="rlm-mem-soak-log-") as folder,
+            place(kind, minutes * 30 if options.replica else None, of_replica) as target,
+        ):
+            killed = soak(target, Path(folder), options.processes, minutes * 60, options.kills)
+            facts, took = verdict(target, Path(folder))
         facts |= of_replica
-        shutil.rmtree(folder, ignore_errors=True)
         where = {"local": "local", "postgres": "postgresql"}.get(kind, "given")
         for name in MIX:
             values = took[name]

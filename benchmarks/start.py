@@ -8,16 +8,14 @@ part, with a memory that it fills itself.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
-from support import Report, arguments, percentile
+from support import ENVIRON, Cost, Report, arguments, ended, initialized, percentile
 
 GOALS = {
     "initialize": ("best_ms", 1000),
@@ -26,8 +24,6 @@ GOALS = {
     "open": ("best_ms", 60),
 }
 NOTES = 200
-# Modules are compiled once, as an installation has them, whatever the environment says.
-ENVIRON = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 FILL = f"""
 import sys
 from rlm_mem import Memory
@@ -49,60 +45,22 @@ PROMPT = {
     "prompt": "how does Dana travel?",
 }
 
-_INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "benchmark", "version": "1"},
-    },
-}
 
-
-def run(command: list[str], given: object = None) -> tuple[float, float]:
-    """Wall-clock and CPU milliseconds of a command that ends by itself, and may be given an object as JSON."""
-    with tempfile.TemporaryFile() as given_file:
-        given_file.write(json.dumps(given).encode())
-        given_file.seek(0)
-        return _run(command, given_file)
-
-
-def _run(command: list[str], given: IO[bytes]) -> tuple[float, float]:
-    before = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRON
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - before
-    process.returncode = os.waitstatus_to_exitcode(status)
+def run(command: list[str], given: object = None) -> Cost:
+    """A command that ends by itself, and may be given an object as JSON."""
+    with tempfile.TemporaryFile() as file:
+        file.write(json.dumps(given).encode())
+        file.seek(0)
+        quiet = subprocess.DEVNULL
+        began = time.perf_counter()
+        process = subprocess.Popen(command, stdin=file, stdout=quiet, stderr=quiet, env=ENVIRON)
+        cost = ended(process, began)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return wall * 1e3, (used.ru_utime + used.ru_stime) * 1e3
+    return cost
 
 
-def initialize(command: list[str]) -> tuple[float, float]:
-    """Wall-clock milliseconds from the start of a server to its answer, and CPU milliseconds of its whole life."""
-    before = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRON
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
-    process.stdin.flush()
-    answer = json.loads(process.stdout.readline())
-    wall = time.perf_counter() - before
-    assert answer["result"]["serverInfo"]["name"] == "rlm-mem"
-    process.stdin.close()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    process.stdout.close()
-    return wall * 1e3, (used.ru_utime + used.ru_stime) * 1e3
-
-
-def kinds_of(folder: Path, brain: Path) -> dict[str, Callable[[], tuple[float, float]]]:
+def kinds_of(folder: Path, brain: Path) -> dict[str, Callable[[], Cost]]:
     """The starts to measure.
 
     Args:
@@ -123,7 +81,7 @@ def kinds_of(folder: Path, brain: Path) -> dict[str, Callable[[], tuple[float, f
         "first": lambda: run([python, "-c", FIRST, str(brain)]),
         "search": lambda: run([script, "search", "how does Dana travel", *named]),
         "hook": lambda: run([script, "hook", "user-prompt", *named], prompt),
-        "initialize": lambda: initialize([script, "mcp", *named]),
+        "initialize": lambda: initialized([script, "mcp", *named]),
     }
 
 
@@ -138,7 +96,7 @@ def main() -> None:
     folders = {"": Path(sys.executable).parent}
     if options.before is not None:
         folders["earlier: "] = options.before.absolute() / ".venv" / "bin"
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    found: dict[tuple[str, str], list[Cost]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         kinds = {
             (name, whose): start

@@ -21,6 +21,22 @@ RESULTS = Path(__file__).parent / "results"
 
 _T = TypeVar("_T")
 
+Cost = tuple[float, float]
+"""Milliseconds of wall-clock time and of processor time."""
+
+#: For processes that are measured: compiled modules are kept, as after an installation, whatever this one was told.
+ENVIRON = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+_INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "benchmark", "version": "1"},
+    },
+}
+
 
 def arguments(description: str) -> argparse.ArgumentParser:
     """A parser with the options that benchmarks have in common: `--data`, `--quick`, `--output`."""
@@ -74,22 +90,46 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "sqlite": sqlite3.sqlite_version,
         "load_1min": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        "commit": _commit(),
+        "commit": commit_of(Path(__file__).parent),
     }
 
 
-def _commit() -> str | None:
+def commit_of(checkout: Path) -> str | None:
+    """The commit of a checkout; None for an unpacked archive."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
     try:
-        found = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        found = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return None  # measured from an unpacked archive
+        return None
     return found.stdout.strip()
+
+
+def ended(process: subprocess.Popen[bytes], began: float, answered: float | None = None) -> Cost:
+    """Wait for a process; what it cost from `began` until it answered or ended, with the processor time of its life."""
+    _, status, used = os.wait4(process.pid, 0)
+    passed = (answered or time.perf_counter()) - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return passed * 1e3, (used.ru_utime + used.ru_stime) * 1e3
+
+
+def initialized(command: Sequence[str]) -> Cost:
+    """From the start of an MCP server to its first answer; the processor time of its whole life."""
+    began = time.perf_counter()
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=ENVIRON)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
+    process.stdin.flush()
+    answer = json.loads(process.stdout.readline())
+    answered = time.perf_counter()
+    assert answer["result"]["serverInfo"]["name"] == "rlm-mem"
+    process.stdin.close()
+    cost = ended(process, began, answered)
+    process.stdout.close()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return cost
 
 
 def physical_floor(folder: Path | None = None, rounds: int = 30) -> dict[str, float]:

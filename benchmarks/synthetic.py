@@ -25,28 +25,9 @@ TOPICS = 2_000
 TOPIC_WORDS = 300
 SPEAKERS = 1_000
 FUNCTION_WORDS = [
-    "the",
-    "of",
-    "and",
-    "to",
-    "a",
-    "in",
-    "that",
-    "it",
-    "is",
-    "was",
-    "for",
-    "on",
-    "with",
-    "as",
-    "at",
-    "by",
-    "this",
-    "but",
-    "from",
-    "they",
-    "we",
-]
+    "the", "of", "and", "to", "a", "in", "that", "it", "is", "was", "for", "on", "with", "as", "at", "by",
+    "this", "but", "from", "they", "we",
+]  # fmt: skip
 _CONSONANTS, _VOWELS = "bdfgklmnprtvz", "aeiou"
 _BATCH = 20_000
 

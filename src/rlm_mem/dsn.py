@@ -16,24 +16,10 @@ _ACCEPTED = "name a folder, or postgresql://USER@HOST:PORT/DATABASE"
 # A scheme has at least two letters, so that C:/brain is a folder on Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,40})(:|;?//)")
 _KEYWORDS = re.compile(r"(?:host|hostaddr|dbname|user|password|port|service)\s*=")
-_OTHERS = frozenset(
-    {
-        "http",
-        "https",
-        "ftp",
-        "file",
-        "s3",
-        "gs",
-        "ssh",
-        "git",
-        "jdbc",
-        "odbc",
-        "redis",
-        "duckdb",
-        "cockroachdb",
-    }
-    | {"sqlite", "sqlite3", "mysql", "mariadb", "mssql", "oracle", "mongodb"}
-)
+_OTHERS = {
+    "http", "https", "ftp", "file", "s3", "gs", "ssh", "git", "jdbc", "odbc", "redis", "duckdb", "cockroachdb",
+    "sqlite", "sqlite3", "mysql", "mariadb", "mssql", "oracle", "mongodb",
+}  # fmt: skip
 
 
 def is_dsn(place: object) -> bool:

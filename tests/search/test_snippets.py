@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from rlm_mem.search.api import MAX_SNIPPET, explain, snippet
+from rlm_mem.search.api import MAX_SNIPPET, snippet
 from rlm_mem.search.query import analyse_query
 from rlm_mem.text.analysis import get_analyser
 
@@ -29,7 +29,3 @@ def test_any_stretch_of_any_text_gives_one_short_line(text: str, start: int, end
     shown = snippet(text, min(start, len(text)), min(end, len(text)), QUERY)
     assert len(shown) <= MAX_SNIPPET
     assert "\n" not in shown
-
-
-def test_an_explanation_names_the_weightiest_parts_first() -> None:
-    assert explain({"own": 1.0, "is_question": -2.5, "gap": 0.001}) == "is_question -2.50, own +1.00"

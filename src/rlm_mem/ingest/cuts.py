@@ -212,11 +212,9 @@ def _code_lines(text: str, start: int, end: int, costs: CutCosts) -> list[tuple[
 
 def _split_to_size(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCosts) -> list[_Sized]:
     """Count the tokens of every atom, and cut those that are too large until all fit or are single characters."""
-    between = _spaces_between(text, atoms)
-    counts = _counts(text, atoms, between)
-    while any(
-        count > largest and atom.end - atom.start > 1 for atom, count in zip(atoms, counts, strict=True)
-    ):
+    while True:
+        between = [text[before.end : atom.start] for before, atom in pairwise(atoms)]
+        counts = _counts(text, atoms, between)
         smaller: list[_Atom] = []
         for atom, count in zip(atoms, counts, strict=True):
             length = atom.end - atom.start
@@ -233,15 +231,9 @@ def _split_to_size(text: str, atoms: list[_Atom], largest: int, most: int, costs
         if len(smaller) == len(atoms):
             break
         atoms = smaller
-        between = _spaces_between(text, atoms)
-        counts = _counts(text, atoms, between)
     # White space that `_counts` counts with neither of the atoms beside it
     gaps = ["" if space in _SHORT_BREAKS else space.removesuffix(" ") for space in between]
     return [_Sized(*row) for row in zip(atoms, counts, count_many(["", *gaps])[: len(atoms)], strict=True)]
-
-
-def _spaces_between(text: str, atoms: list[_Atom]) -> list[str]:
-    return [text[before.end : atom.start] for before, atom in pairwise(atoms)]
 
 
 def _counts(text: str, atoms: list[_Atom], between: list[str]) -> list[int]:

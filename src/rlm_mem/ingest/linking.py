@@ -10,54 +10,20 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 from operator import itemgetter
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import SIMILAR_TO, Chunk, ChunkLinks, ChunkMetadata, format_time, parse_time
 from rlm_mem.config import IngestConfig
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import Summary
 
+if TYPE_CHECKING:
+    from rlm_mem.ingest.batch_index import BatchIndex
+
 _STEP = 0.9  # strength of each chunk relative to the next nearer one
 _TAGS_ASKED = 16  # tags of a new chunk that are looked up
 _TAGGED = 32  # number of newest chunks compared for each tag
 _ID, _ID_AND_TIME = itemgetter(0), itemgetter(0, 1)  # of a place of ``list_between``
-
-
-class LinkIndex(Protocol):
-    """Index queries of the linker; the methods are those of ``ChunkStore``."""
-
-    def find_same(self, content: str, conversation_id: str | None) -> str | None: ...
-    def find_normalised(self, content: str, limit: int = 10) -> list[str]: ...
-    def list_between(
-        self,
-        start: datetime | None,
-        end: datetime | None,
-        limit: int,
-        *,
-        conversation_id: str | None = None,
-        newest_first: bool = False,
-        alone: tuple[str, str, str] | None = None,
-    ) -> list[tuple[str, float, int]]: ...
-    def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]: ...
-    def latest(self, limit: int, *, tag: str | None = None) -> list[Summary]: ...
-    def get_many(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]: ...
-
-
-class KeptIndex(LinkIndex, Protocol):
-    """A link index that caches chunks during a batch and must be notified of each chunk stored or changed.
-
-    ``others`` counts the transactions before which another process had written.
-    """
-
-    others: int
-
-    def added(self, chunk: Chunk) -> None:
-        """Notify the index of a stored chunk."""
-        ...
-
-    def changed(self, chunk_id: str) -> None:
-        """Notify the index of a changed chunk."""
-        ...
 
 
 class AutoLinker:
@@ -76,12 +42,12 @@ class AutoLinker:
     """
 
     def __init__(
-        self, chunk_store: ChunkStore, config: IngestConfig | None = None, *, batch: KeptIndex | None = None
+        self, chunk_store: ChunkStore, config: IngestConfig | None = None, *, batch: BatchIndex | None = None
     ) -> None:
         self._store = chunk_store
         self._config = config or chunk_store.config.ingest
         self.batch = batch
-        self.index: LinkIndex = chunk_store if batch is None else batch
+        self.index: ChunkStore | BatchIndex = chunk_store if batch is None else batch
 
     def link_on_create(self, chunk: Chunk) -> Chunk:
         """Add automatic links to a new chunk; its existing links are kept.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from operator import attrgetter
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -26,7 +26,7 @@ from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, amount, rank
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
-from rlm_mem.ingest.linking import AutoLinker, KeptIndex
+from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.succession import check_not_replaced
@@ -34,6 +34,9 @@ from rlm_mem.store.core.writer import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
 from rlm_mem.text.secrets import Screened, SecretsFound, screen_data
 from rlm_mem.text.statement import Stated
+
+if TYPE_CHECKING:
+    from rlm_mem.ingest.batch_index import BatchIndex
 
 When = str | date | Callable[[int], "str | date | None"]
 """A time, or a function from a character position of the text to its time."""
@@ -47,7 +50,7 @@ class LinkFinder(Protocol):
 
     replaced: list[str]  # ids of chunks that the text states it replaces
 
-    def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
+    def begin(self, texts: Sequence[str], index: BatchIndex | None = None) -> None:
         """Start a text with the contents of its chunks, before the transaction unless the caller has opened one.
 
         Args:

@@ -29,7 +29,6 @@ class Adopter:
         self._store = store
         self._report = report
         self._options = options
-        self._keep = options.keep_namespaces and not store.confined
         self._planned: set[str] = set()
         # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
         self._one_sided: dict[tuple[str, str, str], tuple[str, bool]] = {}
@@ -96,7 +95,7 @@ class Adopter:
 
     def _adopt(self, memory: ImportedChunk) -> str | None:
         chunk = memory.chunk
-        if not self._keep or not memory.names_namespace:
+        if not self._options.keep_namespaces or not memory.names_namespace:
             chunk.namespace = self._store.namespace
         if memory.original_id is not None:
             self._report.renamed(memory.original_id, chunk.id)

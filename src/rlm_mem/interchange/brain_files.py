@@ -152,7 +152,6 @@ class FileAdopter:
         self._store = store
         self._report = report
         self._options = options
-        self._keep = options.keep_namespaces and not store.confined
         self._targets: dict[str, NamespaceWriter] = {}
 
     def adopt(self, asset: Asset) -> None:
@@ -185,7 +184,7 @@ class FileAdopter:
         self._put(self._target(namespace).stored, name, asset)
 
     def _target(self, namespace: str) -> NamespaceWriter:
-        wanted = check_namespace(namespace) if self._keep else self._store.namespace
+        wanted = check_namespace(namespace) if self._options.keep_namespaces else self._store.namespace
         if wanted not in self._targets:
             self._targets[wanted] = NamespaceWriter(self._store, wanted)
         return self._targets[wanted]

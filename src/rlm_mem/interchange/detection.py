@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
@@ -66,12 +66,13 @@ def unknown_reason(head: FileHead) -> str | None:
 class Detector:
     """Detects the format of files; formats of other packages are loaded when a file first needs them.
 
-    Attributes:
-        problems: importers of other packages that failed; the others are still used.
+    Args:
+        problem: called with file or package, and reason, for each importer of another package that fails; the others
+            are still used.
     """
 
-    def __init__(self) -> None:
-        self.problems: list[ImportProblem] = []
+    def __init__(self, problem: Callable[[str, str], None] = lambda _where, _reason: None) -> None:
+        self._problem = problem
 
     def detect(self, head: FileHead) -> Format | None:
         """Return the format with the highest claim on a file; ties go to built-in formats, then by name.
@@ -91,11 +92,7 @@ class Detector:
             try:
                 claim = Claim(one.sniff(head))
             except Exception as error:  # noqa: BLE001 - code of another package; reported
-                self.problems.append(
-                    ImportProblem(
-                        head.name, f"the importer {one.name} failed to inspect it: {described(error)}"
-                    )
-                )
+                self._problem(head.name, f"the importer {one.name} failed to inspect it: {described(error)}")
                 continue
             if claim > highest:
                 best, highest = one, claim
@@ -108,7 +105,7 @@ class Detector:
             try:
                 found.append(_loaded(one))
             except InputError as error:
-                self.problems.append(ImportProblem(f"package {one.package}", str(error)))
+                self._problem(f"package {one.package}", str(error))
         return found
 
 

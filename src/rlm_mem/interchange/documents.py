@@ -180,20 +180,15 @@ def analyse_documents(task_json: str, items: Sequence[str]) -> list[AnalysedDocu
     found = []
     for item in items:
         entry, digest = msgspec.convert(json.loads(item), type=tuple[Entry, str])
-        found.append(_analysed(reader, entry, digest, task.language))
+        made = AnalysedDocument()
+        try:
+            made.text = text = reader.text(entry, digest)
+            if text is not None and task.language is not None:
+                made.segments = [local_terms(*text.key(number), task.language) for _, number in text.pieces]
+        except (Unreadable, InputError) as error:
+            made.refused = str(error)
+        found.append(made)
     return found
-
-
-def _analysed(reader: DocumentReader, entry: Entry, digest: str, language: str | None) -> AnalysedDocument:
-    try:
-        text = reader.text(entry, digest)
-    except (Unreadable, InputError) as error:
-        return AnalysedDocument(refused=str(error))
-    if text is None or language is None:
-        return AnalysedDocument(text)
-    return AnalysedDocument(
-        text, None, [local_terms(*text.key(number), language) for _, number in text.pieces]
-    )
 
 
 class DocumentReader:
@@ -235,13 +230,11 @@ class DocumentReader:
     def _data(self, entry: Entry) -> bytes:
         if entry.size > self._max_size:
             raise NotText(f"larger than {self._max_size:,} bytes")
-        handle = self._folder.open(entry)
         try:
-            data = handle.read(self._max_size + 1)
+            with self._folder.open(entry) as handle:
+                data = handle.read(self._max_size + 1)
         except OSError as error:
             raise Unreadable(error.strerror or "cannot be read") from None
-        finally:
-            handle.close()
         if len(data) > self._max_size:
             raise NotText(f"larger than {self._max_size:,} bytes")
         return data

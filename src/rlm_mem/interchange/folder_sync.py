@@ -16,7 +16,7 @@ from typing import Any
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks, format_time, new_change_id
 from rlm_mem.errors import InputError
-from rlm_mem.ingest.filling import BatchIndex
+from rlm_mem.ingest.batch_index import BatchIndex
 from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.ingest.remember import store_piece
 from rlm_mem.interchange.documents import (

@@ -84,7 +84,6 @@ class HistoryAdopter:
         self._store = store
         self._report = report
         self._options = options
-        self._keep = options.keep_namespaces and not store.confined
         self._targets: dict[str, NamespaceWriter] = {}
         self._read: set[bytes] = set()
         self._pending: list[dict[str, Any]] = []
@@ -92,7 +91,7 @@ class HistoryAdopter:
     def version(self, former: ImportedVersion) -> None:
         """Add a former version of a chunk that the store has in a later version."""
         chunk = former.chunk
-        if not self._keep:
+        if not self._options.keep_namespaces:
             chunk.namespace = self._store.namespace
         target = self._target(chunk.namespace)
         if not target.lacks_version(chunk):
@@ -112,7 +111,7 @@ class HistoryAdopter:
     def event(self, step: ImportedEvent) -> None:
         """Append an event to the audit log, unless it is present."""
         event = dict(step.event)
-        if not self._keep:
+        if not self._options.keep_namespaces:
             event["ns"] = self._store.namespace
         digest = digest_of(event)  # several files of one source may have the same line
         if digest in self._read:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import Chunk
+from rlm_mem.chunk import Chunk, check_tags
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
-from rlm_mem.ingest.chunking import ChunkingEngine
+from rlm_mem.ingest.chunking import analyse
 from rlm_mem.ingest.filling import remember_many
 from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.interchange.adopting import Adopter
@@ -48,7 +48,7 @@ from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
 from rlm_mem.telemetry import observed
-from rlm_mem.text.secrets import Screened, screen
+from rlm_mem.text.secrets import Screened
 
 _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
 """Formats whose files are synced if the source is a folder."""
@@ -113,6 +113,7 @@ def import_source(
         trust = check_trust(trust)
     place = open_place(path)
     place.label = label
+    keep_namespaces = keep_namespaces and not store.confined
     options = ImportOptions(dry_run, keep_namespaces, replace, again, history, secrets, trust)
     run = _Import(store, place, options, progress)
     on_secret = store.on_secret
@@ -173,7 +174,7 @@ class _Import:
             self._documents = FolderSync(
                 store, place, sync_options, dry_run=options.dry_run, ledger=self._ledger
             )
-        self._detector = Detector()
+        self._detector = Detector(self.report.problem)
         self._waiting: list[ImportedChunk | Dialogue | Note] = []
         self._waiting_chars = 0
         self._layout: str | None = None
@@ -252,7 +253,7 @@ class _Import:
         name = format_.name if format_ else format_by_place(entry.name, self._layout)
         if name is None:
             head = self._head(entry)
-            found = self._detected(head)
+            found = self._detector.detect(head)
         else:
             head = None
             found = format_ or (None if name == PASSED_OVER else format_named(name))
@@ -292,11 +293,8 @@ class _Import:
         return False
 
     def _head(self, entry: Entry) -> FileHead:
-        handle = self._place.open(entry)
-        try:
+        with self._place.open(entry) as handle:
             return FileHead(entry.name, handle.read(HEAD_BYTES), self._folder(entry))
-        finally:
-            handle.close()
 
     def _folder(self, entry: Entry) -> str:
         """Return the name of the source folder, or of the folder of a single file; empty for archives and uploads."""
@@ -306,13 +304,6 @@ class _Import:
         if isinstance(self._place, FolderPlace):
             return path.name
         return path.parent.name if path.name == entry.name else ""
-
-    def _detected(self, head: FileHead) -> Format | None:
-        found = self._detector.detect(head)
-        problems, self._detector.problems = self._detector.problems, []
-        for problem in problems:
-            self.report.problem(problem.where, problem.reason)
-        return found
 
     def _conversation(self, entry: Entry) -> str:
         """Return the conversation of a file's chunks, named as by `remember --file`."""
@@ -449,20 +440,15 @@ class _Import:
                 self.report.archived += self._store.delete_chunk(chunk_id)
 
     def _count_chunks(self, record: Dialogue | Note, text: str) -> None:
-        settings = self._store.config.ingest
+        config = self._store.config
         try:
-            screened = screen(text, self._store.config.secrets, self._options.secrets)
-            pieces = ChunkingEngine(
-                settings.min_tokens,
-                settings.max_tokens,
-                target_tokens=settings.target_tokens,
-                overlap_tokens=settings.overlap_tokens,
-            ).chunk(screened.text, record.conversation_id, record.tags)
+            check_tags(record.tags)
+            analysed = analyse(text, config.ingest, config.secrets, self._options.secrets)
         except InputError as error:
             self.report.problem(record.where, str(error))
             return
-        self.report.found(screened)
-        for piece in pieces:
+        self.report.found(analysed.screened)
+        for piece in analysed.pieces:
             if self._store.find_same(piece.content, record.conversation_id):
                 self.report.known += 1
             else:
@@ -482,7 +468,8 @@ class _Text:
 
     @property
     def mark(self) -> str:
-        return _digest(f"{self.text}\0{self.when(0)}\0{self.record.tags}")
+        said = f"{self.text}\0{self.when(0)}\0{self.record.tags}"
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
     def arguments(self, secrets: SecretAction | None) -> dict[str, Any]:
         """Return the arguments of ``remember``."""
@@ -496,7 +483,8 @@ class _Text:
 
 def _text(record: Dialogue | Note) -> _Text:
     if isinstance(record, Note):
-        return _Text(record, record.text, _unit_of(record), lambda _position: record.at)
+        unit = f"note:{record.conversation_id}" + (f"#{record.key}" if record.key else "")
+        return _Text(record, record.text, unit, lambda _position: record.at)
     starts: list[int] = []
     lines: list[str] = []
     position = 0
@@ -513,20 +501,12 @@ def _text(record: Dialogue | Note) -> _Text:
     )
 
 
-def _unit_of(note: Note) -> str:
-    return f"note:{note.conversation_id}" + (f"#{note.key}" if note.key else "")
-
-
 def _size(record: ImportedChunk | Dialogue | Note) -> int:
     if isinstance(record, ImportedChunk):
         return len(record.chunk.content)
     if isinstance(record, Dialogue):
         return sum(len(message.text) for message in record.messages)
     return len(record.text)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def watch(

@@ -12,11 +12,12 @@ import stat
 import time
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
@@ -58,31 +59,32 @@ class Entry:
     settled: bool = True
 
 
-class Place(Protocol):
+class Place(ABC):
     """A source whose files can be listed and read.
 
     Attributes:
         label: the name in reports, provenance and conversation ids if the path is meaningless, as for an upload.
     """
 
-    path: Path
-    label: str | None
+    label: str | None = None
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @abstractmethod
     def entries(self) -> Iterator[Entry | ImportProblem]:
         """Yield every file in a fixed order, and a problem for each that cannot be read."""
-        ...
 
+    @abstractmethod
     def open(self, entry: Entry) -> BinaryIO:
         """Open a file for reading; raises Unreadable."""
-        ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most sources keep no file open
         """Close open files."""
-        ...
 
     def name(self, entry: Entry) -> str:
-        """Return the name of the file in reports."""
-        ...
+        """Return the name of the file in reports: its path within the source."""
+        return entry.name
 
 
 def open_place(path: Path | str) -> Place:
@@ -105,26 +107,18 @@ def open_place(path: Path | str) -> Place:
     return _File(path)
 
 
-class _File:
-    label: str | None = None
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
+class _File(Place):
     def entries(self) -> Iterator[Entry | ImportProblem]:
         yield _entry(self.path.stat(), self.path.name)
 
     def open(self, entry: Entry) -> BinaryIO:  # noqa: ARG002 - there is one file
         return _open_file(self.path)
 
-    def close(self) -> None:
-        """Do nothing: no file is kept open."""
-
     def name(self, entry: Entry) -> str:  # noqa: ARG002 - there is one file
         return str(self.path) if self.label is None else self.label
 
 
-class FolderPlace:
+class FolderPlace(Place):
     """The files of a folder, as the source of an import.
 
     Args:
@@ -134,16 +128,8 @@ class FolderPlace:
             source code around them.
     """
 
-    label: str | None = None
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        apart: Collection[Path] = (),
-        whole: bool = False,
-    ) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, apart: Collection[Path] = (), whole: bool = False) -> None:
+        super().__init__(path)
         self._apart = set(apart)
         self._whole = whole
 
@@ -232,19 +218,10 @@ class FolderPlace:
         """Open a file for reading; raises Unreadable."""
         return _open_file(f"{self.path}/{entry.name}")
 
-    def close(self) -> None:
-        """Do nothing: no file is kept open."""
 
-    def name(self, entry: Entry) -> str:
-        """Return the path in the folder."""
-        return entry.name
-
-
-class _Archive:
-    label: str | None = None
-
+class _Archive(Place):
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         try:
             self._zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, UnicodeDecodeError) as error:
@@ -319,9 +296,6 @@ class _Archive:
 
     def close(self) -> None:
         self._zip.close()
-
-    def name(self, entry: Entry) -> str:
-        return entry.name
 
 
 class _ArchiveFile:

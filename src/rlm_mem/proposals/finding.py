@@ -26,7 +26,7 @@ from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.ingest.linking import KeptIndex, LinkIndex
+    from rlm_mem.ingest.batch_index import BatchIndex
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.lookup import CandidateSource, HoldingQuestion
     from rlm_mem.text.analysis import Analyser
@@ -127,7 +127,7 @@ class Finder:
         self._known_terms: set[str] = set()  # terms known to be in the index
         self._read: dict[str, tuple[list[Stated], Set[str]]] = {}
         self._texts_of: dict[str, str] = {}  # texts of earlier chunks
-        self._filling: KeptIndex | None = None  # of the filling under way
+        self._filling: BatchIndex | None = None  # of the filling under way
         self._is_outdated = False  # whether others have written since the filling looked for terms
         self._next_term = 0  # terms from this number on came after the chunks that are not in `_own`
         self._others = 0
@@ -148,7 +148,7 @@ class Finder:
         self.stated: dict[str, Sequence[Stated]] = {}
         """Statements by text, including texts that were analysed ahead."""
 
-    def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
+    def begin(self, texts: Sequence[str], index: BatchIndex | None = None) -> None:
         """Begin a text, given its chunks: before the transaction, unless one has begun already. :meth:`enter` follows.
 
         A chunk without a word in common with any earlier one costs a single query. The candidate source is taken here,
@@ -408,7 +408,7 @@ class Finder:
                             break
         named.pop(chunk.id, None)
         ids = self._unlike(named, statements, analyser)
-        index: LinkIndex = self._filling or self._store
+        index = self._filling or self._store
         earlier = index.get_many(ids) if ids else {}
         if self._filling is None:
             for one in earlier.values():

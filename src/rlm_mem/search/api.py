@@ -91,13 +91,6 @@ def _clipped(text: str, first: int, room: int) -> str:
     return f"{_MARK if first else ''}{text[first:last].strip()}{_MARK if last < len(text) else ''}"
 
 
-def explain(parts: dict[str, float], most: int = 8) -> str:
-    """Format the parts of a score as one line, largest first: "own +2.10, author_named +0.84, is_question -0.58"."""
-    sorted_parts = sorted(parts.items(), key=lambda item: (-abs(item[1]), item[0]))
-    shown = [f"{name} {value:+.2f}" for name, value in sorted_parts[:most] if abs(value) >= 0.005]
-    return ", ".join(shown)
-
-
 _REPEAT_WEIGHT = 0.1
 """Share of its weight that each repetition of a word in a window counts: different words are better evidence."""
 
@@ -433,19 +426,23 @@ class _QuestionSearch:
                     shown = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     text = snippet(chunk.content, shown.start, shown.end, self._asked, self._analyser)
                     hits.append(_hit(chunk, shown, text, explain))
+        asked = PresentQuestion.of(self._asked.text, self._comparing)
         more = partial(self._later_notes, read, explain)
-        hits = with_current_first(hits, read, self._asked.text, self._comparing, more if later else None)
-        beside = [] if later or by == "conversation" else self._notes_beside(hits, read, explain)
+        hits = with_current_first(hits, read, asked, self._comparing, more if later else None)
+        if asked is None:
+            return hits[:limit]
+        beside = [] if later or by == "conversation" else self._notes_beside(hits, read, asked, explain)
         if beside or len(hits) > COMPARED:
-            hits = with_distant_first(hits, beside, read, self._asked.text, self._comparing)
+            hits = with_distant_first(hits, beside, read, asked, self._comparing)
         if beside:
             beside = self._changes(hits, beside, read)
-        return with_marks(hits, read, self._asked.text, self._comparing, beside)[:limit]
+        return with_marks(hits, read, asked, self._comparing, beside)[:limit]
 
-    def _notes_beside(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
+    def _notes_beside(
+        self, hits: list[Hit], read: dict[str, Chunk], asked: PresentQuestion, explain: bool
+    ) -> list[Hit]:
         """Return later notes, not among the hits, that share rare words with the first of them."""
-        asked = PresentQuestion.of(self._asked.text, self._comparing)
-        if not hits or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
+        if not hits or not asked.asks or not is_note_hit(hits[0], read, asked):
             return []
         hit_ids = {hit.chunk_id for hit in hits}
         return [note for note in self._later_notes(read, explain, hits[0]) if note.chunk_id not in hit_ids]

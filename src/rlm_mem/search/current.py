@@ -35,7 +35,7 @@ _MAX_FOLLOWED = 4
 def with_current_first(
     hits: list[Hit],
     read: Mapping[str, Chunk],
-    query: str,
+    asked: PresentQuestion | None,
     analyser: Analyser,
     later: Callable[[Hit], list[Hit]] | None = None,
 ) -> list[Hit]:
@@ -48,13 +48,13 @@ def with_current_first(
 
     Args:
         read: the chunks of the hits; those of ``later`` are in it after the call.
+        asked: the question, if it is about the present.
         later: returns notes made after the first hit, which need no word of the question, the one that shares most
             with the hit first. A note that probably changes the hit is put before it, one that possibly does,
             second.
     """
     if not hits or (len(hits) < 2 and later is None):
         return hits
-    asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_place(hits[:COMPARED], read, asked, analyser)):
         hits = with_first(hits, place, "lasts")
     was_first = hits[0].chunk_id
@@ -253,7 +253,7 @@ def _later_note_places(
 
 
 def with_distant_first(
-    hits: list[Hit], beside: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
+    hits: list[Hit], beside: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
 ) -> list[Hit]:
     """Put a later note with few words of the question first if it probably changes what the first hit says.
 
@@ -262,8 +262,7 @@ def with_distant_first(
     Args:
         beside: notes made after the first hit that share rare words with it.
     """
-    asked = PresentQuestion.of(query, analyser)
-    if asked is None or not is_note_hit(hits[0], read, asked):
+    if not is_note_hit(hits[0], read, asked):
         return hits
     near = hits[: 2 * COMPARED]
     found, nearest = [*near, *beside], min(COMPARED, len(near))

@@ -572,16 +572,6 @@ SIGNALS: tuple[Callable[[Scene], Floats], ...] = (
     in_month, exact_day, in_year, just_after, near_date, by_event,
 )  # fmt: skip
 
-#: Signals that count in any text; the first six rank by words alone (`benchmarks/ranking_fit.py`).
-BASE = ("whole", "first_person", "own", "session", "gap", "related_words")
-ANYWHERE = (*BASE, "in_month", "exact_day", "in_year", "just_after", "near_date", "by_event")
-
-#: Signals with a weight of their own where one speaker has nearly all segments, as an assistant does.
-ONE_SIDED = (
-    "own", "coverage", "coverage_nearby", "whole_rare", "window", "gap", "chunk_length", "is_question",
-    "asks_as_usual", "asks_within", "asks_within_as_usual", "says_less", "opens_conversation", "time_told",
-)  # fmt: skip
-
 #: Cues of speech: flags of a spoken segment in the index, whatever the question.
 CUES: dict[str, int] = {
     "place": analysis.PLACE_CUE, "duration": analysis.DURATION, "quotes": analysis.QUOTES,
@@ -604,17 +594,6 @@ ASKED: dict[str, tuple[str, ...]] = {
     "opinion": ("opinion", "preference"),
     "would": ("preference", "plan", "feeling"),
 }
-
-
-#: Signals with a weight of their own where the speakers share the text evenly (`Scene.talk`).
-IN_TALK = (
-    "own", "coverage", "coverage_nearby", "whole_rare", "window", "gap", "session", "related_words",
-    "related_nearby", "chunk_length", "length", "author_named", "author_first", "named_speaks_of_self",
-    "other_says_you", "related_by_author", "is_question", "asks_as_usual", "asks_within", "asks_within_as_usual",
-    "answers", "answers_within", "after_question", "opens_conversation", "time_told",
-    *(f"has_{cue}" for cue in CUES),
-    *(f"{kind}:{cue}" for kind, cues in ASKED.items() for cue in cues),
-)  # fmt: skip
 
 
 def values(scene: Scene, wanted: frozenset[str] | None = None) -> dict[str, Floats]:

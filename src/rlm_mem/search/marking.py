@@ -15,12 +15,12 @@ from msgspec import structs
 from rlm_mem.chunk.types import rank
 from rlm_mem.search.current import compared_texts, is_note_hit
 from rlm_mem.search.ranking import Hit, OtherNote
-from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.update_score import best_sentence, retelling
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.text.analysis import Analyser
+    from rlm_mem.text.present import PresentQuestion
 
 _MARKED, _COMPARED = 3, 10
 """Number of best hits that may be marked with a later note, and of those that may be that note."""
@@ -32,7 +32,11 @@ _MAX_QUOTED = 120
 
 
 def with_marks(
-    hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser, beside: Sequence[Hit] = ()
+    hits: list[Hit],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion,
+    analyser: Analyser,
+    beside: Sequence[Hit],
 ) -> list[Hit]:
     """Return the hits in order; of two that may answer the same question about the present, each names the other.
 
@@ -42,8 +46,7 @@ def with_marks(
         read: the chunks of the hits.
         beside: later notes that are not among the hits, but may be named on them.
     """
-    asked = PresentQuestion.of(query, analyser) if len(hits) + len(beside) > 1 else None
-    if asked is None:
+    if len(hits) + len(beside) < 2:
         return hits
     best = [*hits[:_COMPARED], *beside]
     notes = [hit.superseded_by is None and is_note_hit(hit, read, asked) for hit in best]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlm_mem.record import FrozenRecord
@@ -52,17 +53,13 @@ def neighbours_of(
     found = []
     for chunk, start, end in hits:
         earlier, later = beside.get(chunk.id, ([], []))
-        before = _first(_backwards(chunk, start, [read[one] for one in earlier if one in read]), count)
-        after = _first(_forwards(chunk, end, [read[one] for one in later if one in read]), count)
+        before = islice(_backwards(chunk, start, [read[one] for one in earlier if one in read]), count)
+        after = islice(_forwards(chunk, end, [read[one] for one in later if one in read]), count)
         found.append(
             tuple(_neighbour(*one, -place) for place, one in reversed(list(enumerate(before, start=1))))
             + tuple(_neighbour(*one, place) for place, one in enumerate(after, start=1))
         )
     return found
-
-
-def _first(of: Iterator[tuple[Chunk, Segment]], count: int) -> list[tuple[Chunk, Segment]]:
-    return [one for one, _ in zip(of, range(count), strict=False)]
 
 
 def _backwards(chunk: Chunk, start: int, earlier: Sequence[Chunk]) -> Iterator[tuple[Chunk, Segment]]:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -32,6 +32,7 @@ from rlm_mem.store.core.copying import compare, copy_namespace
 from rlm_mem.store.core.integrity import check
 
 OpenStore = Callable[..., ChunkStore]
+_T = TypeVar("_T")
 
 
 class MovedClock:
@@ -162,8 +163,7 @@ class BackendContract(StoreFixtures):
         store.delete_chunk("chunk-own")
         with pytest.raises(InvalidChunk):
             store.create_chunk("third", chunk_id="chunk-own")
-        restored = store.restore_chunk("chunk-own")
-        assert restored is not None
+        restored = _present(store.restore_chunk("chunk-own"))
         assert restored.content == "first"
 
     def test_an_update_is_a_new_revision_and_the_former_one_is_kept(
@@ -172,21 +172,17 @@ class BackendContract(StoreFixtures):
         """History is complete and in order; undoing adds a revision; an update without effect adds none."""
         made = store.create_chunk("one", tags=["a"], metadata={"kept": 1})
         moved_clock.advance(hours=1)
-        changed = store.update_chunk(made.id, "two", metadata={"new": 2}, tags=["b"])
-        assert changed is not None
+        changed = _present(store.update_chunk(made.id, "two", metadata={"new": 2}, tags=["b"]))
         assert (changed.revision, changed.content, changed.tags) == (2, "two", ["b"])
         assert changed.metadata.extra == {"kept": 1, "new": 2}
         assert changed.metadata.created_at == made.metadata.created_at < changed.metadata.modified_at
-        same = store.update_chunk(made.id, "two")
-        assert same is not None
+        same = _present(store.update_chunk(made.id, "two"))
         assert same.revision == 2
-        undone = store.undo(made.id)
-        assert undone is not None
+        undone = _present(store.undo(made.id))
         assert (undone.revision, undone.content, undone.tags) == (3, "one", ["a"])
         versions = store.history(made.id)
         assert [(one.revision, one.chunk.content) for one in versions] == [(1, "one"), (2, "two"), (3, "one")]
-        first = store.undo(made.id, to_revision=2)
-        assert first is not None
+        first = _present(store.undo(made.id, to_revision=2))
         assert (first.revision, first.content) == (4, "two")
 
     def test_a_stale_revision_is_refused(self, store: ChunkStore) -> None:
@@ -195,8 +191,7 @@ class BackendContract(StoreFixtures):
         store.update_chunk(made.id, "two", expected_revision=1)
         with pytest.raises(ConflictError):
             store.update_chunk(made.id, "three", expected_revision=1)
-        now = store.get_chunk(made.id)
-        assert now is not None
+        now = _present(store.get_chunk(made.id))
         assert (now.content, now.revision) == ("two", 2)
 
     def test_deleting_archives_and_restoring_brings_back_the_same(self, store: ChunkStore) -> None:
@@ -206,8 +201,7 @@ class BackendContract(StoreFixtures):
             store.create_chunk("gone walnut", tags=["t"], conversation_id="talk"),
         )
         store.add_link(gone.id, kept.id, "supports")
-        before = store.get_chunk(gone.id, track=False)
-        assert before is not None
+        before = _present(store.get_chunk(gone.id, track=False))
         assert store.delete_chunk(gone.id)
         assert not store.delete_chunk(gone.id)
         assert store.get_chunk(gone.id) is None
@@ -216,11 +210,9 @@ class BackendContract(StoreFixtures):
         stats = store.get_stats()
         assert (store.tag_counts(), stats["chunk_count"], stats["conversations"]) == ([], 1, 0)
         assert [hit.chunk_id for hit in search(store, "walnut")] == [kept.id]
-        archived = store.get_archived(gone.id)
-        assert archived is not None
+        archived = _present(store.get_archived(gone.id))
         assert archived.content == "gone walnut"
-        restored = store.restore_chunk(gone.id)
-        assert restored is not None
+        restored = _present(store.restore_chunk(gone.id))
         assert restored.to_dict() == before.to_dict()
         assert store.restore_chunk(gone.id) is None
         assert (store.tag_counts(), store.get_stats()["chunk_count"]) == ([("t", 1)], 2)
@@ -239,8 +231,7 @@ class BackendContract(StoreFixtures):
             assert not store.delete_chunk(gone.id, permanent=True)
             assert store.history(gone.id) == []
             assert store.get_archived(gone.id) is None
-            now = store.get_chunk(kept.id)
-            assert now is not None
+            now = _present(store.get_chunk(kept.id))
             assert now.links == []
         assert store.list_chunks(archived=True) == []
         assert check(store) == []
@@ -252,15 +243,13 @@ class BackendContract(StoreFixtures):
             store.get_chunk(made.id)
         store.get_chunk(made.id, track=False)
         store.get_many([made.id])
-        read = store.get_chunk(made.id, track=False)
-        assert read is not None
+        read = _present(store.get_chunk(made.id, track=False))
         assert (read.metadata.access_count, read.revision) == (3, 1)
         assert read.metadata.accessed_at > made.metadata.accessed_at
         assert len(store.history(made.id)) == 1
         if self.persistent:
             store.close()
-            later = open_store().get_chunk(made.id, track=False)
-            assert later is not None
+            later = _present(open_store().get_chunk(made.id, track=False))
             assert later.metadata.access_count == 3
 
     # --- links --------------------------------------------------------------------------------------------
@@ -287,8 +276,7 @@ class BackendContract(StoreFixtures):
         assert each == {chunk_id: store.linked(chunk_id, direction="both") for chunk_id in each}
         assert [len(links) for links in each.values()] == [1, 3, 0]
         store.add_link(hub.id, one.id, "supports", 1.0)
-        now = store.get_chunk(hub.id)
-        assert now is not None
+        now = _present(store.get_chunk(hub.id))
         assert [(link.target_id, link.strength) for link in now.links] == [(one.id, 1.0), (two.id, 0.9)]
         assert store.remove_link(hub.id, one.id) == 1
         assert store.remove_link(hub.id, one.id) == 0
@@ -478,8 +466,7 @@ class BackendContract(StoreFixtures):
         assert [event["ts"] for event in events] == sorted(event["ts"] for event in events)
         assert [event["op"] for event in store.events(limit=2)] == done[-2:]
         assert [event["question"] for event in store.events(op="recall")] == ["?"]
-        newest = store.backend.latest_event(store.namespace, frozenset({"update", "delete"}))
-        assert newest is not None
+        newest = _present(store.backend.latest_event(store.namespace, frozenset({"update", "delete"})))
         assert newest["op"] == "delete"
 
     # --- brain files --------------------------------------------------------------------------------------
@@ -500,8 +487,7 @@ class BackendContract(StoreFixtures):
         assert not files.create("system/review/case.json", b"other")
         for number in range(20):
             files.append("log/continuum.jsonl", f"line {number}\n".encode())
-        log = files.read("log/continuum.jsonl")
-        assert log is not None
+        log = _present(files.read("log/continuum.jsonl"))
         assert log.splitlines() == [f"line {number}".encode() for number in range(20)]
         files.rename("system/review/case.json", "system/review/done.json")
         assert files.names("system") == [name]
@@ -578,15 +564,13 @@ class BackendContract(StoreFixtures):
         def work(who: int) -> None:
             for number in range(10):
                 with store.batch():
-                    now = store.get_chunk(made.id, track=False)
-                    assert now is not None
+                    now = _present(store.get_chunk(made.id, track=False))
                     store.update_chunk(made.id, metadata={"count": now.metadata.extra["count"] + 1})
                 store.create_chunk(f"{who} {number}")
 
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(work, range(4)))
-        now = store.get_chunk(made.id)
-        assert now is not None
+        now = _present(store.get_chunk(made.id))
         assert (now.metadata.extra["count"], now.revision) == (40, 41)
         assert store.get_stats()["chunk_count"] == 41
         assert check(store) == []
@@ -617,9 +601,13 @@ class BackendContract(StoreFixtures):
         for process in started:
             _, errors = process.communicate(timeout=120)
             assert process.returncode == 0, errors
-        now = store.get_chunk(made.id)
-        assert now is not None
+        now = _present(store.get_chunk(made.id))
         assert (now.metadata.extra["count"], now.revision) == (20, 21)
+
+
+def _present(value: _T | None) -> _T:
+    assert value is not None
+    return value
 
 
 def _texts(store: ChunkStore) -> dict[str, str]:
