@@ -166,6 +166,7 @@ def _end(code: int, message: str, hint: str | None) -> int:
 def _usage_hint(error: Exception, arguments: Sequence[str]) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "rlm-mem"
-    if any(one.startswith("-") and " " in one.partition("=")[0] for one in arguments):  # a text, not an option
+    # What has a space before any "=" is a text, not an option.
+    if any(one.startswith("-") and " " in one.partition("=")[0] for one in arguments):
         return f"put -- before a text that begins with -, as in {command} -- '- …'"
     return f"{command} --help shows how."
