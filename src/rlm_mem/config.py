@@ -114,7 +114,7 @@ class UpdatesConfig(FrozenRecord, frozen=True):
 class SearchConfig(FrozenRecord, frozen=True):
     """Deterministic retrieval."""
 
-    language: str = "english"  # language of stemming
+    language: str = "english"  # language of stemming, by its English name, such as german
     candidates: Annotated[int, _Range(1, 10_000)] = 100  # candidates that the ranker scores
 
 

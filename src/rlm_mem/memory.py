@@ -94,6 +94,7 @@ class Memory:
             brain: the folder, or a DSN, ``postgresql://…`` (extra ``postgres``); None searches as the command line
                 does: ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards, else the user's data folder.
             namespace: path such as ``agent/project/user`` that separates chunks; None: the configured one.
+            llm: name of a model, function from prompt to text, or object with ``complete``; None: the configured model.
             config: settings; None loads the environment and, for a folder, its ``config.toml``.
             clock: returns the current time with a time zone; for tests.
             read_only: refuse to write. ``actor``: the author of changes in the audit log.
@@ -308,7 +309,7 @@ class Memory:
         on_step: Callable[[LoopStep], None] | None = None,
         as_of: str | date | datetime | None = None,
     ) -> ReasoningResult:
-        """Follow links across memories to a conclusion with its path; the arguments are those of :meth:`recall`."""
+        """Follow links across memories to a conclusion with its path; the arguments are as in :meth:`recall`."""
         from rlm_mem.recall.reason import ReasonOperation
 
         operation = ReasonOperation(self.store, self.llm, engine=engine, functions=self._more, as_of=as_of)

@@ -37,6 +37,15 @@ def test_a_backup_says_what_it_does_not_hold(run: Run, notes: Notes, brain: Path
     assert "left out: personalities/mine.md" in run("backup", "--verify", str(tmp_path / "b.tar.gz")).out
 
 
+def test_a_backup_of_one_namespace_says_so(run: Run, notes: Notes, brain: Path | str, tmp_path: Path) -> None:
+    run("--namespace", "team/one", "remember", "The ferry is late.")
+    made = run("--namespace", "team/one", "backup", str(tmp_path / "b.tar.gz"))
+    if isinstance(brain, str):
+        assert "contains everything in namespace team/one\n" in made.out
+    else:
+        assert made.code == 2 and "backed up whole" in made.err
+
+
 @pytest.mark.local_only("look at files")
 def test_a_backup_without_a_name_is_called_after_the_brain_and_the_time(run: Run, notes: Notes) -> None:
     assert run("backup").code == 0

@@ -202,6 +202,16 @@ def test_a_chunk_in_quarantine_is_named_and_released_by_a_short_id(run: Run, not
     assert run("chunk", "release", short).code == 1
 
 
+@pytest.mark.parametrize(("decision", "done"), [("approve", "released"), ("reject", "archived")])
+def test_the_decision_on_a_chunk_in_quarantine_says_what_became_of_it(
+    run: Run, notes: Notes, decision: str, done: str
+) -> None:
+    run("chunk", "quarantine", notes["tea"])
+    (case,) = run("review", "list", "--json").json
+    decided = run("review", decision, case["id"], "--reviewer", "Dana", "--reason", "looked at it")
+    assert decided.out.endswith(f"; {notes['tea']} is {done}\n")
+
+
 def test_tags_are_not_set_and_removed_at_once(run: Run, notes: Notes) -> None:
     assert run("update", notes["tea"], "--tag", "x", "--no-tags").code == 2
 

@@ -156,6 +156,12 @@ def test_sync_takes_in_what_was_edited_by_hand(run: Run, notes: Notes, brain: Pa
     assert "the index matches the files" in run("sync", "--full").out
 
 
+def test_sync_says_of_a_database_that_there_is_nothing_to_index(run: Run, brain: Path | str) -> None:
+    run("remember", "Ana drinks tea.")
+    said = "a database has no files to index" if isinstance(brain, str) else "the index matches the files"
+    assert run("sync").out == f"{said}\n"
+
+
 @pytest.mark.local_only("look at files")
 def test_the_index_can_be_deleted_and_rebuilt(run: Run, notes: Notes, brain: Path, memory: Memory) -> None:
     memory.close()

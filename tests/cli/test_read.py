@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -154,6 +155,15 @@ def test_search_json_holds_scores_in_order(run: Run, notes: Notes) -> None:
     hits = run("search", "row-level security of the database", "--json").json
     assert hits[0]["chunk_id"] == notes["reason"]
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+def test_a_score_that_rounds_to_zero_has_no_sign(
+    run: Run, notes: Notes, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hit = replace(memory.search("green tea", limit=1)[0], score=-0.001)
+    assert "(score 0.00)" in str(hit)
+    monkeypatch.setattr(Memory, "search", lambda *_, **__: [hit])
+    assert run("search", "green tea").out.startswith("  0.00  ")
 
 
 def test_search_explain_names_the_parts_of_a_score(run: Run, notes: Notes) -> None:

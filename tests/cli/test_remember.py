@@ -38,6 +38,13 @@ def test_a_text_is_remembered_and_can_be_found(run: Run) -> None:
     )
 
 
+def test_a_text_that_begins_like_an_option_is_refused_with_the_way_to_give_it(run: Run) -> None:
+    refused = run("remember", "- Run the linter.")
+    assert refused.code == 2 and "put -- before a text" in refused.err
+    assert run("remember", "--", "- Run the linter.").code == 0
+    assert "--help shows how" in run("remember", "Ana drinks tea.", "--colour=light green").err
+
+
 def test_what_was_known_keeps_its_tags_and_the_output_says_so(run: Run) -> None:
     run("remember", "Ana prefers trains")
     assert "stays as it is" not in run("remember", "Ana prefers trains").out

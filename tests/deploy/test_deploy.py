@@ -161,6 +161,13 @@ def test_the_parts_of_compose_and_kubernetes_name_each_other() -> None:
     assert users == [f"{pod['spec']['securityContext'][key]}:10001" for key in ("runAsUser",)]
 
 
+def test_tokens_of_the_team_have_a_file_that_outlives_the_container() -> None:
+    """A database has none of its own."""
+    memory = documents("compose.yaml")[0]["services"]["memory"]
+    mounted = [volume.split(":")[1] for volume in memory["volumes"]]
+    assert str(Path(memory["environment"]["RLM_MEM_TOKENS"]).parent) in mounted
+
+
 def test_the_image_is_built_from_what_the_build_gets() -> None:
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().split()
     for word, rest in instructions():

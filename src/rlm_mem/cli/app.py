@@ -145,7 +145,7 @@ def main(arguments: Sequence[str]) -> int:
             message = error.format_message()
             # Without a command, the message is empty, since the help has already been printed.
             begin = message[:1].lower() + message[1:]
-            return _end(BAD_INPUT, begin, _usage_hint(error)) if message else BAD_INPUT
+            return _end(BAD_INPUT, begin, _usage_hint(error, arguments)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):
             raise
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and not error.filename:
@@ -163,6 +163,10 @@ def _end(code: int, message: str, hint: str | None) -> int:
     return code
 
 
-def _usage_hint(error: Exception) -> str:
+def _usage_hint(error: Exception, arguments: Sequence[str]) -> str:
     context = getattr(error, "ctx", None)
-    return f"{context.command_path if context else 'rlm-mem'} --help shows how."
+    command = context.command_path if context else "rlm-mem"
+    # What has a space before any "=" is a text, not an option.
+    if any(one.startswith("-") and " " in one.partition("=")[0] for one in arguments):
+        return f"put -- before a text that begins with -, as in {command} -- '- …'"
+    return f"{command} --help shows how."

@@ -48,7 +48,8 @@ def backup(
     with call.with_progress("writing", "files") as (memory, update):
         info = back_up(memory.store, target, only=call.namespace, progress=update)
     but = " except for the files below" if info.left_out else ""
-    _show(target, info, f"contains everything{but}", call.json)
+    of = f" in namespace {call.namespace}" if call.namespace else ""
+    _show(target, info, f"contains everything{of}{but}", call.json)
 
 
 def _show(file: Path, info: BackupInfo, status: str, as_json: bool) -> None:

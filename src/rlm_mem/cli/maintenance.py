@@ -172,7 +172,10 @@ def sync(
             console.print(text(f"{verb}  {path}"))
     _unreadable(report)
     if not report:
-        console.print(text("the index matches the files", "dim"))
+        is_database = isinstance(call.place, str)
+        console.print(
+            text("a database has no files to index" if is_database else "the index matches the files", "dim")
+        )
 
 
 def _unreadable(report: SyncReport) -> None:

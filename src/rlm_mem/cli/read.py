@@ -116,7 +116,7 @@ def search(
     for hit in hits:
         outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
         about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut off
-        head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
+        head = text(f"{hit.score:z6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
         if hit.superseded_by:

@@ -82,13 +82,17 @@ def _plain(case: Case) -> object:
     return msgspec.to_builtins(case)
 
 
-def _outcome(case_id: str, change: Change, kept: str) -> str:
-    kind = case_id.partition("-")[0]
-    if kind in ("replace", "contradict"):
-        return (
-            f"{change.entry} {f'{kind}s' if change.op == 'approved' else 'is kept beside'} the older memory"
-        )
-    return f"{change.entry} is {change.tier_to or kept}"
+def _outcome(case_id: str, change: Change) -> str:
+    kind, is_approved = case_id.partition("-")[0], change.op == "approved"
+    match kind:
+        case "replace" | "contradict":
+            return f"{change.entry} {f'{kind}s' if is_approved else 'is kept beside'} the older memory"
+        case "capture":
+            return f"the memories of session {change.entry} are {'kept' if is_approved else 'archived'}"
+        case "quarantine":
+            return f"{change.entry} is {'released' if is_approved else 'archived'}"
+        case _:
+            return f"{change.entry} is {change.tier_to or ('kept' if is_approved else 'where it was')}"
 
 
 def review_approve(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
@@ -96,7 +100,7 @@ def review_approve(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reas
     with call.open() as memory:
         case_id = _full_case_id(memory, case_id)
         change = memory.continuum.review.approve(case_id, reviewer=reviewer, reason=reason)
-    call.report({"approved": case_id}, f"approved; {_outcome(case_id, change, 'kept')}")
+    call.report({"approved": case_id}, f"approved; {_outcome(case_id, change)}")
 
 
 def review_defer(
@@ -118,7 +122,7 @@ def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reaso
     with call.open() as memory:
         case_id = _full_case_id(memory, case_id)
         change = memory.continuum.review.reject(case_id, reviewer=reviewer, reason=reason)
-    call.report({"rejected": case_id}, f"rejected; {_outcome(case_id, change, 'where it was')}")
+    call.report({"rejected": case_id}, f"rejected; {_outcome(case_id, change)}")
 
 
 def review_judge(

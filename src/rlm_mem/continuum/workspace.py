@@ -1,7 +1,7 @@
 """Working state of the current execution: plan, context, variables, history and constraints.
 
-It is updated after each tool call and cleared on boot or reset. It is never consolidated or mirrored as chunks, since
-it is meaningless after the execution.
+It is updated after each tool call and stays until :meth:`Workspace.clear`. It is never consolidated or mirrored as
+chunks, since it is meaningless after the execution.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ def _store(memory: Memory) -> Diagnosis:
             f"{message}; {amount(unreadable, 'file')} cannot be read",
             "rlm-mem store check lists them.",
         )
-    return Diagnosis("store", OK, f"{message} (rlm-mem store check checks every file)")
+    return Diagnosis("store", OK, f"{message} (rlm-mem store check checks everything)")
 
 
 def _clock(memory: Memory) -> Diagnosis:

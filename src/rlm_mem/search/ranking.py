@@ -480,7 +480,7 @@ class Hit(FrozenRecord, frozen=True):
         return "\n".join((origin_mark(self.origin, self.trust) + self.snippet, *replaced, *self.marks()))
 
     def __str__(self) -> str:
-        line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
+        line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:z.2f})"
         if is_untrusted(self.trust):
             line = f"{line}  [untrusted: {self.origin}]"
         line += "".join(f"  [{mark}]" for mark in self.marks())
