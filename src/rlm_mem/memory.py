@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from rlm_mem import results, search as searching, store as storage
 from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
-from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version, page
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.chunk.types import Ttl
     from rlm_mem.continuum.system import Continuum
-    from rlm_mem.errors import RlmMemError
+    from rlm_mem.errors import InputError, RlmMemError
     from rlm_mem.ingest.remember import RememberResult, When
     from rlm_mem.interchange.documents import FolderOptions
     from rlm_mem.interchange.report import FolderReport
@@ -450,29 +449,15 @@ class Memory:
         return self.store.supersede(old_id, new_id, reason, confidence=confidence, force=force)
 
     def earlier(self, chunk_id: str, limit: int = 3) -> list[Hit]:
-        """The valid earlier memories nearest to one, best first: what it may make out of date, for a caller to decide.
-
-        Raises:
-            NotFoundError: there is no such chunk.
-        """
-        chunk = self.store.get_chunk(chunk_id, track=False)
-        if chunk is None:
-            raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
-        return searching.earlier(self.store, chunk, limit)
+        """The valid earlier memories nearest to one, best first: what it may make out of date (``search.earlier``)."""
+        return searching.earlier(self.store, chunk_id, limit)
 
     def update(
-        self,
-        chunk_id: str,
-        content: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        links: Sequence[Any] | Mapping[str, Any] | None = None,
-        tags: Sequence[str] | str | None = None,
-        *,
-        confidence: float | None = None,
-        chunk_type: str | None = None,
-        expected_revision: int | None = None,
+        self, chunk_id: str, content: str | None = None, metadata: Mapping[str, Any] | None = None,
+        links: Sequence[Any] | Mapping[str, Any] | None = None, tags: Sequence[str] | str | None = None, *,
+        confidence: float | None = None, chunk_type: str | None = None, expected_revision: int | None = None,
         secrets: SecretAction | None = None,
-    ) -> Chunk | None:
+    ) -> Chunk | None:  # fmt: skip
         """Change a chunk and keep its former version (see ``ChunkStore.update_chunk``); None if it does not exist."""
         return self.store.update_chunk(
             chunk_id, content, metadata, links, tags, confidence=confidence, chunk_type=chunk_type,

@@ -86,7 +86,7 @@ def judge_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> list[
         ModelError: the model failed; what it decided before stays.
     """
     replaced: list[str] = []
-    near = [hit.chunk_id for hit in searching.earlier(store, newer, most)]
+    near = [hit.chunk_id for hit in searching.earlier(store, newer.id, most)]
     for older in store.get_many(near, track=False).values():
         if not is_trusted_as_far(newer, older):
             continue

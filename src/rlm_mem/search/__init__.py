@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         ranked_ids as ranked_ids,
         search as search,
     )
-    from rlm_mem.search.earlier import earlier as earlier
+    from rlm_mem.search.nearest import earlier as earlier
     from rlm_mem.search.prompting import MemoryContext as MemoryContext, memory_context as memory_context
     from rlm_mem.search.ranking import Hit as Hit
     from rlm_mem.store.core.lookup import Filters as Filters
@@ -29,7 +29,7 @@ __getattr__, __all__ = loader(
     __name__,
     {
         "api": "Filters Hit excerpts hits_within keyword_ids passages ranked_ids search",
-        "earlier": "earlier",
+        "nearest": "earlier",
         "prompting": "MemoryContext memory_context",
     },
 )

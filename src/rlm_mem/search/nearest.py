@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlm_mem.errors import NotFoundError
 from rlm_mem.search.api import search
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.search.ranking import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -17,7 +17,7 @@ _OTHERS = 5
 """Hits that may be left out: the memory itself, later ones, replaced ones, other parts of its document."""
 
 
-def earlier(store: ChunkStore, chunk: Chunk, limit: int = 3) -> list[Hit]:
+def earlier(store: ChunkStore, chunk_id: str, limit: int = 3) -> list[Hit]:
     """Return the valid earlier chunks that fit the words of a chunk best, best first.
 
     Among them is nearly always the memory that a new one makes out of date, however the change is worded; whether it
@@ -27,8 +27,12 @@ def earlier(store: ChunkStore, chunk: Chunk, limit: int = 3) -> list[Hit]:
         limit: most chunks, from 1.
 
     Raises:
+        NotFoundError: there is no such chunk.
         InvalidQuery: the limit is out of range.
     """
+    chunk = store.get_chunk(chunk_id, track=False)
+    if chunk is None:
+        raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
     hits = search(store, chunk.content[:_SEARCHED], limit=limit + _OTHERS)
     path = chunk.metadata.provenance.get("path")
     found = store.get_many([hit.chunk_id for hit in hits], track=False)
@@ -36,7 +40,7 @@ def earlier(store: ChunkStore, chunk: Chunk, limit: int = 3) -> list[Hit]:
         hit
         for hit in hits
         if hit.chunk_id in found
-        and hit.chunk_id != chunk.id
+        and hit.chunk_id != chunk_id
         and hit.superseded_by is None
         and hit.at <= chunk.metadata.at
         and (path is None or found[hit.chunk_id].metadata.provenance.get("path") != path)
