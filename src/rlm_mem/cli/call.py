@@ -18,7 +18,7 @@ import rlm_mem
 from rlm_mem import capture
 from rlm_mem.cli import options
 from rlm_mem.cli.namespaces import named_namespace
-from rlm_mem.cli.terminal import amount, print_json, progress, screen, text
+from rlm_mem.cli.terminal import Columns, Rows, amount, print_json, print_table, print_text, progress
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, ServerAway
@@ -122,7 +122,14 @@ class Call(Where):
         if self.json:
             print_json(data)
         else:
-            screen().print(text(sentence, style))
+            print_text(sentence, style)
+
+    def report_table(self, data: Any, columns: Columns, rows: Rows, *, none: str = "") -> None:
+        """Print the result of the command: the data with ``--json``, else a table (``print_table``)."""
+        if self.json:
+            print_json(data)
+        else:
+            print_table(columns, rows, none=none)
 
 
 @dataclass(frozen=True)
