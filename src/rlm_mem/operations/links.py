@@ -8,12 +8,12 @@ from msgspec import Meta, Struct
 
 from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
 from rlm_mem.errors import NotFoundError
-from rlm_mem.operations.chunks import ChunkPage, Place, page_of_chunks
+from rlm_mem.operations.chunks import ChunkPage, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, fill, iso
-from rlm_mem.operations.traits import decode_cursor, etag, matched, page_of
+from rlm_mem.operations.shapes import ChunkOut, Neighbour, fill, iso
+from rlm_mem.operations.traits import chunk_reply, etag, matched, page_of
 from rlm_mem.operations.types import (
     ChunkId,
     Confidence,
@@ -208,7 +208,7 @@ def supersede(context: Context, request: SupersedeRequest) -> Reply:
         chunk = context.memory.supersede(
             chunk_id, request.by, request.reason, confidence=request.confidence, force=request.force
         )
-    return Reply(chunk_out(chunk), headers={"ETag": etag(chunk)})
+    return chunk_reply(context, chunk)
 
 
 def unlink(context: Context, request: UnlinkQuery) -> Unlinked:
@@ -226,24 +226,14 @@ def _neighbours(context: Context, request: NeighbourQuery) -> Neighbours:
 
 
 def _tags(context: Context, request: CountQuery) -> TagPage:
-    counts = [TagCount(tag, count) for tag, count in context.memory.tags()]
-    counts.sort(key=lambda one: (-one.count, one.tag))
-    return TagPage(
-        *page_of(
-            "tags", counts, lambda one: (-one.count, one.tag), tuple[int, str], request.cursor, request.limit
-        )
-    )
+    counts = (TagCount(tag, count) for tag, count in context.memory.tags())
+    return TagPage(*page_of("tags", counts, lambda one: (-one.count, one.tag), tuple[int, str], request))
 
 
 def _conversations(context: Context, request: CountQuery) -> ConversationPage:
-    found = sorted(context.memory.conversations(), key=lambda one: (-one.last_at, one.id))
+    found = context.memory.conversations()
     items, cursor = page_of(
-        "conversations",
-        found,
-        lambda one: (-one.last_at, one.id),
-        tuple[float, str],
-        request.cursor,
-        request.limit,
+        "conversations", found, lambda one: (-one.last_at, one.id), tuple[float, str], request
     )
     return ConversationPage(
         [ConversationOut(one.id, one.count, iso(one.first_at), iso(one.last_at)) for one in items], cursor
@@ -251,13 +241,7 @@ def _conversations(context: Context, request: CountQuery) -> ConversationPage:
 
 
 def _timeline(context: Context, request: TimelineQuery) -> ChunkPage:
-    ids, after = context.memory.store.list_page(
-        request.limit,
-        after=None if request.cursor is None else decode_cursor("timeline", request.cursor, Place),
-        start=request.start,
-        end=request.end,
-    )
-    return page_of_chunks(context.memory.store.summaries(ids), "timeline", after)
+    return page_of_chunks(context.memory.store, request, "timeline")
 
 
 def _stats(context: Context, _: object) -> Figures:

@@ -117,8 +117,7 @@ def persona_of(memory: Memory) -> Persona:
 
 
 def _out(context: Context, _: object) -> PersonaOut:
-    persona = persona_of(context.memory)
-    return PersonaOut(persona.mode, persona.sliders, persona.by_hand)
+    return fill(PersonaOut, persona_of(context.memory))
 
 
 def _mode(context: Context, request: ModeRequest) -> PersonaOut:
@@ -132,12 +131,7 @@ def _set(context: Context, request: SliderRequest) -> PersonaOut:
 
 
 def _reset(context: Context, _: object) -> PersonaOut:
-    persona_of(context.memory).reset(context.path["slider"])
-    return _out(context, None)
-
-
-def _reset_all(context: Context, _: object) -> PersonaOut:
-    persona_of(context.memory).reset()
+    persona_of(context.memory).reset(context.path.get("slider"))
     return _out(context, None)
 
 
@@ -169,12 +163,7 @@ def _hud(context: Context, _: object) -> HudResponse:
 def _persona(context: Context, request: PersonaArguments) -> PersonaState:
     persona = persona_of(context.memory)
     done = persona.say(request.message) if request.message else []
-    return PersonaState(
-        mode=persona.mode,
-        sliders=persona.sliders,
-        changed=[one.kind for one in done],
-        prompt=persona.prompt(),
-    )
+    return fill(PersonaState, persona, changed=[one.kind for one in done], prompt=persona.prompt())
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -193,7 +182,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "DELETE", "/persona/sliders", "resetSliders", "Reset every slider to the values of the mode.", _GROUP,
-        run=_reset_all, response=PersonaOut, writes=True,
+        run=_reset, response=PersonaOut, writes=True,
     ),
     Operation(
         "POST", "/persona/say", "sayToPersona", "Carry out a chat command, for example a change of mode.", _GROUP,
