@@ -205,12 +205,8 @@ def reason(call: QuestionCall, question: Question) -> None:
     """Draw a conclusion from several memories by following their links, and show the path as a tree."""
     with call.open(llm=call.llm) as memory:
         result = memory.reason(" ".join(question), **call.settings(memory))
-        if call.json:
-            print_json(
-                _result_json(result, _REASON_FIELDS, ("evidence", "trajectory") if call.trajectory else ())
-            )
-        else:
-            _show_reasoning(memory, result)
+        more = ("evidence", "trajectory") if call.trajectory else ()
+        call.report(_result_json(result, _REASON_FIELDS, more), lambda: _show_reasoning(memory, result))
 
 
 def _show_reasoning(memory: Memory, result: ReasoningResult) -> None:

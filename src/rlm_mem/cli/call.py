@@ -117,19 +117,18 @@ class Call(Where):
         with self.open() as memory, progress(label, unit=unit, quiet=self.json) as update:
             yield memory, update
 
-    def report(self, data: Any, sentence: str, style: str = "") -> None:
-        """Print the result of the command: the data with ``--json``, else the sentence."""
+    def report(self, data: Any, shown: str | Callable[[], None], style: str = "") -> None:
+        """Print the result of the command: the data with ``--json``, else a sentence, or what a function prints."""
         if self.json:
             print_json(data)
+        elif isinstance(shown, str):
+            print_text(shown, style)
         else:
-            print_text(sentence, style)
+            shown()
 
     def report_table(self, data: Any, columns: Columns, rows: Rows, *, none: str = "") -> None:
         """Print the result of the command: the data with ``--json``, else a table (``print_table``)."""
-        if self.json:
-            print_json(data)
-        else:
-            print_table(columns, rows, none=none)
+        self.report(data, lambda: print_table(columns, rows, none=none))
 
 
 @dataclass(frozen=True)

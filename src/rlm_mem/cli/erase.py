@@ -76,7 +76,7 @@ def erase_(
                 report.unlink()
             raise
     _write(report, made)
-    _show(made, call.json)
+    call.report(made, lambda: _show(made))
 
 
 def _write(report: Path | None, made: ErasureReport) -> None:
@@ -115,10 +115,7 @@ def _found(made: ErasureReport) -> bool:
     return bool(made.chunk_ids or made.files or made.events)
 
 
-def _show(made: ErasureReport, as_json: bool) -> None:
-    if as_json:
-        print_json(made)
-        return
+def _show(made: ErasureReport) -> None:
     if made.unread:
         print_text(f"not searched: {made.remaining[0]}", "yellow")
     if not _found(made):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -140,10 +139,14 @@ def import_(
         raise InputError(
             "--watch cannot be combined with --dry-run, --format, --replace, --again, --history, --secrets, --trust"
         )
+
+    def show(report: ImportReport) -> None:
+        call.report(report.as_dict(), lambda: _show(report))
+
     with resumable(), call.writing(dry_run=dry_run) as memory:
         if watch:
             note(f"watching {source}; Ctrl-C ends it")
-            watch_folder(memory.store, source, seconds=every, on_report=_printer(call.json))
+            watch_folder(memory.store, source, seconds=every, on_report=show)
             return
         named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
         with progress("importing", unit="KiB", quiet=call.json) as update:
@@ -160,13 +163,9 @@ def import_(
                 trust=trust,
                 progress=lambda done, total: update(done // 1024, max(1, total // 1024)),
             )
-    _printer(call.json)(report)
+    show(report)
     if report.problem_count and not report.read_anything:
         raise typer.Exit(1)
-
-
-def _printer(as_json: bool) -> Callable[[ImportReport], None]:
-    return (lambda report: print_json(report.as_dict())) if as_json else _show
 
 
 def _show(report: ImportReport) -> None:

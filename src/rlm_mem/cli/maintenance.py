@@ -104,10 +104,9 @@ def repair(
         if links:
             repairs += prune_links(memory.store, dry_run=not apply, progress=update)
     failed = [one for one in repairs if one.error]
-    if call.json:
-        print_json({"applied": apply, "repairs": repairs})
-    else:
-        _show_repairs(repairs, applied=apply, again="rlm-mem store repair" + " --links" * links + " --apply")
+    again = "rlm-mem store repair" + " --links" * links + " --apply"
+    data = {"applied": apply, "repairs": repairs}
+    call.report(data, lambda: _show_repairs(repairs, applied=apply, again=again))
     if failed:
         raise typer.Exit(1)
 

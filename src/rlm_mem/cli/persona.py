@@ -36,10 +36,8 @@ def show(
         if mode is not None:
             persona = Persona(persona.library.brain, session, mode=mode)
         prompt = persona.prompt({"user": user, "project": project})
-        if call.json:
-            print_json({**_state(persona), "prompt": prompt})
-            return
-    print_text(prompt.rstrip("\n"), wrap=screen().is_terminal)
+        data = {**_state(persona), "prompt": prompt}
+    call.report(data, lambda: print_text(prompt.rstrip("\n"), wrap=screen().is_terminal))
 
 
 def list_(call: Call) -> None:
@@ -47,20 +45,16 @@ def list_(call: Call) -> None:
     with _files(call) as files:
         found = Library(files).survey()
     in_base = next((one.values for one in found.modes if one.name == BASE), {})
-    if call.json:
-        print_json(
-            {
-                "modes": [
-                    {"mode": one.name, "activated_when": one.activated_when, "configuration": one.values}
-                    for one in found.modes
-                ],
-                "sliders": [one.to_dict() for one in found.sliders],
-                "gauges": found.gauges,
-                "invalid": [one.message for one in found.invalid],
-            }
-        )
-    else:
-        _show_survey(found, in_base)
+    data = {
+        "modes": [
+            {"mode": one.name, "activated_when": one.activated_when, "configuration": one.values}
+            for one in found.modes
+        ],
+        "sliders": [one.to_dict() for one in found.sliders],
+        "gauges": found.gauges,
+        "invalid": [one.message for one in found.invalid],
+    }
+    call.report(data, lambda: _show_survey(found, in_base))
     if found.invalid:
         hints = dict.fromkeys(one.hint for one in found.invalid if one.hint)
         raise InvalidConfig("; ".join(one.message for one in found.invalid), hint="; ".join(hints))

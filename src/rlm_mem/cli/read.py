@@ -337,10 +337,8 @@ def links(
             raise no_chunk(memory, chunk_id)
         found = memory.store.linked(chunk_id, kind, direction=direction, limit=limit)
         texts = {} if call.json else _first_words(memory, [link.chunk_id for link in found])
-    if call.json:
-        print_json(found)
-        return
-    _print_links((("←" if one.direction == "in" else "→", one.chunk_id, one) for one in found), texts)
+    shown = (("←" if one.direction == "in" else "→", one.chunk_id, one) for one in found)
+    call.report(found, lambda: _print_links(shown, texts))
 
 
 def _first_words(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> dict[str, str]:
@@ -402,14 +400,12 @@ def stats(call: Call) -> None:
     """Show how much is remembered."""
     with call.open() as memory:
         figures = memory.store.get_stats()
-    if call.json:
-        print_json(figures)
-        return
-    print_pairs(
+    rows = (
         (_label(name), moment(value) if name.endswith("_at") else _figure(value))
         for name, value in figures.items()
         if value is not None
     )
+    call.report(figures, lambda: print_pairs(rows))
 
 
 def _label(name: str) -> str:

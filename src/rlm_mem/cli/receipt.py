@@ -11,7 +11,7 @@ import typer
 
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, option
-from rlm_mem.cli.terminal import long_text, one_line, print_json, print_text, text
+from rlm_mem.cli.terminal import long_text, one_line, print_text, text
 from rlm_mem.errors import InputError
 from rlm_mem.recall.outcome import SUGGESTED
 
@@ -121,10 +121,7 @@ def verify(
     else:
         with call.open() as memory:
             found = memory.verify(file, bundle=bundle, key=key)
-    if call.json:
-        print_json(verification_json(found))
-    else:
-        _show(found)
+    call.report(verification_json(found), lambda: _show(found))
     if not found.holds:
         raise typer.Exit(1)
 

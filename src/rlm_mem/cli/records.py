@@ -103,10 +103,7 @@ def trajectories_show(call: Call, trajectory_id: TrajectoryId = "last") -> None:
     """Show the steps of one recall: programs, calls, output, outcome."""
     with call.open() as memory:
         trajectory = shown_trajectory(memory.store, _full_id(memory, trajectory_id))
-    if call.json:
-        print_json(trajectory)
-        return
-    screen().print(_tree_of_steps(trajectory))
+    call.report(trajectory, lambda: screen().print(_tree_of_steps(trajectory)))
 
 
 def _tree_of_steps(trajectory: Trajectory) -> rich.Tree:
@@ -184,10 +181,7 @@ def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> Non
 
         recorded = check_shown(shown_trajectory(memory.store, _full_id(memory, trajectory_id)))
         result = replay(memory.store, recorded, functions=memory.continuum.functions)
-    if call.json:
-        print_json(result)
-        return
-    _show_replay(result)
+    call.report(result, lambda: _show_replay(result))
 
 
 def _show_replay(result: Replay) -> None:

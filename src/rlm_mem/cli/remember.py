@@ -128,7 +128,7 @@ def remember(
             named, patterns=tuple(pattern or ()), conversation_id=conversation
         )
         if watch and folder:
-            _watch(memory, folder[0], every, about_folder, as_json=call.json)
+            _watch(call, memory, folder[0], every, about_folder)
             return
         if again:
             named["again"] = True
@@ -268,16 +268,11 @@ def _read_lines(
         )
 
 
-def _watch(
-    memory: rlm_mem.Memory, folder: Path, seconds: float, named: dict[str, Any], *, as_json: bool
-) -> None:
+def _watch(call: Call, memory: rlm_mem.Memory, folder: Path, seconds: float, named: dict[str, Any]) -> None:
     note(f"watching {folder}; Ctrl-C ends it")
 
     def show(report: FolderReport) -> None:
-        if as_json:
-            print_json(report.as_dict())
-        else:
-            _show_folder(report)
+        call.report(report.as_dict(), lambda: _show_folder(report))
 
     watch_folder(memory.store, folder, seconds=seconds, on_report=show, **named)
 
