@@ -106,11 +106,9 @@ def readmit(
 
 
 def _plain(file: TokenFile, record: TokenRecord) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(record, digest=""))
-    return {
-        "state": file.state_of(record),
-        **{name: value for name, value in shown.items() if name != "digest"},
-    }
+    shown: dict[str, Any] = msgspec.to_builtins(record)
+    del shown["digest"]
+    return {"state": file.state_of(record), **shown}
 
 
 def _user() -> str:

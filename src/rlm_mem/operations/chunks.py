@@ -404,12 +404,11 @@ def _reads(context: Context, _: object) -> Reads:
 
 def change(context: Context, request: ChunkChange) -> Reply:
     """Change a chunk."""
-    chunk_id: str = context.path["chunk_id"]
     about: dict[str, Any] = {
         name: value for name in _METADATA_FIELDS if (value := getattr(request, name)) is not None
     }
     found: list[Screened] = []
-    with matched(context, chunk_id):
+    with matched(context) as chunk_id:
         if request.valid_from or request.valid_to:
             present = _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
             _check_period(request.valid_from or present.valid_from, request.valid_to or present.valid_to)
@@ -428,8 +427,7 @@ def change(context: Context, request: ChunkChange) -> Reply:
 
 def delete(context: Context, request: DeleteQuery) -> Reply:
     """Archive a chunk, or erase it permanently."""
-    chunk_id = context.path["chunk_id"]
-    with matched(context, chunk_id):
+    with matched(context) as chunk_id:
         if not context.memory.delete(chunk_id, request.permanent):
             raise NotFoundError(f"there is no chunk {chunk_id}")
     return Reply(status=204)
@@ -437,8 +435,7 @@ def delete(context: Context, request: DeleteQuery) -> Reply:
 
 def restore(context: Context, _: object) -> Reply:
     """Restore a chunk from the archive."""
-    chunk_id = context.path["chunk_id"]
-    with matched(context, chunk_id, archived=True):
+    with matched(context, archived=True) as chunk_id:
         chunk = context.memory.restore(chunk_id)
     if chunk is None and context.memory.store.exists(chunk_id):
         raise Refused(
@@ -464,8 +461,7 @@ def _history(context: Context, _: object) -> Versions:
 
 def undo(context: Context, request: UndoRequest) -> Reply:
     """Restore a former version."""
-    chunk_id = context.path["chunk_id"]
-    with matched(context, chunk_id), context.memory.batch():
+    with matched(context) as chunk_id, context.memory.batch():
         # What is in quarantine is not released this way, which takes another permission.
         _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id)
         chunk = context.memory.undo(chunk_id, to_revision=request.to_revision)

@@ -188,7 +188,7 @@ def link(context: Context, request: LinkRequest) -> Reply:
     if source == target:
         raise Refused(problem(409, f"{source} cannot be linked to itself"))
     context.check_owned([source, target])
-    with matched(context, source):
+    with matched(context):
         _require_chunk(context, source)
         _require_chunk(context, target)
         context.memory.link(source, target, kind, request.strength, request.reasoning)
@@ -202,7 +202,7 @@ def supersede(context: Context, request: SupersedeRequest) -> Reply:
     chunk_id = context.path["chunk_id"]
     if chunk_id == request.by:
         raise Refused(problem(409, f"{chunk_id} cannot replace itself"))
-    with matched(context, chunk_id):
+    with matched(context):
         _require_chunk(context, chunk_id)
         _require_chunk(context, request.by)
         chunk = context.memory.supersede(
@@ -213,10 +213,9 @@ def supersede(context: Context, request: SupersedeRequest) -> Reply:
 
 def unlink(context: Context, request: UnlinkQuery) -> Unlinked:
     """Remove links of a chunk to another; also a step of a batch."""
-    source, target = context.path["chunk_id"], context.path["target_id"]
-    with matched(context, source):
+    with matched(context) as source:
         _require_chunk(context, source)
-        return Unlinked(context.memory.unlink(source, target, request.type))
+        return Unlinked(context.memory.unlink(source, context.path["target_id"], request.type))
 
 
 def _neighbours(context: Context, request: NeighbourQuery) -> Neighbours:

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import LongText, Request
+from rlm_mem.operations.types import LongText, Request, matching
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 _GROUP = "persona"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_Mode = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9_]{1,64}$(?!\n)", description="A mode, by its name in any letter case.")
-]
+_Mode = Annotated[str, matching("[A-Za-z0-9_]{1,64}", "A mode, by its name in any letter case.")]
 _Value = Annotated[int, Meta(ge=0, le=100, description="Within the range of the slider.")]
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import Request, TrajectoryId
+from rlm_mem.operations.types import Request, TrajectoryId, matching
 
 _GROUP = "records"
 _MAX_CHARS = 16_000_000
@@ -49,9 +49,9 @@ class VerifyRequest(Bounded, kw_only=True):
     key: (
         Annotated[
             str,
-            Meta(
-                pattern=r"^ssh-ed25519 [A-Za-z0-9+/=]{68}( [^\n]{0,200})?$(?!\n)",
-                description="The public key that must have signed it: a line ssh-ed25519 ….",
+            matching(
+                r"ssh-ed25519 [A-Za-z0-9+/=]{68}( [^\n]{0,200})?",
+                "The public key that must have signed it: a line ssh-ed25519 ….",
             ),
         ]
         | None

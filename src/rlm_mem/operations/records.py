@@ -18,7 +18,7 @@ from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, fill
 from rlm_mem.operations.tokens import may_see
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, page_of
-from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, utc
+from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, matching, utc
 from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
 
 _GROUP = "records"
@@ -181,9 +181,9 @@ class UndoChange(Request):
     change: (
         Annotated[
             str,
-            Meta(
-                pattern=r"^[0-9]{20}-[0-9a-f]{16}$(?!\n)",
-                description="The id of a change, or of an undo; by default the last change.",
+            matching(
+                "[0-9]{20}-[0-9a-f]{16}",
+                "The id of a change, or of an undo; by default the last change.",
             ),
         ]
         | None

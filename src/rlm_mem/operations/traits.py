@@ -52,14 +52,15 @@ def chunk_reply(context: Context, chunk: Chunk, *, archived: bool = False) -> Re
 
 
 @contextlib.contextmanager
-def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Iterator[None]:
-    """Check that the chunk is at a revision of If-Match, and hold the write lock; no effect without that header.
+def matched(context: Context, *, archived: bool = False) -> Iterator[str]:
+    """Yield the id of the chunk in the path; with an If-Match header, check its revision, and hold the write lock.
 
     Raises:
         PreconditionFailed: the chunk is at another revision. NotFoundError: there is no such chunk.
     """
+    chunk_id = context.path["chunk_id"]
     if context.if_match is None:
-        yield
+        yield chunk_id
         return
     wanted = tags_in(context.if_match)
     with context.memory.batch():
@@ -72,7 +73,7 @@ def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Itera
                 f"{chunk_id} is now at revision {etag(chunk).strip(chr(34))}",
                 hint="read it again, and send its current ETag",
             )
-        yield
+        yield chunk_id
 
 
 _T = TypeVar("_T")
