@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rlm_mem import __version__, telemetry
@@ -36,8 +36,6 @@ class Metrics:
         """Number of requests in progress."""
         self.draining = False
         """Whether the server stops after its last request; each answer then closes its connection."""
-        #: Further gauges: name, help text, and a function that returns the value.
-        self.gauges: list[tuple[str, str, Callable[[], float]]] = []
 
     @contextlib.contextmanager
     def in_flight(self) -> Iterator[None]:
@@ -95,9 +93,6 @@ class Metrics:
                 lines.append(f"rlm_mem_request_seconds_bucket{_labels(route=route, le=most)} {below}")
             lines.append(f"rlm_mem_request_seconds_sum{_labels(route=route)} {total:.6f}")
             lines.append(f"rlm_mem_request_seconds_count{_labels(route=route)} {below}")
-        for name, about, value in self.gauges:
-            lines += _head(name, "gauge", about)
-            lines.append(f"{name} {value():g}")
         return "\n".join(lines) + "\n"
 
 
