@@ -67,6 +67,13 @@ def test_what_goes_to_a_file_or_another_program_is_neither_wrapped_nor_cut(
     assert max(map(len, run("recall", "Who services the pump?", "--explain").out.splitlines())) < 300
 
 
+def test_lines_of_programs_and_their_output_do_not_end_in_spaces(run: Run, notes: Notes) -> None:
+    question = "What does Ana drink in the morning?"
+    for look in (["recall", question, "--explain"], ["trajectories", "show"]):
+        lines = run(*look).out.splitlines()
+        assert [line for line in lines if line != line.rstrip()] == [], f"rlm-mem {' '.join(look)}"
+
+
 def test_lines_of_a_paragraph_do_not_end_in_spaces(
     run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

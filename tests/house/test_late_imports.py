@@ -42,7 +42,6 @@ LATE = {
     "rlm_mem.access.oauth": Late(60, "serving.run"),
     "rlm_mem.cli.app": Late(61, "cli"),
     "rlm_mem.cli.events": Late(30, "cli"),
-    "rlm_mem.config": Late(16, "mcp.doctor"),
     "rlm_mem.continuum.query": Late(12, "memory"),
     "rlm_mem.continuum.system": Late(34, "memory"),
     "rlm_mem.dashboard.pages": Late(235, "dashboard"),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _View(Memory):
-    """A memory that shares files, connections and model with the open memory of a server."""
+    """A memory that shares files, connections and model with the open memory of a server, and does not close it."""
 
     def __init__(self, whole: Memory, store: ChunkStore) -> None:
         super().__init__(store)
@@ -28,37 +28,17 @@ class _View(Memory):
         """Do nothing, since the server closes the memory."""
 
 
-class ConfinedMemory(_View):
-    """The memory of one client, confined to a namespace.
-
-    Args:
-        whole: the open memory, which is not closed with this one.
-        namespace: the only namespace it can access.
-        actor: the author of changes in the audit log.
-    """
-
-    def __init__(self, whole: Memory, namespace: str, actor: str) -> None:
-        super().__init__(whole, whole.store.confined_to(namespace, actor=actor))
+def confined_memory(whole: Memory, namespace: str, actor: str) -> Memory:
+    """The memory of one client, confined to a namespace; ``actor``: the author of its changes in the audit log."""
+    return _View(whole, whole.store.confined_to(namespace, actor=actor))
 
 
-class JoinedMemory(_View):
-    """A read-only view of a project's memory joined with the namespace shared by all projects.
-
-    Args:
-        whole: the open memory with the project's namespace, which is not closed with this one.
-    """
-
-    def __init__(self, whole: Memory, shared: str) -> None:
-        other = whole.store.confined_to(shared, actor=whole.store.actor)
-        super().__init__(whole, JoinedStore(whole.store, other))
+def joined_memory(whole: Memory, shared: str) -> Memory:
+    """A read-only view of a project's memory joined with the namespace shared by all projects."""
+    other = whole.store.confined_to(shared, actor=whole.store.actor)
+    return _View(whole, JoinedStore(whole.store, other))
 
 
-class WholeMemory(_View):
-    """A view with access to every namespace of the store, for operations on all of them.
-
-    Args:
-        confined: the open memory of a client with access to every namespace, which is not closed with this one.
-    """
-
-    def __init__(self, confined: Memory) -> None:
-        super().__init__(confined, confined.store.released())
+def released_memory(confined: Memory) -> Memory:
+    """A view with access to every namespace of the store, for operations on all of them."""
+    return _View(confined, confined.store.released())

@@ -159,7 +159,8 @@ class TokenFile:
             raise InputError(f"a rate of {rate:g} requests a second is out of range", hint="0 to 100,000")
         now = self._clock()
         try:
-            ends = expiry(lasts, None, now) if _is_time(lasts) else expiry(None, lasts, now)
+            is_time = lasts is not None and "-" in lasts
+            ends = expiry(lasts, None, now) if is_time else expiry(None, lasts, now)
         except InvalidChunk:
             raise InputError(
                 f"a token cannot last {lasts!r:.60}", hint="give a duration (90d) or a future time"
@@ -316,27 +317,18 @@ class TokenFile:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[list[TokenRecord]]:
         """The tokens, under a lock between processes; they are written if the block ends without an error."""
-        with _locked(self.path.with_name(f".{self.path.name}.lock")):
+        path = self.path.with_name(f".{self.path.name}.lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("ab")
+        except OSError as error:
+            raise StorageError(f"{path} cannot be made: {error.strerror}") from None
+        with file:
+            lock(file.fileno(), wait=True)
             tokens = self._read()
             yield tokens
             data = msgspec.json.format(msgspec.json.encode(_Contents(_FORMAT, tokens)), indent=1)
             write_atomic(self.path, data + b"\n", mode=0o600)
-
-
-def _is_time(lasts: str | None) -> bool:
-    return lasts is not None and "-" in lasts
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context(path.open("ab"))
-        except OSError as error:
-            raise StorageError(f"{path} cannot be made: {error.strerror}") from None
-        lock(file.fileno(), wait=True)
-        yield
 
 
 def _digest(token: str) -> str:

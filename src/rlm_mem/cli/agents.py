@@ -18,7 +18,7 @@ from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, Where, shown_place
 from rlm_mem.cli.namespaces import option_value
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import note, print_json, screen, table, text
+from rlm_mem.cli.terminal import note, print_json, print_table, print_text, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import shown_dsn
 from rlm_mem.errors import InputError, InvalidConfig, RlmMemError
@@ -79,8 +79,8 @@ def install(
     if not _write(call, known.name, path, made, "removed from" if remove else "written to"):
         return
     if named is not None and not remove:
-        screen().print(text(f"memory: {named}"), soft_wrap=True)
-    screen().print(text(known.after_removal if remove else known.next_step))
+        print_text(f"memory: {named}", wrap=False)
+    print_text(known.after_removal if remove else known.next_step)
     if find_spec("mcp") is None and not project and not remove:
         note("the server needs an extra: pip install 'rlm-mem[server]'")
     if project and not remove:
@@ -121,18 +121,18 @@ def uninstall(
         print_json({"removed_from": removed, "failed": failed})
     else:
         for line in removed:
-            screen().print(text(f"removed from {line}"), soft_wrap=True)
+            print_text(f"removed from {line}", wrap=False)
         for line in failed:
             note(line)
         if not removed and not failed:
             what = "no client has an" if client_name is None else f"{client_name} has no"
-            screen().print(text(f"nothing to remove: {what} entry or hooks of this memory"))
+            print_text(f"nothing to remove: {what} entry or hooks of this memory")
         place = shown_place(call.place)
-        screen().print(
-            text(f"No memory was deleted. Those of this folder are in {place}; delete it to remove them."),
-            soft_wrap=True,
+        print_text(
+            f"No memory was deleted. Those of this folder are in {place}; delete it to remove them.",
+            wrap=False,
         )
-        screen().print(text("The command itself is removed by: pip uninstall rlm-mem"))
+        print_text("The command itself is removed by: pip uninstall rlm-mem")
     if failed:
         raise typer.Exit(1)
 
@@ -175,7 +175,7 @@ def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str)
         print_json({"file": str(path), **data})
     else:
         note(f"for {path}:")
-        screen().print(text(wanted.rstrip()), soft_wrap=True)
+        print_text(wanted.rstrip(), wrap=False)
 
 
 def _is_ours_alone(name: str, path: Path) -> bool:
@@ -214,13 +214,12 @@ def _write(call: Call, name: str, path: Path, made: str | None, done: str) -> bo
     if call.json:
         print_json({"file": str(path), "changed": made is not None, "backup": backup})
         return False
-    console = screen()
     if made is None:
-        console.print(text(f"nothing to change in {path}"), soft_wrap=True)
+        print_text(f"nothing to change in {path}", wrap=False)
         return False
-    console.print(text(f"{done} {path}"), soft_wrap=True)
+    print_text(f"{done} {path}", wrap=False)
     if backup is not None:
-        console.print(text(f"backup of the previous file: {backup}", "dim"), soft_wrap=True)
+        print_text(f"backup of the previous file: {backup}", "dim", wrap=False)
     return True
 
 
@@ -255,10 +254,10 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         return
     if not remove:
         if not project:
-            screen().print(text(f"memory: {named[1]}"), soft_wrap=True)
-        screen().print(text("They take effect in new sessions. rlm-mem hook rules shows what is captured."))
+            print_text(f"memory: {named[1]}", wrap=False)
+        print_text("They take effect in new sessions. rlm-mem hook rules shows what is captured.")
         if client.name == "codex":
-            screen().print(text("Codex asks for permission once: /hooks."))
+            print_text("Codex asks for permission once: /hooks.")
 
 
 def _chosen_client(as_json: bool) -> clients.Client:
@@ -268,11 +267,12 @@ def _chosen_client(as_json: bool) -> clients.Client:
     if as_json:
         print_json([{"client": name, "found": found} for name, found in installed.items()])
     else:
-        rows = table(*(("",) if asks else ()), "client", "found", "command")
-        for number, (name, found) in enumerate(installed.items(), 1):
-            cells = [name, "yes" if found else "no", f"rlm-mem install {name}"]
-            rows.add_row(*map(text, [str(number), *cells] if asks else cells))
-        screen().print(rows)
+        begin = 0 if asks else 1  # the number is there to be typed
+        rows = [
+            (number, name, "yes" if found else "no", f"rlm-mem install {name}")[begin:]
+            for number, (name, found) in enumerate(installed.items(), 1)
+        ]
+        print_table(("", "client", "found", "command")[begin:], rows)
     if not asks:
         raise InputError("no client was named", hint="name one: rlm-mem install NAME")
     first = next((number for number, found in enumerate(installed.values(), 1) if found), None)
@@ -331,16 +331,14 @@ def _server_arguments(
 def doctor(call: Call) -> None:
     """Check the installation, the memory and the clients; exit with 1 if something is wrong."""
     findings = []
-    console = screen()
     for found in examine(call.named_brain, call.namespace):
         findings.append(found)
         if not call.json:
             style = {OK: "green", FAIL: "red"}.get(found.state, "yellow")
-            console.print(
-                text(f"{found.state:8}", style), text(f"{found.subject}: {found.message}"), soft_wrap=True
-            )
+            state = text(f"{found.state:8}", style)
+            print_text(state + text(f" {found.subject}: {found.message}"), wrap=False)
             if found.remedy:
-                console.print(text(f"         {found.remedy}", "dim"), soft_wrap=True)
+                print_text(f"         {found.remedy}", "dim", wrap=False)
     wrong = [found for found in findings if found.state == FAIL]
     if call.json:
         print_json({"ok": not wrong, "findings": findings})

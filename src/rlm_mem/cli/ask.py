@@ -14,12 +14,11 @@ from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import (
     amount,
     day,
-    indented,
     long_text,
     one_line,
-    plain,
     print_json,
-    rule,
+    print_rule,
+    print_text,
     screen,
     text,
 )
@@ -73,10 +72,10 @@ class QuestionCall(Call):
         """Whether each step is shown when it ends."""
         return self.explain and not self.json
 
-    def settings(self, console: rich.Console, memory: Memory) -> dict[str, Any]:
+    def settings(self, memory: Memory) -> dict[str, Any]:
         """Return the arguments of the run besides the question."""
         return {
-            "on_step": (lambda step: show_step(console, plain(step))) if self.live else None,
+            "on_step": show_step if self.live else None,
             "limits": memory.limits(**{name: getattr(self, name) for name in _LIMITS}),
             "engine": self.engine,
             "as_of": self.as_of,
@@ -98,11 +97,10 @@ _LIMITS = ("iterations", "depth", "seconds", "model_calls", "tokens", "usd")
 
 def recall(call: RecallCall, question: Question) -> None:
     """Answer a question from memory with programs that search and read until they find the answer."""
-    console = screen()
     started = time.perf_counter()
     receipt = ReceiptWanted(call.receipt, call.bundle, call.sign, call.as_of)
     with call.open(llm=call.llm) as memory:
-        result = memory.recall(" ".join(question), **call.settings(console, memory))
+        result = memory.recall(" ".join(question), **call.settings(memory))
         taken = time.perf_counter() - started
         written = receipt.write(memory, result)  # before shortening: a receipt needs the complete sources
         if call.max_tokens is not None:
@@ -111,12 +109,12 @@ def recall(call: RecallCall, question: Question) -> None:
             print_json(recall_json(result, trajectory=call.trajectory) | written)
             return
         if call.live:
-            rule(console, style="dim")
-        show_recall(console, memory, result, taken, bounded=call.max_tokens is not None)
+            print_rule(style="dim")
+        show_recall(memory, result, taken, bounded=call.max_tokens is not None)
         if result.outcome == "not held" and (places := other_places(memory)):
-            console.print(text(places, "dim"), soft_wrap=True)
+            print_text(places, "dim", wrap=False)
         for name, path in written.items():
-            console.print(text(f"{name} written to {path}", "dim"))
+            print_text(f"{name} written to {path}", "dim")
 
 
 _MAX_SHOWN = 8
@@ -145,39 +143,36 @@ def _result_json(
     return {**shown, "trajectory_id": result.trajectory.id, **{name: getattr(result, name) for name in more}}
 
 
-def show_recall(
-    console: rich.Console, memory: Memory, result: RecallResult, seconds: float, *, bounded: bool = False
-) -> None:
+def show_recall(memory: Memory, result: RecallResult, seconds: float, *, bounded: bool = False) -> None:
     """Print an answer, its sources, and its cost; ``bounded``: print no content besides the excerpts."""
     if result.outcome == "answered":
-        console.print(long_text(result.content or "", "bold"))
+        print_text(long_text(result.content or "", "bold"))
     elif result.suggestion is not None:
-        console.print(text(f"{SUGGESTED} ", "yellow") + long_text(result.suggestion, "bold"))
+        print_text(text(f"{SUGGESTED} ", "yellow") + long_text(result.suggestion, "bold"))
     else:
-        console.print(text(ENDINGS[result.outcome], "bold yellow"))
+        print_text(ENDINGS[result.outcome], "bold yellow")
     excerpts = {one.chunk_id: one.excerpt for one in result.sources}
     if result.outcome == "answered":  # else the excerpts are all that the user can read
         excerpts = {chunk_id: one_line(excerpt, 240) for chunk_id, excerpt in excerpts.items()}
-    show_evidence(console, memory, result.chunk_ids, excerpts, bounded=bounded)
+    show_evidence(memory, result.chunk_ids, excerpts, bounded=bounded)
     if result.closest:
-        console.print(text(CLOSEST_BESIDE, "yellow"))
+        print_text(CLOSEST_BESIDE, "yellow")
         beside = {one.chunk_id: one_line(one.excerpt, 240) for one in result.closest}
-        show_evidence(console, memory, list(beside), beside, bounded=bounded)
+        show_evidence(memory, list(beside), beside, bounded=bounded)
     parts = [
         confidence_words(result.outcome, result.confidence, result.suggestion),
         amount(result.iterations_used, "program"),
-        cost_line(plain(result.usage), result.cost),
+        cost_line(result.usage, result.cost),
         f"{seconds:.1f} s",
     ]
     if result.stopped_by is not None:
         parts.insert(0, ending_of(result.stopped_by))
-    console.print(text(" · ".join(part for part in parts if part), "dim"))
+    print_text(" · ".join(part for part in parts if part), "dim")
     if result.note:
-        console.print(text(note_line(result.method, result.note), "yellow"))
+        print_text(note_line(result.method, result.note), "yellow")
 
 
 def show_evidence(
-    console: rich.Console,
     memory: Memory,
     chunk_ids: list[str],
     excerpts: Mapping[str, str] | None = None,
@@ -197,31 +192,24 @@ def show_evidence(
             line.append(f"  {day(chunk.metadata.at)}", "dim")
             if chunk.metadata.trust == "untrusted":
                 line.append(f"  untrusted: {chunk.metadata.origin}", "yellow")
-        console.print(line)
+        print_text(line)
         if chunk is not None:
             shown = (excerpts or {}).get(chunk_id) or ("" if bounded else one_line(chunk.content, 240))
             if shown:
-                console.print(indented(shown, 6))
+                print_text(shown, indent=6)
     if len(chunk_ids) > _MAX_SHOWN:
-        console.print(
-            text(f"  and {amount(len(chunk_ids) - _MAX_SHOWN, 'chunk')} more (--json names all)", "dim")
-        )
+        print_text(f"  and {amount(len(chunk_ids) - _MAX_SHOWN, 'chunk')} more (--json names all)", "dim")
 
 
 def reason(call: QuestionCall, question: Question) -> None:
     """Draw a conclusion from several memories by following their links, and show the path as a tree."""
-    console = screen()
     with call.open(llm=call.llm) as memory:
-        result = memory.reason(" ".join(question), **call.settings(console, memory))
-        if call.json:
-            print_json(
-                _result_json(result, _REASON_FIELDS, ("evidence", "trajectory") if call.trajectory else ())
-            )
-        else:
-            _show_reasoning(console, memory, result)
+        result = memory.reason(" ".join(question), **call.settings(memory))
+        more = ("evidence", "trajectory") if call.trajectory else ()
+        call.report(_result_json(result, _REASON_FIELDS, more), lambda: _show_reasoning(memory, result))
 
 
-def _show_reasoning(console: rich.Console, memory: Memory, result: ReasoningResult) -> None:
+def _show_reasoning(memory: Memory, result: ReasoningResult) -> None:
     contents = memory.store.get_many([step.chunk_id for step in result.path])
     answered = result.outcome == "answered"
     tree = rich.Tree(
@@ -236,13 +224,13 @@ def _show_reasoning(console: rich.Console, memory: Memory, result: ReasoningResu
         chunk = contents.get(step.chunk_id)
         if chunk is not None and step.operation != "synthesize":
             branch.add(text(one_line(chunk.content, 200)))
-    console.print(tree)
+    screen().print(tree)
     if not answered:
-        show_evidence(console, memory, result.chunk_ids)
+        show_evidence(memory, result.chunk_ids)
     for name, ids in (("contradicts", result.contradicts), ("superseded", result.superseded)):
         if ids:
-            console.print(text(f"{name}: {', '.join(ids)}", "yellow"))
+            print_text(f"{name}: {', '.join(ids)}", "yellow")
     if words := confidence_words(result.outcome, result.confidence):
-        console.print(text(words, "dim"))
+        print_text(words, "dim")
     if result.note:
-        console.print(text(result.note, "yellow"))
+        print_text(result.note, "yellow")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.options import argument, flag
-from rlm_mem.cli.terminal import RIGHT, amount, pairs, print_json, progress, screen, table, text
+from rlm_mem.cli.terminal import RIGHT, amount, print_json, print_pairs, print_table, print_text, progress
 from rlm_mem.errors import InputError
 from rlm_mem.store.backup import back_up, restore_backup, vacuum as vacuum_store
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
@@ -57,27 +57,23 @@ def _show(file: Path, info: BackupInfo, status: str, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(file), "size": size, **vars(info)})
         return
-    screen().print(text(f"{file} {status}", "yellow" if info.left_out else "green"), soft_wrap=True)
-    screen().print(
-        pairs(
-            [
-                ("made at", info.made_at or "–"),
-                ("chunks", f"{info.chunks:,} in {amount(len(info.namespaces), 'namespace')}"),
-                ("files", f"{info.files:,}, {megabytes(info.bytes)} unpacked"),
-                ("size", megabytes(size)),
-            ]
-        )
+    print_text(f"{file} {status}", "yellow" if info.left_out else "green", wrap=False)
+    print_pairs(
+        [
+            ("made at", info.made_at or "–"),
+            ("chunks", f"{info.chunks:,} in {amount(len(info.namespaces), 'namespace')}"),
+            ("files", f"{info.files:,}, {megabytes(info.bytes)} unpacked"),
+            ("size", megabytes(size)),
+        ]
     )
     for name in info.left_out[:_MAX_LISTED]:
-        screen().print(text(f"left out: {name}", "yellow"), soft_wrap=True)
+        print_text(f"left out: {name}", "yellow", wrap=False)
     if info.left_out:
         more = len(info.left_out) - _MAX_LISTED
-        screen().print(
-            text(
-                f"{f'and {more:,} more; ' if more > 0 else ''}links, and names that are not Unicode text or have a "
-                "backslash or a control character, cannot be backed up: rename them, or replace links by their files",
-                "yellow",
-            )
+        print_text(
+            f"{f'and {more:,} more; ' if more > 0 else ''}links, and names that are not Unicode text or have a "
+            "backslash or a control character, cannot be backed up: rename them, or replace links by their files",
+            "yellow",
         )
 
 
@@ -93,17 +89,15 @@ def restore(
     if call.json:
         print_json(restored)
         return
-    screen().print(
-        text(
-            f"{shown_place(place)} restored as of {restored.info.made_at}: {amount(restored.chunks, 'chunk')}",
-            "green",
-        )
+    print_text(
+        f"{shown_place(place)} restored as of {restored.info.made_at}: {amount(restored.chunks, 'chunk')}",
+        "green",
     )
     if restored.kept:
-        screen().print(text(f"the previous memory is in {restored.kept}"))
+        print_text(f"the previous memory is in {restored.kept}")
     if restored.unreadable:
-        screen().print(
-            text(f"{amount(restored.unreadable, 'file')} did not validate: see rlm-mem store check", "yellow")
+        print_text(
+            f"{amount(restored.unreadable, 'file')} did not validate: see rlm-mem store check", "yellow"
         )
 
 
@@ -114,14 +108,13 @@ def vacuum(call: Call) -> None:
     if call.json:
         print_json({"before": done.before, "after": done.after, "freed": done.freed})
         return
-    shown = table("", ("before", RIGHT), ("after", RIGHT))
-    for name, size in done.before.items():
-        if size or done.after.get(name):
-            shown.add_row(text(name), megabytes(size), megabytes(done.after.get(name, 0)))
-    screen().print(shown)
-    screen().print(
-        text(f"{megabytes(done.freed)} freed" if done.freed >= 50_000 else "nothing to free", "green")
+    rows = (
+        (name, megabytes(size), megabytes(done.after.get(name, 0)))
+        for name, size in done.before.items()
+        if size or done.after.get(name)
     )
+    print_table(("", ("before", RIGHT), ("after", RIGHT)), rows)
+    print_text(f"{megabytes(done.freed)} freed" if done.freed >= 50_000 else "nothing to free", "green")
 
 
 def megabytes(size: int) -> str:

@@ -18,7 +18,7 @@ import rlm_mem
 from rlm_mem import capture
 from rlm_mem.cli import options
 from rlm_mem.cli.namespaces import named_namespace
-from rlm_mem.cli.terminal import amount, print_json, progress, screen, text
+from rlm_mem.cli.terminal import Columns, Rows, amount, print_json, print_table, print_text, progress
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, ServerAway
@@ -117,12 +117,18 @@ class Call(Where):
         with self.open() as memory, progress(label, unit=unit, quiet=self.json) as update:
             yield memory, update
 
-    def report(self, data: Any, sentence: str, style: str = "") -> None:
-        """Print the result of the command: the data with ``--json``, else the sentence."""
+    def report(self, data: Any, shown: str | Callable[[], None], style: str = "") -> None:
+        """Print the result of the command: the data with ``--json``, else a sentence, or what a function prints."""
         if self.json:
             print_json(data)
+        elif isinstance(shown, str):
+            print_text(shown, style)
         else:
-            screen().print(text(sentence, style))
+            shown()
+
+    def report_table(self, data: Any, columns: Columns, rows: Rows, *, none: str = "") -> None:
+        """Print the result of the command: the data with ``--json``, else a table (``print_table``)."""
+        self.report(data, lambda: print_table(columns, rows, none=none))
 
 
 @dataclass(frozen=True)

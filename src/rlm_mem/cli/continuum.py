@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, indented, note, one_line, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, note, one_line, print_json, print_text, progress, share, text
 from rlm_mem.continuum.answers import MemoryHit
 from rlm_mem.continuum.skills import SKILL_TIERS, write_skills
 from rlm_mem.errors import InvalidQuery
@@ -31,7 +31,6 @@ def consolidate(
     if call.json:
         print_json(report)
         return
-    console = screen()
     for title, steps in (
         ("promoted", report.promoted),
         ("merged", report.merged),
@@ -39,17 +38,17 @@ def consolidate(
     ):
         for step in steps:
             head = text(title, "green") + text(f"  {step['key']}", "cyan")
-            console.print(head + text(f" → {step['to']}" if "to" in step else ""))
-            console.print(indented(step["reason"], 4, "dim"))
+            print_text(head + text(f" → {step['to']}" if "to" in step else ""))
+            print_text(step["reason"], "dim", indent=4)
     for step in report.held if held else ():
-        console.print(text("stays", "dim") + text(f"  {step['key']}", "cyan"))
-        console.print(indented(step["reason"], 4, "dim"))
+        print_text(text("stays", "dim") + text(f"  {step['key']}", "cyan"))
+        print_text(step["reason"], "dim", indent=4)
     _problems(report.problems)
     for remark in report.notes:
         note(remark)
     done = f"{len(report.promoted)} promoted, {len(report.merged)} merged, {len(report.queued)} queued for review"
     would = "would be: " if dry_run else ""
-    console.print(text(f"{would}{done}; {amount(report.considered, 'memory')} considered", "dim"))
+    print_text(f"{would}{done}; {amount(report.considered, 'memory')} considered", "dim")
 
 
 def prune(
@@ -68,12 +67,11 @@ def prune(
     ] = None,
 ) -> None:
     """Apply the retention rules: archive, demote, flag for review. Without --apply, only report."""
-    console = screen()
     with call.open() as memory, progress("pruning", unit="memories") as seen:
         pruner = memory.continuum.pruner
         if restore is not None:
             change = pruner.restore(restore)
-            console.print(text(f"restored {change.entry}"))
+            print_text(f"restored {change.entry}")
             return
         if archived or delete_days is not None:
             limit = memory.store.clock() - timedelta(days=delete_days or 0)
@@ -84,21 +82,21 @@ def prune(
                 print_json(names)
                 return
             for name in names:
-                console.print(text(name, "cyan"))
+                print_text(name, "cyan")
             verb = "in the archive" if delete_days is None else "deleted" if apply else "would be deleted"
-            console.print(text(f"{amount(len(names), 'memory')} {verb}", "dim"))
+            print_text(f"{amount(len(names), 'memory')} {verb}", "dim")
             return
         report = memory.continuum.prune(dry_run=not apply, progress=seen)
     if call.json:
         print_json(report)
         return
     for step in report.steps:
-        console.print(text(step.action.replace("_", " "), "yellow") + text(f"  {step.key}", "cyan"))
-        console.print(indented(step.reason, 4, "dim"))
+        print_text(text(step.action.replace("_", " "), "yellow") + text(f"  {step.key}", "cyan"))
+        print_text(step.reason, "dim", indent=4)
     _problems(report.problems)
     count = amount(len(report.steps), "step")
     tail = "done" if apply else "not done: give --apply" if report.steps else "nothing to do"
-    console.print(text(f"{count} of {amount(report.considered, 'memory')}; {tail}", "dim"))
+    print_text(f"{count} of {amount(report.considered, 'memory')}; {tail}", "dim")
 
 
 def query(
@@ -145,18 +143,17 @@ def query(
     if call.json:
         print_json({"hits": hits, "core": core})
         return
-    console = screen()
     for hit in core:
-        console.print(text("core  ", "magenta") + text(one_line(hit.title, 80)))
+        print_text(text("core  ", "magenta") + text(one_line(hit.title, 80)))
     for hit in hits:
-        rate = "–" if hit.success_rate is None else f"{hit.success_rate:.0%}"
-        console.print(text(f"{hit.score:.3f}  ", "green") + text(one_line(hit.title, 80), "bold"))
-        figures = f"{hit.tier} · confidence {hit.confidence:.2f} · {rate} of {amount(hit.usage_count, 'use')}"
-        console.print(indented(f"{hit.key}\n{figures}", 7, "dim"))
+        print_text(text(f"{hit.score:.3f}  ", "green") + text(one_line(hit.title, 80), "bold"))
+        uses = f"{share(hit.success_rate)} of {amount(hit.usage_count, 'use')}"
+        figures = f"{hit.tier} · confidence {hit.confidence:.2f} · {uses}"
+        print_text(f"{hit.key}\n{figures}", "dim", indent=7)
         if explain:
-            console.print(indented(" · ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()), 7))
+            print_text(" · ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()), indent=7)
     if not hits:
-        console.print(text("no memory matches", "dim"))
+        print_text("no memory matches", "dim")
 
 
 def _show_hints(memory: Memory, goal: str, limit: int, as_json: bool) -> None:
@@ -164,13 +161,12 @@ def _show_hints(memory: Memory, goal: str, limit: int, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    console = screen()
     for hint in found:
-        console.print(text(f"{hint.kind}  ", "yellow" if hint.kind == "risk" else "green") + text(hint.text))
+        print_text(text(f"{hint.kind}  ", "yellow" if hint.kind == "risk" else "green") + text(hint.text))
         for one in hint.evidence:
-            console.print(indented(one, 4, "dim"))
+            print_text(one, "dim", indent=4)
     if not found:
-        console.print(text("no hints", "dim"))
+        print_text("no hints", "dim")
 
 
 def _weights(given: list[str] | None) -> dict[str, float] | None:
@@ -209,6 +205,6 @@ def tier_skills(
         print_json(found)
         return
     for one in found:
-        screen().print(text(f"{one.state:10}", "dim") + text(one.name, "cyan") + text(f"  {one.key}", "dim"))
+        print_text(text(f"{one.state:10}", "dim") + text(one.name, "cyan") + text(f"  {one.key}", "dim"))
     if not found:
-        screen().print(text("no memory is stable enough to be a skill", "dim"))
+        print_text("no memory is stable enough to be a skill", "dim")

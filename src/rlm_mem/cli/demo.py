@@ -9,16 +9,17 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import rlm_mem
-from rlm_mem.cli import options, rich
+from rlm_mem.cli import options
 from rlm_mem.cli.ask import recall_json, show_recall
 from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.steps import show_step
-from rlm_mem.cli.terminal import amount, plain, print_json, progress, rule, screen, text
+from rlm_mem.cli.terminal import amount, print_json, print_rule, print_text, progress, text
 from rlm_mem.errors import InputError
 from rlm_mem.mcp.clients import launcher
 
@@ -28,7 +29,6 @@ def demo(call: BrainCall, llm: options.Llm = None) -> None:
 
     It uses a temporary folder; --brain keeps the memory in another one.
     """
-    console = screen()
     named = call.named_brain
     started = time.perf_counter()
     with ExitStack() as stack:
@@ -40,13 +40,13 @@ def demo(call: BrainCall, llm: options.Llm = None) -> None:
         with progress("remembering", unit="notes", quiet=call.json) as update:
             count = remember_team(memory, update)
         if not call.json:
-            _introduce(console, memory, count, time.perf_counter() - started)
+            _introduce(memory, count, time.perf_counter() - started)
         seen: set[str] = set()
-        answers = [_answer(console, memory, row, seen, quiet=call.json) for row in _rows("questions.jsonl")]
+        answers = [_answer(memory, row, seen, quiet=call.json) for row in _rows("questions.jsonl")]
     if call.json:
         print_json(answers)
         return
-    _close(console, answers, named, time.perf_counter() - started)
+    _close(answers, named, time.perf_counter() - started)
 
 
 def _check_own(memory: rlm_mem.Memory, place: Path | str) -> None:
@@ -95,38 +95,32 @@ def _rows(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line]
 
 
-def _introduce(console: rich.Console, memory: rlm_mem.Memory, count: int, seconds: float) -> None:
+def _introduce(memory: rlm_mem.Memory, count: int, seconds: float) -> None:
     figures = memory.store.get_stats()
-    console.print(text("RLM-MEM", "bold") + text("  long-term memory for LLM agents"))
-    console.print()
-    console.print(
-        text(
-            f"Remembered {amount(count, 'note')} of a team that builds a river gauge: "
-            f"{amount(figures['chunk_count'], 'chunk')}, {amount(figures['total_tokens'], 'token')}, "
-            f"in {seconds:.1f} s. Every chunk is a JSON file."
-        )
+    print_text(text("RLM-MEM", "bold") + text("  long-term memory for LLM agents"))
+    print_text("")
+    print_text(
+        f"Remembered {amount(count, 'note')} of a team that builds a river gauge: "
+        f"{amount(figures['chunk_count'], 'chunk')}, {amount(figures['total_tokens'], 'token')}, "
+        f"in {seconds:.1f} s. Every chunk is a JSON file."
     )
-    console.print(
-        text(
-            "Now the questions. Each is answered by a program that searches and reads in a sandbox; here the "
-            "programs are written by the built-in offline model: no key, no network.",
-            "dim",
-        )
+    print_text(
+        "Now the questions. Each is answered by a program that searches and reads in a sandbox; here the "
+        "programs are written by the built-in offline model: no key, no network.",
+        "dim",
     )
 
 
-def _answer(
-    console: rich.Console, memory: rlm_mem.Memory, row: dict[str, Any], seen: set[str], *, quiet: bool
-) -> dict[str, Any]:
+def _answer(memory: rlm_mem.Memory, row: dict[str, Any], seen: set[str], *, quiet: bool) -> dict[str, Any]:
     if not quiet:
-        console.print()
-        rule(console, text(row["question"], "bold"), style="cyan", characters="━")
+        print_text("")
+        print_rule(text(row["question"], "bold"), style="cyan", characters="━")
     started = time.perf_counter()
-    show = None if quiet else (lambda step: show_step(console, plain(step), seen=seen))
+    show = None if quiet else partial(show_step, seen=seen)
     result = memory.recall(row["question"], on_step=show)
     if not quiet:
-        console.print()
-        show_recall(console, memory, result, time.perf_counter() - started)
+        print_text("")
+        show_recall(memory, result, time.perf_counter() - started)
     return {
         "question": row["question"],
         "expect": row["expect"],
@@ -144,20 +138,16 @@ def _result_of(answer: dict[str, Any]) -> str:
     return _RESULTS[1] if answer["suggestion"] else _RESULTS[2] if answer["answerable"] else _RESULTS[3]
 
 
-def _close(
-    console: rich.Console, answers: list[dict[str, Any]], named: Path | str | None, seconds: float
-) -> None:
+def _close(answers: list[dict[str, Any]], named: Path | str | None, seconds: float) -> None:
     counts = Counter(map(_result_of, answers))
     summary = ", ".join(f"{counts[word]} {word}" for word in _RESULTS if counts[word])
-    console.print()
-    rule(console, style="cyan", characters="━")
-    console.print(
-        text(f"{amount(len(answers), 'question')}: {summary}") + text(f"  ({seconds:.1f} s)", "dim")
-    )
+    print_text("")
+    print_rule(style="cyan", characters="━")
+    print_text(text(f"{amount(len(answers), 'question')}: {summary}") + text(f"  ({seconds:.1f} s)", "dim"))
     if named is not None:
         command = shlex.join(
             [*launcher(), "--brain", shown_place(named), "recall", "--explain", "your question"]
         )
-        console.print(text(f"continue with: {command}", "dim"), soft_wrap=True)
+        print_text(f"continue with: {command}", "dim", wrap=False)
     else:
-        console.print(text("to ask your own questions: rlm-mem demo --brain FOLDER keeps this memory", "dim"))
+        print_text("to ask your own questions: rlm-mem demo --brain FOLDER keeps this memory", "dim")

@@ -21,14 +21,13 @@ from rlm_mem.cli import backup, options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, quarantined_id
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, indented, note, one_line, print_json, screen, text
+from rlm_mem.cli.terminal import amount, note, one_line, print_json, print_text
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.own_process import environment_of_programs
 
 if TYPE_CHECKING:
     import rlm_mem
-    from rlm_mem.chunk import Chunk
     from rlm_mem.text.secrets import Screened
 
 Source = Annotated[str, argument("FROM", "The chunk that the link starts from.")]
@@ -202,9 +201,9 @@ def _update(
     if call.json:
         print_json(changed.to_dict())
     else:
-        screen().print(text(f"{chunk_id} is at revision {changed.revision}"))
+        print_text(f"{chunk_id} is at revision {changed.revision}")
         if found:
-            screen().print(text(str(found[0].report()), "yellow"))
+            print_text(str(found[0].report()), "yellow")
 
 
 def _edit_in_editor(path: Path, content: str) -> str:
@@ -290,9 +289,9 @@ def undo(
         if call.json:
             print_json(asdict(undone))
         else:
-            screen().print(text(str(undone)))
+            print_text(str(undone))
             for line in texts:
-                screen().print(indented(line, 6, "dim"))
+                print_text(line, "dim", indent=6)
             note(f"to redo it: rlm-mem undo {undone.undo}")
         return
     with call.open() as memory:
@@ -317,18 +316,15 @@ def undo(
 
 def _texts(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> list[str]:
     """Return what has become of chunks, with their beginnings; of those in quarantine nothing."""
-    latest = [versions[-1].chunk for one in chunk_ids if (versions := memory.history(one))]
-    return [
-        f"{_state(memory, one)}: {one_line(one.content, 120)}"
-        for one in latest
-        if one.metadata.trust != "quarantined"
-    ]
-
-
-def _state(memory: rlm_mem.Memory, chunk: Chunk) -> str:
-    if memory.store.get_archived(chunk.id) is not None:
-        return "archived"
-    return "out of date" if chunk.metadata.superseded_by else "now"
+    active = memory.store.get_many(chunk_ids)
+    found = []
+    for chunk_id in chunk_ids:
+        chunk = active.get(chunk_id) or memory.store.get_archived(chunk_id)
+        if chunk is None or chunk.metadata.trust == "quarantined":
+            continue
+        state = "out of date" if chunk.metadata.superseded_by else "now"
+        found.append(f"{state if chunk_id in active else 'archived'}: {one_line(chunk.content, 120)}")
+    return found
 
 
 def _report(
@@ -355,7 +351,7 @@ def _report(
     else:
         for chunk_id, worked in done.items():
             if worked:
-                screen().print(text(f"{verb} {chunk_id}"))
+                print_text(f"{verb} {chunk_id}")
     failed = [chunk_id for chunk_id, worked in done.items() if not worked]
     if len(errors) == 1:
         raise errors[0]

@@ -13,7 +13,7 @@ from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
 from rlm_mem.cli.sources import read_bounded
-from rlm_mem.cli.terminal import amount, note, print_json, screen, text
+from rlm_mem.cli.terminal import amount, note, print_json, print_text
 from rlm_mem.errors import InputError
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
@@ -76,7 +76,7 @@ def erase_(
                 report.unlink()
             raise
     _write(report, made)
-    _show(made, call.json)
+    call.report(made, lambda: _show(made))
 
 
 def _write(report: Path | None, made: ErasureReport) -> None:
@@ -115,33 +115,27 @@ def _found(made: ErasureReport) -> bool:
     return bool(made.chunk_ids or made.files or made.events)
 
 
-def _show(made: ErasureReport, as_json: bool) -> None:
-    if as_json:
-        print_json(msgspec.to_builtins(made))
-        return
-    console = screen()
+def _show(made: ErasureReport) -> None:
     if made.unread:
-        console.print(text(f"not searched: {made.remaining[0]}", "yellow"))
+        print_text(f"not searched: {made.remaining[0]}", "yellow")
     if not _found(made):
         if made.namespace:
-            console.print(text(f"{made.namespace} is empty"))
-            console.print(text("rlm-mem store namespaces lists the namespaces", "dim"))
+            print_text(f"{made.namespace} is empty")
+            print_text("rlm-mem store namespaces lists the namespaces", "dim")
             return
-        console.print(
-            text(f"nothing names {made.person}" if made.person else f"nothing came from {made.source}")
-        )
+        print_text(f"nothing names {made.person}" if made.person else f"nothing came from {made.source}")
         if made.source:
-            console.print(text("rlm-mem store conversations lists conversations and files", "dim"))
+            print_text("rlm-mem store conversations lists conversations and files", "dim")
         return
-    console.print(text(str(made)))
+    print_text(str(made))
     for line in (*made.chunk_ids[:20], *made.files[:20]):
-        console.print(text(f"  {line}", "dim"))
+        print_text(f"  {line}", "dim")
     if made.dry_run:
-        console.print(text("add --apply --report FILE to erase; this cannot be undone"))
+        print_text("add --apply --report FILE to erase; this cannot be undone")
     else:
-        console.print(text("not erased:"))
+        print_text("not erased:")
         for line in made.remaining:
-            console.print(text(f"  {line}", "dim"))
+            print_text(f"  {line}", "dim")
 
 
 def _verify(call: Call, path: Path) -> None:
@@ -152,7 +146,7 @@ def _verify(call: Call, path: Path) -> None:
         print_json({"left": left})
     else:
         for where in left:
-            screen().print(text(where))
-        screen().print(text(f"found in {amount(len(left), 'place')}" if left else "nothing remains"))
+            print_text(where)
+        print_text(f"found in {amount(len(left), 'place')}" if left else "nothing remains")
     if left:
         raise typer.Exit(1)

@@ -17,7 +17,7 @@ from rlm_mem.cli.call import BrainCall, Call, JsonCall, Where
 from rlm_mem.cli.events import CLIENT, run_hook
 from rlm_mem.cli.namespaces import hook_namespace
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
+from rlm_mem.cli.terminal import amount, note, print_json, print_text, text
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk
 from rlm_mem.mcp.hooks import pause, paused, resume
@@ -78,42 +78,31 @@ def context(
         project_memory = None
         if own is not None and own != shared.store.namespace:
             project_memory = opened.enter_context(call.at(namespace=own).open())
+        both = [one for one in (project_memory, shared) if one is not None]
         if prompt is None:
             name = project.name if project is not None else ""
             given = session_context(project_memory, shared, name, budget=limits.context_tokens)
         else:
-            both = [one for one in (project_memory, shared) if one is not None]
             given = prompt_context(both, prompt, budget=limits.prompt_tokens)
         for chunk_id in given.chunk_ids:
-            holder = (
-                project_memory
-                if project_memory is not None and project_memory.store.exists(chunk_id)
-                else shared
-            )
+            holder = next((one for one in both if one.store.exists(chunk_id)), shared)
             chunk = holder.store.get_chunk(chunk_id, track=False)
             if chunk is None:  # deleted meanwhile
                 continue
             words = shared_terms(holder, prompt, chunk.content) if prompt is not None else []
             because = f"shares {', '.join(words)}" if words else f"a {chunk.type}"
-            rows.append(
-                {
-                    "id": chunk_id,
-                    "namespace": holder.store.namespace,
-                    "because": because,
-                    "content": chunk.content,
-                }
-            )
+            where = holder.store.namespace
+            rows.append({"id": chunk_id, "namespace": where, "because": because, "content": chunk.content})
     if call.json:
         print_json(rows)
         return
-    console = screen()
     for row in rows:
-        console.print(
-            text(row["id"], "cyan") + text(f"  {row['because']} · {row['namespace']}", "dim"), soft_wrap=True
+        print_text(
+            text(row["id"], "cyan") + text(f"  {row['because']} · {row['namespace']}", "dim"), wrap=False
         )
-        console.print(indented(row["content"], 4))
+        print_text(row["content"], indent=4)
     if not rows:
-        console.print(text("no memories are provided", "dim"))
+        print_text("no memories are provided", "dim")
 
 
 def pause_(
@@ -169,7 +158,7 @@ def rules(
         )
         return
     note(f"from {found.where}")
-    screen().print(text(found.where.read_text(encoding="utf-8").rstrip()), soft_wrap=True)
+    print_text(found.where.read_text(encoding="utf-8").rstrip(), wrap=False)
 
 
 def try_(
@@ -189,10 +178,9 @@ def try_(
              for message, one in kept]
         )  # fmt: skip
         return
-    console = screen()
     for message, one in kept:
-        console.print(text(f"{one.rule}", "cyan") + text(f"  {message.speaker} · {one.type}", "dim"))
-        console.print(indented(one.text, 4))
+        print_text(text(f"{one.rule}", "cyan") + text(f"  {message.speaker} · {one.type}", "dim"))
+        print_text(one.text, indent=4)
     maximum = found.limits.per_session
     bound = f"; only the first {maximum} of one session" if len(kept) > maximum else ""
-    console.print(text(f"{amount(len(part.messages), 'message')}, {len(kept)} kept{bound}", "dim"))
+    print_text(f"{amount(len(part.messages), 'message')}, {len(kept)} kept{bound}", "dim")

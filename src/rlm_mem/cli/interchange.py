@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +16,12 @@ from rlm_mem.cli.terminal import (
     amount,
     note,
     one_line,
-    pairs,
     print_json,
+    print_pairs,
+    print_text,
     progress,
     resumable,
     safe,
-    screen,
-    text,
 )
 from rlm_mem.errors import InputError
 from rlm_mem.interchange import export_store, export_to_markdown, import_source
@@ -83,7 +81,7 @@ def export(
         line += f", {amount(report.files, 'file')} of tiered memories, personas and records"
     if history:
         line += f", {amount(report.versions, 'former version')}, {amount(report.events, 'event')}"
-    screen().print(text(f"{line} to {report.target}"))
+    print_text(f"{line} to {report.target}")
     if report.unreadable:
         note(f"{amount(report.unreadable, 'chunk')} could not be read: see rlm-mem store check")
 
@@ -141,9 +139,14 @@ def import_(
         raise InputError(
             "--watch cannot be combined with --dry-run, --format, --replace, --again, --history, --secrets, --trust"
         )
+
+    def show(report: ImportReport) -> None:
+        call.report(report.as_dict(), lambda: _show(report))
+
     with resumable(), call.writing(dry_run=dry_run) as memory:
         if watch:
-            _watch(memory, source, every, _printer(call.json))
+            note(f"watching {source}; Ctrl-C ends it")
+            watch_folder(memory.store, source, seconds=every, on_report=show)
             return
         named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
         with progress("importing", unit="KiB", quiet=call.json) as update:
@@ -160,26 +163,16 @@ def import_(
                 trust=trust,
                 progress=lambda done, total: update(done // 1024, max(1, total // 1024)),
             )
-    _printer(call.json)(report)
+    show(report)
     if report.problem_count and not report.read_anything:
         raise typer.Exit(1)
 
 
-def _watch(memory: Memory, folder: Path, seconds: float, show: Callable[[ImportReport], None]) -> None:
-    note(f"watching {folder}; Ctrl-C ends it")
-    watch_folder(memory.store, folder, seconds=seconds, on_report=show)
-
-
-def _printer(as_json: bool) -> Callable[[ImportReport], None]:
-    return (lambda report: print_json(report.as_dict())) if as_json else _show
-
-
 def _show(report: ImportReport) -> None:
-    console = screen()
     title = "would be imported" if report.dry_run else "imported"
-    console.print(text(f"{title}: {amount(report.created, 'new chunk')} from {report.source}", "bold"))
+    print_text(f"{title}: {amount(report.created, 'new chunk')} from {report.source}", "bold")
     for name, count in report.formats.items():
-        console.print(text(f"  {format_named(name).description or name}: {amount(count, 'file')}"))
+        print_text(f"  {format_named(name).description or name}: {amount(count, 'file')}")
     rows: list[tuple[str, int]] = [
         ("messages", report.messages),
         ("changed", report.updated),
@@ -201,24 +194,22 @@ def _show(report: ImportReport) -> None:
     if len(report.namespaces) > 1:
         shown += [(f"  into {name}", f"{count:,}") for name, count in sorted(report.namespaces.items())]
     if shown:
-        console.print(pairs(shown))
+        print_pairs(shown)
     if report.secrets:
         named = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(report.secrets.items()))
         total = sum(report.secrets.values())
         hidden = "would be redacted" if report.dry_run else "redacted"
-        console.print(
-            text(
-                f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} as they are ({named})",
-                "yellow",
-            )
+        print_text(
+            f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} as they are ({named})",
+            "yellow",
         )
     for notice in report.notices[:10]:
-        console.print(text(f"note: {one_line(notice.where, 120)}: {one_line(notice.text)}", "yellow"))
+        print_text(f"note: {one_line(notice.where, 120)}: {one_line(notice.text)}", "yellow")
     for name, entries, total in (
         ("kept", report.conflicts, report.kept),
         ("not read", report.problems, report.problem_count),
     ):
         for entry in entries[:10]:
-            console.print(text(f"{name}: {one_line(entry.where, 120)}: {one_line(entry.reason)}", "yellow"))
+            print_text(f"{name}: {one_line(entry.where, 120)}: {one_line(entry.reason)}", "yellow")
         if total > 10:
-            console.print(text(f"{name}: {total - 10:,} more (--json names all)", "yellow"))
+            print_text(f"{name}: {total - 10:,} more (--json names all)", "yellow")

@@ -11,7 +11,7 @@ import typer
 
 from rlm_mem.cli.call import BrainCall, Call, JsonCall, shown_place
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import RIGHT, amount, indented, print_json, progress, screen, table, text
+from rlm_mem.cli.terminal import RIGHT, amount, print_json, print_text, progress
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.backends import extra_postgres
 from rlm_mem.store.core.contents import owners
@@ -80,21 +80,19 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
                 (report.files, "file"),
             )
         )
-        screen().print(
-            text(f"{namespace}: copied {done}; {amount(report.already_there, 'chunk')} already there")
-        )
+        print_text(f"{namespace}: copied {done}; {amount(report.already_there, 'chunk')} already there")
         for chunk_id in report.skipped:
-            screen().print(indented(f"{chunk_id} cannot be read: see rlm-mem store check", 2, "yellow"))
+            print_text(f"{chunk_id} cannot be read: see rlm-mem store check", "yellow", indent=2)
         for name in report.kept_files:
-            screen().print(indented(f"{name} differs and was kept; --overwrite replaces it", 2, "yellow"))
+            print_text(f"{name} differs and was kept; --overwrite replaces it", "yellow", indent=2)
         if report.removed:
-            screen().print(indented(f"{amount(report.removed, 'entry')} removed from the target", 2))
+            print_text(f"{amount(report.removed, 'entry')} removed from the target", indent=2)
     for one in differences[:20]:
-        screen().print(indented(f"{one.what} {one.message}", 2, "red"))
+        print_text(f"{one.what} {one.message}", "red", indent=2)
     if len(differences) > 20:
-        screen().print(indented(f"… and {len(differences) - 20:,} more", 2, "red"))
+        print_text(f"… and {len(differences) - 20:,} more", "red", indent=2)
     verdict = "both are equal" if not differences else f"{amount(len(differences), 'difference')}"
-    screen().print(text(f"{namespace}: {verdict}", "green" if not differences else "bold red"))
+    print_text(f"{namespace}: {verdict}", "green" if not differences else "bold red")
 
 
 # --- shards ----------------------------------------------------------------------------------------------------------
@@ -121,13 +119,8 @@ def _directory(call: BrainCall) -> str:
 def shards_list(call: BrainCall) -> None:
     """Show which database has which namespace."""
     found = _databases().shards(_directory(call))
-    if call.json:
-        print_json(found)
-        return
-    rows = table("namespace", ("chunks", RIGHT), "database")
-    for one in found:
-        rows.add_row(text(one.namespace), f"{one.chunks:,}", text(one.place))
-    screen().print(rows)
+    rows = ((one.namespace, f"{one.chunks:,}", one.place) for one in found)
+    call.report_table(found, ("namespace", ("chunks", RIGHT), "database"), rows)
 
 
 def shards_assign(call: BrainCall, namespace: Name, to: ToDatabase) -> None:
@@ -151,16 +144,14 @@ def shards_move(
         print_json(report)
         return
     if report.source == report.target:
-        screen().print(text(f"{namespace} is at {report.target}: nothing to move"))
+        print_text(f"{namespace} is at {report.target}: nothing to move")
         return
-    screen().print(
-        text(
-            f"{namespace} moved from {report.source} to {report.target}: {amount(report.chunks, 'chunk')},"
-            f" writers waited {report.held_up:.2f} s"
-        )
+    print_text(
+        f"{namespace} moved from {report.source} to {report.target}: {amount(report.chunks, 'chunk')},"
+        f" writers waited {report.held_up:.2f} s"
     )
     if not report.purged:
-        screen().print(indented("the old rows remain: rlm-mem shards purge removes them", 2, "dim"))
+        print_text("the old rows remain: rlm-mem shards purge removes them", "dim", indent=2)
 
 
 def shards_purge(

@@ -13,7 +13,7 @@ import typer
 from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.options import argument, flag
 from rlm_mem.cli.settings import settings_file
-from rlm_mem.cli.terminal import amount, indented, plain, print_json, screen, text
+from rlm_mem.cli.terminal import amount, plain, print_json, print_text, text
 from rlm_mem.errors import StoreReadOnly
 from rlm_mem.ingest.noise import noisy_links, prune_links
 from rlm_mem.persona.library import Library
@@ -83,14 +83,12 @@ def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
     elif findings:
         for finding in findings:
             _show_finding(finding)
-        screen().print(
-            text(
-                f"{amount(len(findings), 'finding')}; rlm-mem store repair{' --links' * links} shows the repairs",
-                "bold",
-            )
+        print_text(
+            f"{amount(len(findings), 'finding')}; rlm-mem store repair{' --links' * links} shows the repairs",
+            "bold",
         )
     else:
-        screen().print(text("no findings", "green"))
+        print_text("no findings", "green")
     if findings:
         raise typer.Exit(1)
 
@@ -106,37 +104,35 @@ def repair(
         if links:
             repairs += prune_links(memory.store, dry_run=not apply, progress=update)
     failed = [one for one in repairs if one.error]
-    if call.json:
-        print_json({"applied": apply, "repairs": repairs})
-    else:
-        _show_repairs(repairs, applied=apply, again="rlm-mem store repair" + " --links" * links + " --apply")
+    again = "rlm-mem store repair" + " --links" * links + " --apply"
+    data = {"applied": apply, "repairs": repairs}
+    call.report(data, lambda: _show_repairs(repairs, applied=apply, again=again))
     if failed:
         raise typer.Exit(1)
 
 
 def _show_finding(finding: Finding) -> None:
     concerned = finding.chunk_id or finding.file or "index"
-    screen().print(text(f"{finding.code}  ", "yellow") + text(concerned, "cyan"))
-    screen().print(indented(finding.message, 4))
+    print_text(text(f"{finding.code}  ", "yellow") + text(concerned, "cyan"))
+    print_text(finding.message, indent=4)
 
 
 def _show_repairs(repairs: Sequence[Repair], *, applied: bool, again: str) -> None:
-    console = screen()
     if not repairs:
-        console.print(text("nothing to repair", "green"))
+        print_text("nothing to repair", "green")
         return
     for one in repairs:
         _show_finding(one.finding)
         if one.error:
-            console.print(indented(f"failed: {one.error}", 4, "red"))
+            print_text(f"failed: {one.error}", "red", indent=4)
         else:
             state = "for you to decide" if one.manual else ("done" if one.done else "would be done")
-            console.print(indented(f"{state}: {one.action}", 4, "yellow" if one.manual else "green"))
+            print_text(f"{state}: {one.action}", "yellow" if one.manual else "green", indent=4)
     manual = sum(one.manual for one in repairs)
     repaired = sum(one.done for one in repairs)
     rest = len(repairs) - manual
     summary = f"{amount(repaired, 'repair')} done" if applied else f"{amount(rest, 'repair')} to do: {again}"
-    console.print(text(summary + (f"; {manual} for you to decide" if manual else ""), "bold"))
+    print_text(summary + (f"; {manual} for you to decide" if manual else ""), "bold")
 
 
 def rebuild(call: Call) -> None:
@@ -147,7 +143,7 @@ def rebuild(call: Call) -> None:
     if call.json:
         print_json({"chunks": count, **plain(report)})
         return
-    screen().print(text(f"indexed {amount(count, 'chunk')}"))
+    print_text(f"indexed {amount(count, 'chunk')}")
     _unreadable(report)
 
 
@@ -166,30 +162,26 @@ def sync(
     if call.json:
         print_json(report)
         return
-    console = screen()
     for verb in ("added", "changed", "removed"):
         for path in getattr(report, verb):
-            console.print(text(f"{verb}  {path}"))
+            print_text(f"{verb}  {path}")
     _unreadable(report)
     if not report:
         is_database = isinstance(call.place, str)
-        console.print(
-            text("a database has no files to index" if is_database else "the index matches the files", "dim")
+        print_text(
+            "a database has no files to index" if is_database else "the index matches the files", "dim"
         )
 
 
 def _unreadable(report: SyncReport) -> None:
     for path in report.unreadable:
-        screen().print(text(f"unreadable  {path}  (see rlm-mem store check)", "yellow"))
+        print_text(f"unreadable  {path}  (see rlm-mem store check)", "yellow")
 
 
 def checkpoint(call: Call) -> None:
     """Write to files what only the index has: access counts, and the JSON views."""
     with call.open() as memory:
         report = memory.store.checkpoint()
-    if call.json:
-        print_json(report)
-    else:
-        counts = f"access counts of {amount(report['access_counts_folded'], 'chunk')}"
-        # A database has no views.
-        screen().print(text(f"wrote {' and '.join(filter(None, (counts, ', '.join(report['views']))))}"))
+    counts = f"access counts of {amount(report['access_counts_folded'], 'chunk')}"
+    # A database has no views.
+    call.report(report, f"wrote {' and '.join(filter(None, (counts, ', '.join(report['views']))))}")

@@ -110,8 +110,7 @@ OfTrust = Annotated[
     option("--trust", "LEVEL", "With at least this trust: untrusted, ordinary or trusted.", FILTER),
 ]
 
-_SHORT = "its beginning, or that of its last part, is enough."
-ChunkId = Annotated[str, argument("ID", f"A chunk id; {_SHORT}")]
+ChunkId = Annotated[str, argument("ID", "A chunk id; its beginning, or that of its last part, is enough.")]
 ChunkIds = Annotated[
     list[str], argument("ID...", "Chunk ids; the beginning of each, or that of its last part, is enough.")
 ]

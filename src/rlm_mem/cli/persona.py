@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from rlm_mem.cli import rich
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import FOLDED, RIGHT, indented, note, print_json, safe, screen, table, text
+from rlm_mem.cli.terminal import FOLDED, RIGHT, note, print_json, print_table, print_text, safe, screen
 from rlm_mem.errors import InvalidConfig, InvalidQuery
 from rlm_mem.persona.commands import Command
 from rlm_mem.persona.gauges import render_gauge
@@ -36,11 +36,8 @@ def show(
         if mode is not None:
             persona = Persona(persona.library.brain, session, mode=mode)
         prompt = persona.prompt({"user": user, "project": project})
-        if call.json:
-            print_json({**_state(persona), "prompt": prompt})
-            return
-    console = screen()
-    console.print(text(prompt.rstrip("\n")), soft_wrap=not console.is_terminal)
+        data = {**_state(persona), "prompt": prompt}
+    call.report(data, lambda: print_text(prompt.rstrip("\n"), wrap=screen().is_terminal))
 
 
 def list_(call: Call) -> None:
@@ -48,39 +45,33 @@ def list_(call: Call) -> None:
     with _files(call) as files:
         found = Library(files).survey()
     in_base = next((one.values for one in found.modes if one.name == BASE), {})
-    if call.json:
-        print_json(
-            {
-                "modes": [
-                    {"mode": one.name, "activated_when": one.activated_when, "configuration": one.values}
-                    for one in found.modes
-                ],
-                "sliders": [one.to_dict() for one in found.sliders],
-                "gauges": found.gauges,
-                "invalid": [one.message for one in found.invalid],
-            }
-        )
-    else:
-        _show_survey(found, in_base)
+    data = {
+        "modes": [
+            {"mode": one.name, "activated_when": one.activated_when, "configuration": one.values}
+            for one in found.modes
+        ],
+        "sliders": [one.to_dict() for one in found.sliders],
+        "gauges": found.gauges,
+        "invalid": [one.message for one in found.invalid],
+    }
+    call.report(data, lambda: _show_survey(found, in_base))
     if found.invalid:
         hints = dict.fromkeys(one.hint for one in found.invalid if one.hint)
         raise InvalidConfig("; ".join(one.message for one in found.invalid), hint="; ".join(hints))
 
 
 def _show_survey(found: Survey, in_base: Mapping[str, int]) -> None:
-    console = screen()
-    shown = table(("mode", {"style": "cyan"}), ("when", FOLDED))
-    for one in found.modes:
-        shown.add_row(text(one.name), text(one.activated_when or one.description.split("\n", 1)[0]))
-    console.print(shown)
-    rows = table(("slider", {"style": "cyan"}), ("range", {}), ("default", RIGHT), ("controls", FOLDED))
-    for known in found.sliders:
-        default = in_base.get(known.name, known.default)
-        rows.add_row(text(known.title), f"{known.low}-{known.high}", str(default), text(known.description))
-    console.print()
-    console.print(rows)
-    console.print()
-    console.print(text(f"gauges  {', '.join(found.gauges)}"))
+    modes = ((one.name, one.activated_when or one.description.split("\n", 1)[0]) for one in found.modes)
+    print_table((("mode", {"style": "cyan"}), ("when", FOLDED)), modes)
+    print_text("")
+    sliders = (
+        (one.title, f"{one.low}-{one.high}", in_base.get(one.name, one.default), one.description)
+        for one in found.sliders
+    )
+    columns = (("slider", {"style": "cyan"}), "range", ("default", RIGHT), ("controls", FOLDED))
+    print_table(columns, sliders)
+    print_text("")
+    print_text(f"gauges  {', '.join(found.gauges)}")
 
 
 def slider(call: Call, dimension: Annotated[str, argument("SLIDER", "Its name.")]) -> None:
@@ -90,15 +81,11 @@ def slider(call: Call, dimension: Annotated[str, argument("SLIDER", "Its name.")
     if call.json:
         print_json(known.to_dict())
         return
-    console = screen()
-    console.print(text(f"{known.title}  {known.low}-{known.high}, default {known.default}", "bold"))
-    console.print(indented(known.description, 2))
+    print_text(f"{known.title}  {known.low}-{known.high}, default {known.default}", "bold")
+    print_text(known.description, indent=2)
     meanings = [(str(value), meaning) for value, meaning in known.examples]
     meanings += [(f"{one.low}-{one.high}", f"{one.mode}: {one.behavior}") for one in known.levels]
-    rows = table(("value", {**RIGHT, "style": "cyan"}), ("means", FOLDED))
-    for value, meaning in meanings:
-        rows.add_row(value, text(meaning))
-    console.print(rows)
+    print_table((("value", {**RIGHT, "style": "cyan"}), ("means", FOLDED)), meanings)
 
 
 def use(
@@ -252,15 +239,10 @@ def _show_persona(persona: Persona, as_json: bool, done: list[Command] | None = 
         print_json(_state(persona) | ({"commands": done} if done is not None else {}))
         return
     defaults, by_hand = persona.defaults, persona.by_hand
-    rows = table(("slider", {"style": "cyan"}), ("value", RIGHT), ("default", RIGHT), "")
-    for name, value in persona.sliders.items():
-        rows.add_row(
-            text(persona.library.slider(name).title),
-            str(value),
-            str(defaults[name]),
-            "by hand" if name in by_hand else "",
-        )
-    console = screen()
-    console.print(text(f"{persona.mode}, session {persona.session}", "bold"))
-    console.print(rows)
+    rows = (
+        (persona.library.slider(name).title, value, defaults[name], "by hand" if name in by_hand else "")
+        for name, value in persona.sliders.items()
+    )
+    print_text(f"{persona.mode}, session {persona.session}", "bold")
+    print_table((("slider", {"style": "cyan"}), ("value", RIGHT), ("default", RIGHT), ""), rows)
     note("rlm-mem persona show prints the resulting system prompt")

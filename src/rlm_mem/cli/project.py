@@ -11,7 +11,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.namespaces import PROJECT, literal, option_value
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, print_json, screen, text
+from rlm_mem.cli.terminal import amount, note, print_json, print_text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
 from rlm_mem.memory import Memory
@@ -49,25 +49,22 @@ def show(call: Call) -> None:
             }
         )
         return
-    console = screen()
-    console.print(text(own, "cyan"))
+    print_text(own, "cyan")
     if project is not None:
-        console.print(text(f"of {project.root}", "dim"), soft_wrap=True)
-    console.print(text(f"{amount(count, 'chunk')}; {amount(waiting, 'case')} to review; shared: {shared}"))
+        print_text(f"of {project.root}", "dim", wrap=False)
+    print_text(f"{amount(count, 'chunk')}; {amount(waiting, 'case')} to review; shared: {shared}")
     if waiting:
         named = PROJECT if project is not None and own == project.namespace else option_value(own)
-        console.print(text(f"rlm-mem --namespace {named} review list", "dim"), soft_wrap=True)
+        print_text(f"rlm-mem --namespace {named} review list", "dim", wrap=False)
     if others:
-        console.print(
+        print_text(
             "If the remote or the folder was renamed, the memories are in the namespace of the former name. "
             "Projects with memories:",
-            soft_wrap=True,
+            wrap=False,
         )
         for name, held in others:
-            console.print(text(f"  {name}: {amount(held, 'chunk')}", "cyan"), soft_wrap=True)
-        console.print(
-            text("rlm-mem --namespace FORMER project move --all --to project", "dim"), soft_wrap=True
-        )
+            print_text(f"  {name}: {amount(held, 'chunk')}", "cyan", wrap=False)
+        print_text("rlm-mem --namespace FORMER project move --all --to project", "dim", wrap=False)
 
 
 def _other_projects(memory: Memory, project: Project) -> list[tuple[str, int]]:
@@ -132,7 +129,6 @@ def move(
     if call.json:
         print_json(moved)
         return
-    console = screen()
     for one in moved:
-        console.print(text(f"{one.former_id} → {one.chunk_id}"))
-    console.print(text(f"moved {amount(len(moved), 'chunk')} to {where}", "dim"), soft_wrap=True)
+        print_text(f"{one.former_id} → {one.chunk_id}")
+    print_text(f"moved {amount(len(moved), 'chunk')} to {where}", "dim", wrap=False)

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import rlm_mem
-from rlm_mem.chunk import from_epoch
+from rlm_mem.chunk import ChunkLinks, from_epoch
 from rlm_mem.chunk.types import strength_word
-from rlm_mem.cli import options, periods, rich
+from rlm_mem.cli import options, periods
 from rlm_mem.cli.call import BrainCall, Call, other_places
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, short_ids
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
     FOLDED,
     RIGHT,
-    UNCUT,
     amount,
     day,
-    indented,
     moment,
     note,
     one_line,
-    pairs,
-    plain,
     print_json,
+    print_pairs,
+    print_table,
+    print_text,
     screen,
-    table,
     text,
 )
 from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
+from rlm_mem.store.core.records import LinkedChunk
 
 MAX_LINKS = 8  # maximum number of links shown below a chunk; rlm-mem link list shows all
 MAX_PARTS = 8  # maximum number of parts of a score shown, strongest first; --json has all
 _MAX_EXCERPT = 80  # characters of a linked chunk that a wide table shows
 
+
+_CONTENT: tuple[str, dict[str, Any]] = ("content", {"overflow": "ellipsis", "ratio": 1})
+_IDS: dict[str, Any] = {"style": "cyan", "overflow": "fold"}
+"""Columns of a table: the content of chunks, and the options of that with their ids."""
 
 _NARROW = 60
 """Width in columns below which a list takes several lines for each chunk."""
@@ -108,36 +111,35 @@ def search(
     if call.json:
         print_json(hits)
         return
-    console = screen()
     if not hits:
-        console.print(text("nothing found with these filters" if is_filtered_out else "nothing found", "dim"))
+        print_text("nothing found with these filters" if is_filtered_out else "nothing found", "dim")
     if elsewhere:
-        console.print(text(elsewhere, "dim"), soft_wrap=True)
+        print_text(elsewhere, "dim", wrap=False)
     for hit in hits:
         outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
         about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut off
         head = text(f"{hit.score:z6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
-        console.print(head, no_wrap=True, overflow="ellipsis")
+        print_text(head, cut=True)
         if hit.superseded_by:
-            console.print(indented(f"out of date: {hit.superseded_by} replaced it", 8, "yellow"))
+            print_text(f"out of date: {hit.superseded_by} replaced it", "yellow", indent=8)
         if hit.replaces:
-            console.print(indented(f"replaces {', '.join(hit.replaces)}", 8, "dim"))
+            print_text(f"replaces {', '.join(hit.replaces)}", "dim", indent=8)
         for one in hit.neighbours:
             if one.offset < 0:
-                console.print(indented(one_line(one.text, 2000), 10, "dim"))
-        console.print(indented(one_line(hit.snippet, 2000), 8))
+                print_text(one_line(one.text, 2000), "dim", indent=10)
+        print_text(one_line(hit.snippet, 2000), indent=8)
         for one in hit.neighbours:
             if one.offset > 0:
-                console.print(indented(one_line(one.text, 2000), 10, "dim"))
+                print_text(one_line(one.text, 2000), "dim", indent=10)
         for mark in hit.marks():  # below the hit, since it quotes another memory
-            console.print(indented(mark, 8, "yellow"))
+            print_text(mark, "yellow", indent=8)
         if hit.parts:
             strongest = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
             named_parts = "  ".join(
                 f"{name}\u00a0{value:+.2f}" for name, value in strongest[:MAX_PARTS] if abs(value) >= 0.005
             )
-            console.print(indented(named_parts, 8, "dim"))
+            print_text(named_parts, "dim", indent=8)
 
 
 def show(
@@ -162,24 +164,22 @@ def show(
         shapes = [chunk.to_dict() for chunk in chunks]
         print_json(shapes if len(shapes) > 1 else shapes[0])
         return
-    console = screen()
     for number, chunk in enumerate(chunks):
         if raw:
-            console.print(text(chunk.content), soft_wrap=True)
+            print_text(chunk.content, wrap=False)
             continue
         if number:
-            console.print()
-        console.print(text(chunk.id, "bold cyan"))
-        console.print(pairs(_about(chunk)))
-        console.print()
-        console.print(text(chunk.content))
+            print_text("")
+        print_text(chunk.id, "bold cyan")
+        print_pairs(_about(chunk))
+        print_text("")
+        print_text(chunk.content)
         if chunk.links:
-            console.print()
-            shown = chunk.links[:MAX_LINKS]
-            console.print(_links_table([plain(link) | {"chunk_id": link.target_id} for link in shown], texts))
+            print_text("")
+            _print_links((("→", link.target_id, link) for link in chunk.links[:MAX_LINKS]), texts)
             if len(chunk.links) > MAX_LINKS:
                 more = amount(len(chunk.links) - MAX_LINKS, "link")
-                console.print(text(f"and {more} more: rlm-mem link list {chunk.id}", "dim"))
+                print_text(f"and {more} more: rlm-mem link list {chunk.id}", "dim")
 
 
 def _about(chunk: rlm_mem.Chunk) -> list[tuple[str, object]]:
@@ -248,38 +248,32 @@ def list_(
         return
     console = screen()
     if not chunks:
-        console.print(text(f"none of {amount(total, 'chunk')} match" if total else "no chunks", "dim"))
+        print_text(f"none of {amount(total, 'chunk')} match" if total else "no chunks", "dim")
         if elsewhere:
-            console.print(text(elsewhere, "dim"), soft_wrap=True)
+            print_text(elsewhere, "dim", wrap=False)
         return
     if console.width < _NARROW:
         for chunk in chunks:
-            console.print(text(chunk.id, "cyan"))
-            console.print(text(f"  {day(chunk.metadata.at)} · {chunk.type}", "dim"))
-            console.print(indented(_content_line(chunk), 4))
+            print_text(chunk.id, "cyan")
+            print_text(f"  {day(chunk.metadata.at)} · {chunk.type}", "dim")
+            print_text(_content_line(chunk), indent=4)
     else:
-        console.print(_chunks_table(chunks, wide=console.width >= 100, expand=console.width < UNCUT))
+        _print_chunks(chunks, wide=console.width >= 100)
     if len(chunks) == limit:
-        console.print(text(f"the first {limit}; --limit and --offset show more", "dim"))
+        print_text(f"the first {limit}; --limit and --offset show more", "dim")
 
 
-def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool, expand: bool) -> rich.Table:
-    columns: list[str | tuple[str, dict[str, Any]]] = [
-        ("id", {"style": "cyan", "overflow": "fold"}),
-        "date",
-        "type",
-    ]
+def _print_chunks(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> None:
+    columns: list[str | tuple[str, dict[str, Any]]] = [("id", _IDS), "date", "type"]
     if wide:
         columns += [("tokens", RIGHT), ("tags", {"max_width": 24, "overflow": "ellipsis"})]
-    made = table(*columns, ("content", {"overflow": "ellipsis", "ratio": 1}))
-    made.expand = expand
     ids = short_ids([chunk.id for chunk in chunks])
+    rows = []
     for chunk in chunks:
-        row: list[rich.RenderableType] = [text(ids[chunk.id]), day(chunk.metadata.at), text(chunk.type)]
-        if wide:
-            row += [str(chunk.tokens), text(", ".join(chunk.tags))]
-        made.add_row(*row, text(_content_line(chunk), "dim" if chunk.metadata.superseded_by else ""))
-    return made
+        more = (chunk.tokens, ", ".join(chunk.tags)) if wide else ()
+        content = text(_content_line(chunk), "dim" if chunk.metadata.superseded_by else "")
+        rows.append((ids[chunk.id], day(chunk.metadata.at), chunk.type, *more, content))
+    print_table((*columns, _CONTENT), rows)
 
 
 def _content_line(chunk: rlm_mem.Chunk) -> str:
@@ -294,13 +288,9 @@ def tags(
     """List the tags, most common first."""
     with call.open() as memory:
         counts = memory.store.tag_counts(limit)
-    if call.json:
-        print_json([{"tag": tag, "chunks": count} for tag, count in counts])
-        return
-    made = table(("tag", FOLDED), ("chunks", RIGHT))
-    for tag, count in counts:
-        made.add_row(text(tag), f"{count:,}")
-    screen().print(made if counts else text("no tags", "dim"))
+    rows = ((tag, f"{count:,}") for tag, count in counts)
+    data = [{"tag": tag, "chunks": count} for tag, count in counts]
+    call.report_table(data, (("tag", FOLDED), ("chunks", RIGHT)), rows, none="no tags")
 
 
 def conversations(
@@ -309,14 +299,11 @@ def conversations(
     """List the conversations."""
     with call.open() as memory:
         found = memory.store.conversations(limit)
-    rows = [(one.id, one.count, _iso_time(one.first_at), _iso_time(one.last_at)) for one in found]
-    if call.json:
-        print_json([dict(zip(("id", "chunks", "first_at", "last_at"), row, strict=True)) for row in rows])
-        return
-    made = table(("conversation", FOLDED), ("chunks", RIGHT), "first", "last")
-    for name, count, first, last in rows:
-        made.add_row(text(name), f"{count:,}", day(first), day(last))
-    screen().print(made if rows else text("no conversations", "dim"))
+    known = [(one.id, one.count, _iso_time(one.first_at), _iso_time(one.last_at)) for one in found]
+    data = [dict(zip(("id", "chunks", "first_at", "last_at"), one, strict=True)) for one in known]
+    rows = ((name, f"{count:,}", day(first), day(last)) for name, count, first, last in known)
+    columns = (("conversation", FOLDED), ("chunks", RIGHT), "first", "last")
+    call.report_table(data, columns, rows, none="no conversations")
 
 
 def namespaces(call: BrainCall) -> None:
@@ -327,13 +314,9 @@ def namespaces(call: BrainCall) -> None:
             found = memory.store.namespaces()
         except ServerAway as error:  # list the namespaces of the other servers, then report the missing one
             found, missing = error.namespaces, error
-    if call.json:
-        print_json([{"namespace": name, "chunks": count} for name, count in found])
-    else:
-        made = table(("namespace", FOLDED), ("chunks", RIGHT))
-        for name, count in found:
-            made.add_row(text(name), f"{count:,}")
-        screen().print(made if found else text("no namespaces", "dim"))
+    rows = ((name, f"{count:,}") for name, count in found)
+    data = [{"namespace": name, "chunks": count} for name, count in found]
+    call.report_table(data, (("namespace", FOLDED), ("chunks", RIGHT)), rows, none="no namespaces")
     if missing is not None:
         raise missing
 
@@ -354,11 +337,8 @@ def links(
             raise no_chunk(memory, chunk_id)
         found = memory.store.linked(chunk_id, kind, direction=direction, limit=limit)
         texts = {} if call.json else _first_words(memory, [link.chunk_id for link in found])
-    if call.json:
-        print_json(found)
-        return
-    shown = [plain(link) for link in found]
-    screen().print(_links_table(shown, texts) if found else text("no links", "dim"))
+    shown = (("←" if one.direction == "in" else "→", one.chunk_id, one) for one in found)
+    call.report(found, lambda: _print_links(shown, texts))
 
 
 def _first_words(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> dict[str, str]:
@@ -367,23 +347,16 @@ def _first_words(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> dict[str, 
     return {one: one_line(chunk.content)[:_MAX_EXCERPT] for one, chunk in found.items()}
 
 
-def _links_table(rows: list[dict[str, Any]], texts: dict[str, str]) -> rich.RenderableType:
-    made = table(
-        "", "link", ("chunk", {"style": "cyan", "overflow": "fold"}), "strength", ("why", FOLDED),
-        ("content", {"overflow": "ellipsis", "ratio": 1}),
-    )  # fmt: skip
-    made.expand = screen().width < UNCUT
-    for row in rows:
-        arrow = "←" if row.get("direction") == "in" else "→"
-        made.add_row(
-            arrow,
-            text(row["type"]),
-            text(row["chunk_id"]),
-            strength_word(row["strength"]),
-            text(row.get("reasoning") or ""),
-            text(texts.get(row["chunk_id"], "")),
-        )
-    return made
+def _print_links(
+    links: Iterable[tuple[str, str, ChunkLinks | LinkedChunk]], texts: Mapping[str, str]
+) -> None:
+    """Print links, each given with its arrow and the other chunk; ``texts`` has the beginnings of chunks."""
+    rows = (
+        (arrow, link.type, other, strength_word(link.strength), link.reasoning or "", texts.get(other, ""))
+        for arrow, other, link in links
+    )
+    columns = ("", "link", ("chunk", _IDS), "strength", ("why", FOLDED), _CONTENT)
+    print_table(columns, rows, none="no links")
 
 
 def history(call: Call, chunk_id: options.ChunkId) -> None:
@@ -397,19 +370,14 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
     if call.json:
         print_json(versions)
         return
-    console = screen()
-    made = table(("revision", RIGHT), "time", "changed", ("content", {"overflow": "ellipsis", "ratio": 1}))
-    made.expand = console.width < UNCUT
+    rows = []
     before: rlm_mem.Chunk | None = None
     for version in versions:
-        made.add_row(
-            f"{'* ' if version.current else ''}{version.revision}",
-            moment(version.modified_at),
-            text(_changed_fields(before, version.chunk)),
-            text(one_line(version.chunk.content)),
-        )
+        number = f"{'* ' if version.current else ''}{version.revision}"
+        changed = _changed_fields(before, version.chunk)
+        rows.append((number, moment(version.modified_at), changed, one_line(version.chunk.content)))
         before = version.chunk
-    console.print(made)
+    print_table((("revision", RIGHT), "time", "changed", _CONTENT), rows)
     if missing is not None:
         note(f"{missing.message}; {missing.hint}. These are its former versions.")
 
@@ -432,16 +400,12 @@ def stats(call: Call) -> None:
     """Show how much is remembered."""
     with call.open() as memory:
         figures = memory.store.get_stats()
-    if call.json:
-        print_json(figures)
-        return
-    screen().print(
-        pairs(
-            (_label(name), moment(value) if name.endswith("_at") else _figure(value))
-            for name, value in figures.items()
-            if value is not None
-        )
+    rows = (
+        (_label(name), moment(value) if name.endswith("_at") else _figure(value))
+        for name, value in figures.items()
+        if value is not None
     )
+    call.report(figures, lambda: print_pairs(rows))
 
 
 def _label(name: str) -> str:

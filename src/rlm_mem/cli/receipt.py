@@ -11,7 +11,7 @@ import typer
 
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, option
-from rlm_mem.cli.terminal import long_text, one_line, print_json, screen, text
+from rlm_mem.cli.terminal import long_text, one_line, print_text, text
 from rlm_mem.errors import InputError
 from rlm_mem.recall.outcome import SUGGESTED
 
@@ -121,10 +121,7 @@ def verify(
     else:
         with call.open() as memory:
             found = memory.verify(file, bundle=bundle, key=key)
-    if call.json:
-        print_json(verification_json(found))
-    else:
-        _show(found)
+    call.report(verification_json(found), lambda: _show(found))
     if not found.holds:
         raise typer.Exit(1)
 
@@ -144,14 +141,13 @@ def verification_json(found: Verification) -> dict[str, Any]:
 
 
 def _show(found: Verification) -> None:
-    console = screen()
     if found.receipt is not None:
-        console.print(long_text(found.receipt.question.text, "bold"))
+        print_text(long_text(found.receipt.question.text, "bold"))
         answer = found.receipt.answer
         guess = "" if answer.suggestion is None else f"{SUGGESTED} {answer.suggestion}"
-        console.print(long_text(answer.content or guess or answer.outcome))
-        console.print()
-    console.print(text(found.verdict, f"bold {STYLES[found.verdict]}"))
+        print_text(long_text(answer.content or guess or answer.outcome))
+        print_text("")
+    print_text(found.verdict, f"bold {STYLES[found.verdict]}")
     for check in found.checks:
         line = text(f"  {check.status:<12}", STYLES[check.status]) + text(check.part, "cyan")
-        console.print(line + text(f"  {one_line(check.detail, 240)}", "dim"))
+        print_text(line + text(f"  {one_line(check.detail, 240)}", "dim"))

@@ -20,15 +20,13 @@ from rlm_mem.cli.terminal import (
     FOLDED,
     RIGHT,
     amount,
-    indented,
     long_text,
     moment,
     money,
     one_line,
-    plain,
     print_json,
+    print_text,
     screen,
-    table,
     text,
 )
 from rlm_mem.errors import InvalidQuery
@@ -36,13 +34,12 @@ from rlm_mem.recall.costing import CostLine
 from rlm_mem.recall.outcome import (
     OPERATION_WORDS,
     SUGGESTED,
-    OutcomeWord,
     RunOperation,
     confidence_words,
     ending_of,
 )
 from rlm_mem.recall.shown_runs import check_shown, hidden_words, shown_trajectory
-from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id
+from rlm_mem.recall.trajectory import Outcome, Trajectory, is_trajectory_id
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import Replay
@@ -67,9 +64,8 @@ def trajectories_list(
     if call.json:
         print_json(found)
         return
-    console = screen()
     if not found:
-        console.print(text("no trajectories", "dim"))
+        print_text("no trajectories", "dim")
         return
     for info in found:
         end: str = info.outcome or "no end recorded"
@@ -79,16 +75,16 @@ def trajectories_list(
         head.append(
             f"  {info.operation} · {end} · {amount(info.iterations, 'program')} · {info.seconds:.1f} s", "dim"
         )
-        console.print(head, no_wrap=True, overflow="ellipsis")
-        console.print(indented(one_line(info.query, 300), 4))
+        print_text(head, cut=True)
+        print_text(one_line(info.query, 300), indent=4)
         if info.withheld:
-            console.print(indented(hidden_words(info.withheld), 4, "dim"))
+            print_text(hidden_words(info.withheld), "dim", indent=4)
         elif info.answer is not None:
-            console.print(indented(one_line(info.answer, 300), 4, "green"))
+            print_text(one_line(info.answer, 300), "green", indent=4)
         elif info.suggestion is not None:
-            console.print(indented(one_line(f"{SUGGESTED} {info.suggestion}", 300), 4, "yellow"))
+            print_text(one_line(f"{SUGGESTED} {info.suggestion}", 300), "yellow", indent=4)
         elif info.error is not None:
-            console.print(indented(one_line(info.error, 300), 4, "red"))
+            print_text(one_line(info.error, 300), "red", indent=4)
 
 
 def _full_id(memory: rlm_mem.Memory, given: str) -> str:
@@ -107,10 +103,7 @@ def trajectories_show(call: Call, trajectory_id: TrajectoryId = "last") -> None:
     """Show the steps of one recall: programs, calls, output, outcome."""
     with call.open() as memory:
         trajectory = shown_trajectory(memory.store, _full_id(memory, trajectory_id))
-    if call.json:
-        print_json(trajectory)
-        return
-    screen().print(_tree_of_steps(trajectory))
+    call.report(trajectory, lambda: screen().print(_tree_of_steps(trajectory)))
 
 
 def _tree_of_steps(trajectory: Trajectory) -> rich.Tree:
@@ -123,9 +116,8 @@ def _tree_of_steps(trajectory: Trajectory) -> rich.Tree:
     if trajectory.withheld:
         tree.add(text(f"{hidden_words(trajectory.withheld)}; rlm-mem review list shows it", "yellow"))
     for step in trajectory.steps:
-        shape = plain(step)
-        branch = tree.add(step_title(shape))
-        for part in step_parts(shape, whole=True):
+        branch = tree.add(step_title(step))
+        for part in step_parts(step, whole=True):
             branch.add(part)
     outcome = trajectory.outcome
     if outcome is None:
@@ -136,18 +128,18 @@ def _tree_of_steps(trajectory: Trajectory) -> rich.Tree:
         end.add(text(f"{SUGGESTED} ", "yellow") + long_text(outcome.suggestion, "bold"))
     for chunk_id in outcome.chunk_ids:
         end.add(text(chunk_id, "cyan"))
-    tree.add(text(_figures(plain(outcome), outcome.word), "dim"))
+    tree.add(text(_figures(outcome), "dim"))
     return tree
 
 
-def _figures(outcome: dict[str, Any], word: OutcomeWord) -> str:
+def _figures(outcome: Outcome) -> str:
     parts = [
-        confidence_words(word, outcome["confidence"], outcome["suggestion"]),
-        ending_of(outcome["stopped_by"]) if outcome["stopped_by"] else "",
-        amount(outcome["model_calls"], "model call"),
-        cost_line(outcome["usage"], outcome["cost"]),
-        f"{outcome['seconds']:.1f} s",
-        f"error: {outcome['error']}" if outcome["error"] else "",
+        confidence_words(outcome.word, outcome.confidence, outcome.suggestion),
+        ending_of(outcome.stopped_by) if outcome.stopped_by else "",
+        amount(outcome.model_calls, "model call"),
+        cost_line(outcome.usage, outcome.cost),
+        f"{outcome.seconds:.1f} s",
+        f"error: {outcome.error}" if outcome.error else "",
     ]
     return " · ".join(part for part in parts if part)
 
@@ -189,31 +181,27 @@ def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> Non
 
         recorded = check_shown(shown_trajectory(memory.store, _full_id(memory, trajectory_id)))
         result = replay(memory.store, recorded, functions=memory.continuum.functions)
-    if call.json:
-        print_json(result)
-        return
-    _show_replay(result)
+    call.report(result, lambda: _show_replay(result))
 
 
 def _show_replay(result: Replay) -> None:
-    console = screen()
-    console.print(text(result.trajectory.query, "bold"))
+    print_text(result.trajectory.query, "bold")
     for step in result.steps:
         outcome = text("the same output", "green") if step.same else text("another output", "yellow")
-        console.print(step_title(plain(step.then)) + text(" · ", "dim") + outcome)
+        print_text(step_title(step.then) + text(" · ", "dim") + outcome)
         for line in step.diff:
             style = {"+": "green", "-": "red"}.get(line[:1], "dim")
-            console.print(text(f"    {line}", style))
+            print_text(f"    {line}", style)
         for name, ids in (("no longer read", step.chunks_missing), ("newly read", step.chunks_new)):
             if ids:
-                console.print(text(f"    {name}: {', '.join(ids)}", "dim"))
+                print_text(f"    {name}: {', '.join(ids)}", "dim")
     if result.same:
-        console.print(text("the same steps and the same answer", "green"))
+        print_text("the same steps and the same answer", "green")
     elif result.content_then == result.content_now:
-        console.print(text("the same answer with other steps", "yellow"))
+        print_text("the same answer with other steps", "yellow")
     else:
-        console.print(text("then: ", "dim") + text(result.content_then or "no answer"))
-        console.print(text("now:  ", "dim") + text(result.content_now or "no answer", "yellow"))
+        print_text(text("then: ", "dim") + text(result.content_then or "no answer"))
+        print_text(text("now:  ", "dim") + text(result.content_now or "no answer", "yellow"))
 
 
 def costs(
@@ -229,23 +217,15 @@ def costs(
     names = ("day", "model", "operation") if by == "all" else (by,)
     with call.open() as memory:
         rows = _summed(memory.costs(since=since, until=until), names)
-    if call.json:
-        print_json(rows)
-        return
-    numbers = ("runs", "calls", "tokens", "cost")
-    made = table(*names, *((name, RIGHT) for name in numbers))
+    cells = []
     for row in rows:
-        unpriced = (
-            f" + {row['unpriced_calls']:,} unpriced"
-            if row["unpriced_calls"] and row["cost"] is not None
-            else ""
-        )
         tokens = f"{row['input_tokens'] + row['output_tokens']:,}"
-        cost = money(row["cost"]) + unpriced
-        made.add_row(
-            *(text(row[name]) for name in names), f"{row['runs']:,}", f"{row['calls']:,}", tokens, cost
-        )
-    screen().print(made if rows else text("no recall has been recorded", "dim"))
+        cost = money(row["cost"])
+        if row["unpriced_calls"] and row["cost"] is not None:
+            cost += f" + {row['unpriced_calls']:,} unpriced"
+        cells.append((*(row[name] for name in names), f"{row['runs']:,}", f"{row['calls']:,}", tokens, cost))
+    columns = (*names, *((name, RIGHT) for name in ("runs", "calls", "tokens", "cost")))
+    call.report_table(rows, columns, cells, none="no recall has been recorded")
 
 
 def _summed(lines: Sequence[CostLine], names: Sequence[str]) -> list[dict[str, Any]]:
@@ -288,16 +268,10 @@ def events(
     with call.open() as memory:
         chunk_id = None if chunk_id is None else full_id(memory, chunk_id)
         found = list(memory.store.events(since=since, op=operation, chunk_id=chunk_id, limit=limit))
-    if call.json:
-        print_json(found)
-        return
-    made = table("time", "what", ("chunks", {"style": "cyan", **FOLDED}), "who")
+    rows = []
     for event in found:
-        ids = (
-            event.get("chunk_ids") or [event["chunk_id"]]
-            if event.get("chunk_id") or event.get("chunk_ids")
-            else []
-        )
+        ids = event.get("chunk_ids") or [one for one in (event.get("chunk_id"),) if one]
         shown = ", ".join(ids[:3]) + (f" and {len(ids) - 3:,} more" if len(ids) > 3 else "")
-        made.add_row(moment(event["ts"]), text(event["op"]), text(shown), text(str(event.get("actor") or "")))
-    screen().print(made if found else text("no events", "dim"))
+        rows.append((moment(event["ts"]), event["op"], shown, event.get("actor") or ""))
+    columns = ("time", "what", ("chunks", {"style": "cyan", **FOLDED}), "who")
+    call.report_table(found, columns, rows, none="no events")

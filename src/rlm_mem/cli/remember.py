@@ -17,7 +17,7 @@ from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, resumable, screen, text
+from rlm_mem.cli.terminal import amount, note, one_line, print_json, print_text, progress, resumable
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
@@ -128,7 +128,7 @@ def remember(
             named, patterns=tuple(pattern or ()), conversation_id=conversation
         )
         if watch and folder:
-            _watch(memory, folder[0], every, about_folder, as_json=call.json)
+            _watch(call, memory, folder[0], every, about_folder)
             return
         if again:
             named["again"] = True
@@ -268,16 +268,11 @@ def _read_lines(
         )
 
 
-def _watch(
-    memory: rlm_mem.Memory, folder: Path, seconds: float, named: dict[str, Any], *, as_json: bool
-) -> None:
+def _watch(call: Call, memory: rlm_mem.Memory, folder: Path, seconds: float, named: dict[str, Any]) -> None:
     note(f"watching {folder}; Ctrl-C ends it")
 
     def show(report: FolderReport) -> None:
-        if as_json:
-            print_json(report.as_dict())
-        else:
-            _show_folder(report)
+        call.report(report.as_dict(), lambda: _show_folder(report))
 
     watch_folder(memory.store, folder, seconds=seconds, on_report=show, **named)
 
@@ -298,7 +293,6 @@ def _remember(
 
 def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) -> None:
     """Print the result; ``changes``: options were given that do not change known chunks."""
-    console = screen()
     for report in outcome.folders:
         _show_folder(report)
     if dry_run:
@@ -309,29 +303,24 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
         line += f", from {amount(outcome.texts, 'text')}"
     if known > 0:
         line += f"; {amount(known, 'chunk')} already known"
-    console.print(text(f"{line}  ({seconds:.1f} s)"))
+    print_text(f"{line}  ({seconds:.1f} s)")
     for chunk_id in outcome.chunk_ids[:_MAX_LISTED] if not outcome.folders else ():
-        console.print(text(f"  {chunk_id}", "cyan"))
+        print_text(f"  {chunk_id}", "cyan")
     if len(outcome.chunk_ids) > _MAX_LISTED and not outcome.folders:
-        console.print(
-            text(f"  … and {len(outcome.chunk_ids) - _MAX_LISTED:,} more (--json names all)", "dim")
-        )
+        print_text(f"  … and {len(outcome.chunk_ids) - _MAX_LISTED:,} more (--json names all)", "dim")
     if known > 0 and changes:
-        console.print(text("known chunks were not changed; use rlm-mem chunk update ID", "yellow"))
+        print_text("known chunks were not changed; use rlm-mem chunk update ID", "yellow")
     if outcome.replaced:
-        console.print(text(f"replaced {_ids(outcome.replaced)}"))
+        print_text(f"replaced {_ids(outcome.replaced)}")
     if outcome.proposed:
-        console.print(text(f"to review (rlm-mem review show ID): {_ids(outcome.proposed)}"))
+        print_text(f"to review (rlm-mem review show ID): {_ids(outcome.proposed)}")
     if outcome.quarantined:
-        console.print(
-            text(
-                f"in quarantine, and hidden until rlm-mem chunk release ID: {_ids(outcome.quarantined)}",
-                "yellow",
-            )
+        print_text(
+            f"in quarantine, and hidden until rlm-mem chunk release ID: {_ids(outcome.quarantined)}", "yellow"
         )
     if outcome.secrets:
         found = rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)
-        console.print(text(found.told("--secrets {}"), "yellow"))
+        print_text(found.told("--secrets {}"), "yellow")
 
 
 def _ids(ids: Sequence[str]) -> str:
@@ -352,8 +341,7 @@ def _by_reason(problems: Sequence[ImportProblem]) -> list[str]:
 
 def _show_folder(report: FolderReport) -> None:
     """Print the result of a folder: the counts, and the first files of each kind."""
-    console = screen()
-    console.print(text(f"would be done: {report}" if report.dry_run else str(report), "bold"))
+    print_text(f"would be done: {report}" if report.dry_run else str(report), "bold")
     rows: list[tuple[str, list[str], str]] = [
         ("added", report.added, "dim"),
         ("changed", report.changed, "dim"),
@@ -365,8 +353,8 @@ def _show_folder(report: FolderReport) -> None:
     ]
     for title, names, style in rows:
         for name in names[:10]:
-            console.print(text(f"  {title}: {one_line(name, 160)}", style))
+            print_text(f"  {title}: {one_line(name, 160)}", style)
         if len(names) > 10:
-            console.print(text(f"  {title}: {len(names) - 10:,} more (--json names all)", style))
+            print_text(f"  {title}: {len(names) - 10:,} more (--json names all)", style)
     if report.change:
-        console.print(text(f"  rlm-mem undo {report.change} undoes it", "dim"))
+        print_text(f"  rlm-mem undo {report.change} undoes it", "dim")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
-
 import rlm_mem
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.options import argument, option
-from rlm_mem.cli.terminal import amount, indented, moment, one_line, print_json, screen, text
+from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
 from rlm_mem.continuum.changes import Change
-from rlm_mem.continuum.review import Case
 
 CaseId = Annotated[str, argument("ID", "The id of a case (rlm-mem review list), or its beginning.")]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
@@ -33,20 +30,19 @@ def review_list(
     with call.open() as memory:
         cases = memory.continuum.review.cases(None if status == "all" else status)
     if call.json:
-        print_json([_plain(case) for case in cases])
+        print_json(cases)
         return
-    console = screen()
     for case in cases:
-        console.print(
+        print_text(
             text(case.id, "cyan") + text(f"  {case.kind} · {case.status} · {moment(case.opened_at)}", "dim")
         )
-        console.print(indented(case.title, 4))
+        print_text(case.title, indent=4)
         if case.kind == "capture":  # its title names only the session
             for line in case.evidence[:_CAPTURED]:
-                console.print(indented(one_line(line.partition(": ")[2], 120), 6, "dim"))
+                print_text(one_line(line.partition(": ")[2], 120), "dim", indent=6)
             if len(case.evidence) > _CAPTURED:
-                console.print(indented(f"… and {len(case.evidence) - _CAPTURED:,} more", 6, "dim"))
-    console.print(text(amount(len(cases), "case"), "dim"))
+                print_text(f"… and {len(case.evidence) - _CAPTURED:,} more", "dim", indent=6)
+    print_text(amount(len(cases), "case"), "dim")
 
 
 def review_show(call: Call, case_id: CaseId) -> None:
@@ -54,13 +50,12 @@ def review_show(call: Call, case_id: CaseId) -> None:
     with call.open() as memory:
         case = memory.continuum.review.case(_full_case_id(memory, case_id))
     if call.json:
-        print_json(_plain(case))
+        print_json(case)
         return
-    console = screen()
-    console.print(text(case.title, "bold"))
+    print_text(case.title, "bold")
     because = f": {case.obsolete_because}" if case.obsolete_because else ""
-    console.print(text(f"{case.entry} · {case.status}{because}", "dim"))
-    console.print(text(case.question))
+    print_text(f"{case.entry} · {case.status}{because}", "dim")
+    print_text(case.question)
     decided = [f"{one.at} {one.decision} by {one.reviewer}: {one.reason}" for one in case.decisions]
     figures = [f"{name}: {value}" for name, value in case.figures.items()]
     for title, lines in (
@@ -68,18 +63,14 @@ def review_show(call: Call, case_id: CaseId) -> None:
         ("history", case.history), ("decisions", decided),
     ):  # fmt: skip
         if lines:
-            console.print(text(title, "dim"))
+            print_text(title, "dim")
             for line in lines:
-                console.print(indented(line, 4))
+                print_text(line, indent=4)
 
 
 def _full_case_id(memory: rlm_mem.Memory, given: str) -> str:
     known = (case.id for case in memory.continuum.review.cases(None))
     return known_id(given, known, "review case", "rlm-mem review list --status all shows the ids.")
-
-
-def _plain(case: Case) -> object:
-    return msgspec.to_builtins(case)
 
 
 def _outcome(case_id: str, change: Change) -> str:
@@ -139,5 +130,5 @@ def review_judge(
         print_json({"decided": [{"case": one.details["case"], "reason": one.reason} for one in decided]})
         return
     for one in decided:
-        screen().print(text(f"{one.details['case']}: {one.reason}"))
-    screen().print(text(f"{amount(len(decided), 'proposal')} decided", "dim"))
+        print_text(f"{one.details['case']}: {one.reason}")
+    print_text(f"{amount(len(decided), 'proposal')} decided", "dim")

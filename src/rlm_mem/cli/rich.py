@@ -10,44 +10,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, Group, RenderableType
-    from rich.live import Live
-    from rich.padding import Padding
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.rule import Rule
-    from rich.syntax import Syntax
-    from rich.table import Table
-    from rich.text import Text
-    from rich.tree import Tree
+    from rich.console import (
+        Console as Console,
+        ConsoleOptions as ConsoleOptions,
+        RenderableType as RenderableType,
+    )
+    from rich.live import Live as Live
+    from rich.progress import (
+        BarColumn as BarColumn,
+        MofNCompleteColumn as MofNCompleteColumn,
+        Progress as Progress,
+        TextColumn as TextColumn,
+        TimeRemainingColumn as TimeRemainingColumn,
+    )
+    from rich.rule import Rule as Rule
+    from rich.syntax import Syntax as Syntax
+    from rich.table import Table as Table
+    from rich.text import Text as Text
+    from rich.tree import Tree as Tree
 
-__all__ = [
-    "BarColumn",
-    "Console",
-    "ConsoleOptions",
-    "Group",
-    "Live",
-    "MofNCompleteColumn",
-    "Padding",
-    "Progress",
-    "RenderableType",
-    "Rule",
-    "Syntax",
-    "Table",
-    "Text",
-    "TextColumn",
-    "TimeRemainingColumn",
-    "Tree",
-]
-
-_MODULES = {
-    **dict.fromkeys(("Console", "ConsoleOptions", "Group", "RenderableType"), "console"),
-    **dict.fromkeys(
-        ("BarColumn", "MofNCompleteColumn", "Progress", "TextColumn", "TimeRemainingColumn"), "progress"
-    ),
-}
+_PROGRESS = ("BarColumn", "MofNCompleteColumn", "Progress", "TextColumn", "TimeRemainingColumn")
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in ("Console", "Live", "Rule", "Syntax", "Table", "Text", "Tree", *_PROGRESS):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"rich.{_MODULES.get(name, name.lower())}"), name)
+    return getattr(import_module(f"rich.{'progress' if name in _PROGRESS else name.lower()}"), name)

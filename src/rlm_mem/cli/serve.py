@@ -76,7 +76,7 @@ def mcp(
         raise InputError("--folder needs --project", hint="give both, or neither")
     run = _server_module()
     if http:
-        run.serve_http(settings, port)
+        run.serve_all(settings, run.Network(port), api=False, dashboard=False)
     else:
         run.serve_stdio(settings)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from rlm_mem.chunk import check_namespace
 from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.options import argument
-from rlm_mem.cli.terminal import FOLDED, note, print_json, screen, table, text
+from rlm_mem.cli.terminal import FOLDED, note, print_json, print_table, print_text
 from rlm_mem.config import Config, parse_setting
 from rlm_mem.errors import InputError, InvalidConfig, ModelUnavailable, NotFoundError
 from rlm_mem.ingest.chunking import analyse
@@ -38,13 +38,13 @@ def list_(
         print_json({"brain": shown_place(place), "settings": settings})
         return
     origins = _origins(config, place)
-    made = table(("setting", {"style": "cyan"}), ("value", FOLDED), ("from", {"style": "dim"}))
-    for name, values in settings.items():
-        for key, value in values.items():
-            made.add_row(f"{name}.{key}", text(_shown(value)), origins.get((name, key), "default"))
-    console = screen()
-    console.print(text(f"brain: {shown_place(place)}", "dim"))
-    console.print(made)
+    rows = (
+        (f"{name}.{key}", _shown(value), origins.get((name, key), "default"))
+        for name, values in settings.items()
+        for key, value in values.items()
+    )
+    print_text(f"brain: {shown_place(place)}", "dim")
+    print_table((("setting", {"style": "cyan"}), ("value", FOLDED), ("from", {"style": "dim"})), rows)
 
 
 Setting = Annotated[str, argument("SETTING", "SECTION.NAME, as in rlm-mem config list.")]
@@ -67,7 +67,7 @@ def get(call: BrainCall, setting: Setting) -> None:
         origin = _origins(config, call.place).get((section, name), "default")
         print_json({"setting": setting, "value": value, "from": origin})
     else:
-        screen().print(text(_shown(value)), soft_wrap=True)
+        print_text(_shown(value), wrap=False)
 
 
 def set_(
@@ -120,7 +120,7 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
         done = f"{setting} = {_toml(current)}"
     else:
         done = f"{setting} is {_toml(current)} again" if after != before else f"{setting} was not set there"
-    screen().print(text(f"{done}  ({path})"), soft_wrap=True)
+    print_text(f"{done}  ({path})", wrap=False)
     if _origins(config, place).get((section, name)) == "environment":
         note("the environment also sets this, and takes precedence over the file")
 

@@ -6,13 +6,16 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
+
+import msgspec
 
 from rlm_mem.chunk.types import amount as amount
 from rlm_mem.cli import rich
@@ -39,6 +42,10 @@ MAX_SHOWN_CHARS = 20_000
 FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 RIGHT: dict[str, Any] = {"justify": "right"}
 """Options of table columns: ``FOLDED`` for text that may take several lines, ``RIGHT`` for figures."""
+Columns = Sequence[str | tuple[str, dict[str, Any]]]
+"""Names of columns, or names with Rich's options; a column with a ratio takes the rest of the width."""
+Rows = Iterable[Sequence[object]]
+"""Cells of each row, as text, numbers or Rich text."""
 
 
 def safe(text: str) -> str:
@@ -57,14 +64,21 @@ def screen() -> rich.Console:
 
     Output to a file or another program is neither wrapped nor cut, unless ``COLUMNS`` is set.
     """
+    return _screen(sys.stdout, os.environ.get("COLUMNS"))
+
+
+@lru_cache(maxsize=1)
+def _screen(_: object, columns: str | None) -> rich.Console:
+    """Return the console on this stream; creating one takes a third of the time for printing a line."""
     made = rich.Console(highlight=False, markup=False, emoji=False)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
+    if not made.is_terminal and columns is None:
         made.width = UNCUT
     return made
 
 
-def rule(console: rich.Console, title: rich.Text | str = "", *, style: str, characters: str = "─") -> None:
+def print_rule(title: rich.Text | str = "", *, style: str, characters: str = "─") -> None:
     """Print a line across the console, or of 80 columns if the console has no width."""
+    console = screen()
     line = rich.Rule(title, align="left", style=style, characters=characters)
     console.print(line, width=80 if console.width == UNCUT else None)
 
@@ -88,13 +102,28 @@ def long_text(content: str, style: str = "") -> rich.Text:
     return shown
 
 
-def indented(content: str, columns: int, style: str = "") -> rich.RenderableType:
-    """Return a paragraph in which every line is indented, including wrapped ones."""
-    return _Indented(text(content, style), columns)
+def print_text(
+    content: str | rich.Text, style: str = "", *, indent: int = 0, wrap: bool = True, cut: bool = False
+) -> None:
+    """Print a paragraph.
+
+    Args:
+        style: of a content that is not Rich text already.
+        indent: columns before every line, including wrapped ones.
+        wrap: break long lines at words; False: leave them whole, as paths and commands that are copied.
+        cut: end each line at the edge of the terminal, with an ellipsis.
+    """
+    shown = text(content, style) if isinstance(content, str) else content
+    options: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"} if cut else {"soft_wrap": not wrap}
+    screen().print(Indented(shown, indent) if indent else shown, **options)
 
 
-class _Indented:
-    # Rich's own Padding fills every line with spaces, which are copied along with the text.
+class Indented:
+    """A paragraph in which every line is indented, including wrapped ones.
+
+    Rich's own Padding fills every line with spaces, which are copied along with the text.
+    """
+
     def __init__(self, content: rich.Text, columns: int) -> None:
         self._content = content
         self._columns = columns
@@ -105,39 +134,39 @@ class _Indented:
             yield rich.Text(" " * self._columns if line else "").append_text(line)
 
 
-def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) -> rich.Table:
-    """Return a table without a frame; a column is a name, or a name and Rich's options for it.
+def print_table(columns: Columns, rows: Rows, *, none: str = "", header: bool = True) -> None:
+    """Print a table without a frame.
 
     On a narrow terminal, columns are cut with an ellipsis; those that fold take more lines.
+
+    Args:
+        none: printed instead of a table without rows; empty: print the names of the columns.
     """
-    made = rich.Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        header_style="dim",
-        padding=(0, 2, 0, 0),
-    )
+    console = screen()
+    made = rich.Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), show_header=header)
     for column in columns:
         name, options = column if isinstance(column, tuple) else (column, {})
+        made.expand = made.expand or ("ratio" in options and console.width < UNCUT)
         made.add_column(name, **{"no_wrap": options.get("overflow") != "fold", **options})
-    return made
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, rich.Text) else text(str(cell)) for cell in row))
+    if made.row_count or not none:
+        console.print(made)
+    else:
+        print_text(none, "dim")
 
 
-def pairs(rows: Iterable[tuple[str, object]]) -> rich.Table:
-    """Return a table of names and values, one pair a line."""
-    made = table(("", {"style": "dim"}), ("", FOLDED))
-    made.show_header = False
-    for name, value in rows:
-        made.add_row(name, value if not isinstance(value, str | int | float | Decimal) else text(str(value)))  # type: ignore[arg-type]  # any Rich renderable
-    return made
+def print_pairs(rows: Iterable[tuple[str, object]]) -> None:
+    """Print names and values, one pair a line."""
+    print_table((("", {"style": "dim"}), ("", FOLDED)), rows, header=False)
 
 
 def plain(value: Any) -> Any:
     """Return the value as JSON types: data classes as objects, times in ISO 8601, decimals as numbers."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return plain(msgspec.to_builtins(value))
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
@@ -233,6 +262,11 @@ def day(stamp: str | None) -> str:
 def moment(stamp: str | None) -> str:
     """Return an ISO time to the minute, or a dash."""
     return stamp[:16].replace("T", " ") if stamp else "–"
+
+
+def share(value: float | None) -> str:
+    """Return a share from 0 to 1 as a percentage, or a dash."""
+    return "–" if value is None else f"{value:.0%}"
 
 
 def money(cost: Decimal | float | None) -> str:

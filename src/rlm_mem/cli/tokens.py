@@ -12,7 +12,7 @@ from rlm_mem.access.tokens import TokenFile, TokenRecord, token_path
 from rlm_mem.cli import options
 from rlm_mem.cli.call import BrainCall
 from rlm_mem.cli.options import argument, option
-from rlm_mem.cli.terminal import FOLDED, amount, messages, moment, print_json, screen, table, text
+from rlm_mem.cli.terminal import FOLDED, amount, moment, note, print_json, print_table, print_text
 
 File = Annotated[
     Path | None, options.tokens("The file with the tokens. Default: tokens.json in the brain folder.")
@@ -54,10 +54,9 @@ def create(
         return
     # Only the token goes to stdout, for scripts.
     print(token)
-    console = messages()
     ends = f"until {moment(record.expires_at)}" if record.expires_at else "until it is revoked"
     reached = ", ".join(record.namespaces) or "no namespace"
-    console.print(text(f"{record.name}: {', '.join(record.permissions)} in {reached}, {ends}", "dim"))
+    note(f"{record.name}: {', '.join(record.permissions)} in {reached}, {ends}")
 
 
 def list_(call: BrainCall, tokens: File = None) -> None:
@@ -67,23 +66,15 @@ def list_(call: BrainCall, tokens: File = None) -> None:
     if call.json:
         print_json([_plain(file, one) for one in records])
         return
-    rows = table(
-        "name", "id", "state", ("permissions", FOLDED), ("namespaces", FOLDED), ("ends", {"no_wrap": False})
-    )
+    rows = []
     for one in records:
         ends = one.revoked_at or one.expires_at
-        rows.add_row(
-            one.name,
-            one.id,
-            file.state_of(one),
-            ", ".join(one.permissions),
-            ", ".join(one.namespaces),
-            moment(ends) if ends else "never",
-        )
-    console = screen()
-    if records:
-        console.print(rows)
-    console.print(text(amount(len(records), "token"), "dim"))
+        scope = ", ".join(one.permissions), ", ".join(one.namespaces)
+        rows.append((one.name, one.id, file.state_of(one), *scope, moment(ends) if ends else "never"))
+    columns = ("permissions", FOLDED), ("namespaces", FOLDED), ("ends", {"no_wrap": False})
+    if rows:
+        print_table(("name", "id", "state", *columns), rows)
+    print_text(amount(len(records), "token"), "dim")
 
 
 def revoke(
@@ -115,11 +106,9 @@ def readmit(
 
 
 def _plain(file: TokenFile, record: TokenRecord) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(record, digest=""))
-    return {
-        "state": file.state_of(record),
-        **{name: value for name, value in shown.items() if name != "digest"},
-    }
+    shown: dict[str, Any] = msgspec.to_builtins(record)
+    del shown["digest"]
+    return {"state": file.state_of(record), **shown}
 
 
 def _user() -> str:

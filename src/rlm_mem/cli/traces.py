@@ -15,7 +15,7 @@ from rlm_mem.cli.continuum import Goal
 from rlm_mem.cli.ids import full_id, known_id
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.sources import read_bounded
-from rlm_mem.cli.terminal import FOLDED, amount, indented, moment, print_json, screen, table, text
+from rlm_mem.cli.terminal import FOLDED, amount, moment, print_json, print_text, share, text
 from rlm_mem.errors import InvalidQuery
 
 _MAX_STEPS = 16_000_000  # bytes
@@ -103,16 +103,13 @@ def tier_list(
     """List tiered memories, most reliable first."""
     with call.open() as memory:
         found = memory.continuum.queries.memories(tier, limit)
-    if call.json:
-        print_json(found)
-        return
-    made = table("tier", "uses", "success", "reliable", ("memory", FOLDED))
+    rows = []
     for hit in found:
-        rate = "–" if hit.success_rate is None else f"{hit.success_rate:.0%}"
-        made.add_row(
-            hit.tier, f"{hit.usage_count:,}", rate, f"{hit.parts['reliability']:.2f}", text(hit.key, "cyan")
-        )
-    screen().print(made if found else text("no memories", "dim"))
+        reliability = f"{hit.parts['reliability']:.2f}"
+        key = text(hit.key, "cyan")
+        rows.append((hit.tier, f"{hit.usage_count:,}", share(hit.success_rate), reliability, key))
+    columns = ("tier", "uses", "success", "reliable", ("memory", FOLDED))
+    call.report_table(found, columns, rows, none="no memories")
 
 
 def tier_show(call: Call, key: Key) -> None:
@@ -139,18 +136,17 @@ def tier_log(
     if call.json:
         print_json(steps)
         return
-    console = screen()
     for step in steps:
         tiers = " → ".join(str(one) for one in (step["from"], step["to"]) if one)
-        console.print(
+        print_text(
             text(f"{moment(step['ts'])}  ", "dim")
             + text(f"{step['op']} {tiers}")
             + text(f"  {step['entry']}", "cyan")
         )
         mark = f"{step['id']}: " if step["id"] in undoable else ""
-        console.print(indented(f"{mark}{step['reason']}", 4, "dim"))
+        print_text(f"{mark}{step['reason']}", "dim", indent=4)
     if not steps:
-        console.print(text("no changes yet", "dim"))
+        print_text("no changes yet", "dim")
 
 
 def tier_undo(
@@ -175,16 +171,13 @@ def tier_health(call: Call) -> None:
     """Show the state of the tiers: sizes, consolidation rate, reuse, promotions per month."""
     with call.open() as memory:
         found = memory.continuum.health()
-    if call.json:
-        print_json(found)
-        return
-    made = table(("figure", {"style": "dim"}), ("value", {"no_wrap": False}))
+    rows = []
     for name, value in found.items():
         shown = (
             ", ".join(f"{key} {count}" for key, count in value.items()) if isinstance(value, dict) else value
         )
-        made.add_row(name.replace("_", " "), "–" if shown in (None, "") else str(shown))
-    screen().print(made)
+        rows.append((name.replace("_", " "), "–" if shown in (None, "") else shown))
+    call.report_table(found, (("figure", {"style": "dim"}), ("value", {"no_wrap": False})), rows)
 
 
 def tier_check(call: Call) -> None:
@@ -196,8 +189,8 @@ def tier_check(call: Call) -> None:
         print_json(problems)
     else:
         for problem in problems:
-            screen().print(text(problem.message))
-        screen().print(text(f"{amount(len(problems), 'problem')}", "dim"))
+            print_text(problem.message)
+        print_text(f"{amount(len(problems), 'problem')}", "dim")
     if problems:
         raise typer.Exit(1)
 
@@ -213,10 +206,10 @@ def state_show(call: Call) -> None:
         print_json({entry.file.rpartition("/")[2]: entry.body for entry in entries})
         return
     for entry in entries:
-        screen().print(text(entry.file, "cyan"))
-        screen().print(indented(entry.body.strip() or "(empty)", 2))
+        print_text(entry.file, "cyan")
+        print_text(entry.body.strip() or "(empty)", indent=2)
     if not entries:
-        screen().print(text("no state", "dim"))
+        print_text("no state", "dim")
 
 
 def state_set(

@@ -41,7 +41,7 @@ def answer_part(request: PageRequest) -> Response:
         for name in ("type", "tag", "conversation", "speaker", "since", "until", "archived")
     )
     if narrowed or not is_question(question):
-        return Response("", headers=dict(HEADERS), media_type="text/html")
+        return Response("", headers=HEADERS, media_type="text/html")
     memory = request.memory
     found = recall.RecallOperation(memory.store, "offline", functions=memory.continuum.functions).recall(
         question

@@ -55,8 +55,7 @@ def word_diff(before: str, after: str) -> Markup:
 
 def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Markup]]:
     """Name, former value and present value of fields that differ."""
-    found = []
-    for name, old, new in (
+    fields = (
         ("type", before.type, after.type),
         ("tags", ", ".join(before.tags), ", ".join(after.tags)),
         ("confidence", before.metadata.confidence, after.metadata.confidence),
@@ -66,10 +65,8 @@ def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Marku
         ("holds to", when(before.metadata.valid_to), when(after.metadata.valid_to)),
         ("replaced by", before.metadata.superseded_by, after.metadata.superseded_by),
         ("trust", before.metadata.trust, after.metadata.trust),
-    ):
-        if old != new:
-            found.append((name, _format_value(old), _format_value(new)))
-    return found
+    )
+    return [(name, _format_value(old), _format_value(new)) for name, old, new in fields if old != new]
 
 
 def changed_links(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:

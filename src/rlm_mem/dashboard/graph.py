@@ -99,7 +99,7 @@ def graph_data(request: PageRequest) -> Response:
             ],
             "cut": found.cut,
         },
-        headers=dict(HEADERS),
+        headers=HEADERS,
     )
 
 

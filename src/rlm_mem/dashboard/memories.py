@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup
 from starlette.responses import FileResponse
@@ -59,7 +59,7 @@ def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class _ListFilters:
-    """Filters requested for the list; an empty field is no filter."""
+    """Filters requested for the list, as in its address; an empty field is no filter."""
 
     q: str = ""
     type: str = ""
@@ -68,34 +68,31 @@ class _ListFilters:
     speaker: str = ""
     since: str = ""
     until: str = ""
-    archived: bool = False
+    archived: Literal["yes", ""] = ""
     limit: int = PAGE
-    query: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def narrowed(self) -> bool:
         """Whether a filter is set."""
         return bool(self.type or self.tag or self.conversation or self.speaker or self.since or self.until)
 
+    def address(self, limit: int) -> str:
+        """The address of the list with these filters and so many memories."""
+        return address("/memories", **{**vars(self), "limit": "" if limit == PAGE else limit})
+
 
 def _requested_filters(request: PageRequest) -> _ListFilters:
-    tags = [part.strip() for field_text in request.texts("tag") for part in field_text.split(",")]
-    fields: dict[str, Any] = {
-        "q": request.text("q", 4_000),
-        "type": request.text("type", 100),
-        "tag": tuple(dict.fromkeys(tag for tag in tags if tag)),
-        "conversation": request.text("conversation", 500).strip(),
-        "speaker": request.text("speaker", 200).strip(),
-        "since": request.text("since", 40).strip(),
-        "until": request.text("until", 40).strip(),
-        "archived": request.text("archived", 3) == "yes",
-        "limit": request.number("limit", PAGE, 1, MOST),
-    }
-    query = dict(fields)
-    query["archived"] = "yes" if fields["archived"] else ""
-    query["limit"] = "" if fields["limit"] == PAGE else fields["limit"]
-    query["tag"] = list(fields["tag"])
-    return _ListFilters(**fields, query=query)
+    return _ListFilters(
+        q=request.text("q", 4_000),
+        type=request.text("type", 100),
+        tag=tuple(tags_of(",".join(request.texts("tag")))),
+        conversation=request.text("conversation", 500).strip(),
+        speaker=request.text("speaker", 200).strip(),
+        since=request.text("since", 40).strip(),
+        until=request.text("until", 40).strip(),
+        archived="yes" if request.text("archived", 3) == "yes" else "",
+        limit=request.number("limit", PAGE, 1, MOST),
+    )
 
 
 def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], list[str]]]) -> Response:
@@ -107,13 +104,11 @@ def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], l
         rows = _matching_rows(request.memory, selected)
     except InputError as error:  # for example an incomplete date: shown in place of the results
         rows, problem = [], error.sentence
-    here = address("/memories", **selected.query)
+    here = selected.address(selected.limit)
     values: dict[str, Any] = {
         "wanted": selected,
         "rows": rows[: selected.limit],
-        "more": address("/memories", **{**selected.query, "limit": min(MOST, selected.limit * 2)})
-        if len(rows) > selected.limit < MOST
-        else "",
+        "more": selected.address(min(MOST, selected.limit * 2)) if len(rows) > selected.limit < MOST else "",
         "cut": len(rows) > selected.limit >= MOST,
         "problem": problem,
         "took": time.perf_counter() - began,

@@ -21,7 +21,6 @@ from rlm_mem.dashboard import (
     memory_page,
     personas,
     recalls,
-    receipts,
     tiers,
     timeline,
     tokens_page,
@@ -65,7 +64,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/tiers/plan": tiers.plan_page,
         "/recalls": recalls.recalls_page,
         "/recalls/{run}": recalls.recall_page,
-        "/recalls/{run}/receipt": receipts.receipt_page,
+        "/recalls/{run}/receipt": recalls.receipt_page,
         "/review": tiers.review_page,
         "/persona": personas.persona_page,
         "/persona/hud": personas.hud_part,
@@ -157,13 +156,13 @@ async def changed(changes: ChangeFeed) -> AsyncIterator[bytes]:
 
 
 async def _to_memories(request: Request) -> Response:  # noqa: ARG001 - the signature of an endpoint
-    return RedirectResponse("/memories", status_code=307, headers=dict(HEADERS))
+    return RedirectResponse("/memories", status_code=307, headers=HEADERS)
 
 
 async def _static(request: Request) -> Response:
     found = static_file(str(request.path_params["name"]))
     if found is None:
-        return Response("There is no such file.", 404, media_type="text/plain", headers=dict(HEADERS))
+        return Response("There is no such file.", 404, media_type="text/plain", headers=HEADERS)
     data, kind, mark = found
     headers = {**HEADERS, "ETag": f'"{mark}"', "Content-Type": kind}
     headers["Cache-Control"] = _IMMUTABLE if request.query_params.get("v") == mark else "no-cache"
@@ -186,7 +185,7 @@ async def _theme(request: Request) -> Response:
     # Redirect only to pages of this server.
     path = back.path if back.path.startswith("/") and not back.path.startswith("//") else "/memories"
     response = RedirectResponse(
-        path + (f"?{back.query}" if back.query else ""), status_code=303, headers=dict(HEADERS)
+        path + (f"?{back.query}" if back.query else ""), status_code=303, headers=HEADERS
     )
     response.set_cookie(
         "rlm_mem_theme",

@@ -1,4 +1,4 @@
-"""Pages of recalls: ask a question, list runs, and follow one run step by step, live in any process."""
+"""Pages of recalls: ask, list runs, follow one step by step, live in any process, and verify its receipt."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup, escape
+from starlette.responses import Response
 
 from rlm_mem import recall
 from rlm_mem.chunk import parse_time
 from rlm_mem.dashboard.charts import span_bars
 from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import figures
+from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.spans import Span, did, spans
 from rlm_mem.dashboard.words import address, first_line, visible, without_marks
 from rlm_mem.errors import InputError
 from rlm_mem.operations.server import model_name
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-
     from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import RunKind
@@ -60,6 +60,7 @@ def recalls_page(request: PageRequest) -> Response:
     runs = request.memory.trajectories(
         operation=operation if operation in _OPERATIONS else None, limit=limit + 1
     )
+    latest = request.state.runs.list(request.opened)[:3]
     return request.answer(
         "recalls.html",
         runs=[(info, _state(request.memory, info.outcome, info.started_at)) for info in runs[:limit]],
@@ -69,9 +70,7 @@ def recalls_page(request: PageRequest) -> Response:
         here=address("/recalls", operation=operation, limit="" if limit == _PAGE else limit),
         model=model_name(request.memory),
         memories=figures(request.memory)["chunk_count"],
-        failed=[
-            run for run in request.runs.list()[:3] if run.state == "failed" and run.trajectory_id is None
-        ],
+        failed=[run for run in latest if run.state == "failed"],
         live="recalls",
     )
 
@@ -131,7 +130,7 @@ def ask(request: PageRequest) -> Response:
     if request.state.read_only and request.memory.store.backend.read_only:
         raise InputError("the store is read-only, so runs cannot be recorded", hint="ask with rlm-mem recall")
     known = {info.id for info in request.memory.trajectories(limit=20)}
-    run = request.runs.start(operation, question)
+    run = request.state.runs.start(request.opened, operation, question)
     until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until:
         for info in request.memory.trajectories(limit=5):
@@ -153,6 +152,19 @@ def cancel(request: PageRequest) -> Response:
     return request.go(address("/recalls", run.id), "cancelled")
 
 
+def receipt_page(request: PageRequest) -> Response:
+    """The result of the verification; with ``?file=receipt`` or ``bundle``, that file."""
+    run, file = request.part("run"), request.text("file", 20)
+    receipt = request.memory.receipt(run, bundle=file == "bundle")
+    if file in ("receipt", "bundle"):
+        data = receipt.to_bytes() if receipt.bundle is None else receipt.bundle.to_bytes()
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{receipt.origin.run}.{file}"'}
+        return Response(data, media_type="application/jsonl", headers=headers)
+    if file:
+        raise InputError("there are only two files, receipt and bundle")
+    return request.page("receipt.html", receipt=receipt, found=request.memory.verify(receipt))
+
+
 # --- states -----------------------------------------------------------------------------------------------
 
 
@@ -167,7 +179,7 @@ def _live(request: PageRequest, run: Trajectory) -> Any:
     return next(
         (
             live
-            for live in request.runs.list()
+            for live in request.state.runs.list(request.opened)
             if live.state == "running" and live.question == run.query and live.operation == run.operation
         ),
         None,

@@ -156,17 +156,10 @@ def _values(request: Request, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def page(request: Request, template: str, values: Mapping[str, Any], *, status: int = 200) -> Response:
-    """Render a whole page."""
-    text = _environment().get_template(template).render(_values(request, values))
-    return HTMLResponse(text.encode("utf-8", "replace"), status, headers=dict(HEADERS))
-
-
-def fragment(
-    request: Request, template: str, values: Mapping[str, Any], *, block: str = "region", status: int = 200
+def page(
+    request: Request, template: str, values: Mapping[str, Any], *, block: str = "", status: int = 200
 ) -> Response:
-    """Render one block of a page, for a partial reload."""
-    loaded = _environment().get_template(template)
-    context = loaded.new_context(_values(request, values))
-    text = "".join(loaded.blocks[block](context))
-    return HTMLResponse(text.encode("utf-8", "replace"), status, headers=dict(HEADERS))
+    """Render a whole page, or only one block of it, for a partial reload."""
+    loaded, given = _environment().get_template(template), _values(request, values)
+    text = "".join(loaded.blocks[block](loaded.new_context(given))) if block else loaded.render(given)
+    return HTMLResponse(text.encode("utf-8", "replace"), status, headers=HEADERS)

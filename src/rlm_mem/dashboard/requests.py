@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rlm_mem.access.grants import Caller, Permission, client_of
-from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
+from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, page
 from rlm_mem.errors import InputError, NamespaceError, RlmMemError
 from rlm_mem.operations.decoding import from_agent, part
 from rlm_mem.operations.fitting import Reply
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from rlm_mem.memory import Memory
-    from rlm_mem.operations.runs import ClientRuns
+    from rlm_mem.operations.context import OpenMemory
     from rlm_mem.operations.state import ServerState
 
 _log = logging.getLogger(__name__)
@@ -86,19 +86,22 @@ class PageRequest:
 
     Attributes:
         request: the HTTP request.
-        memory: the memory, confined to what the client may use.
+        opened: the memory, confined to what the client may use.
         state: shared state of the server.
         client: who sent the request.
-        runs: the runs in the namespace of the client.
         form: the submitted fields.
     """
 
     request: Request
-    memory: Memory
+    opened: OpenMemory
     state: ServerState
     client: Caller
-    runs: ClientRuns
     form: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, confined to what the client may use."""
+        return self.opened.memory
 
     # --- operations -----------------------------------------------------------------------------------
 
@@ -118,7 +121,7 @@ class PageRequest:
         assert operation.run is not None, f"{name} is answered by HTTP alone"
         parts = {part_name: part(part_name, value) for part_name, value in (path or {}).items()}
         opened = self.state.opened.admit(self.client, operation.needs, everywhere=operation.everywhere)
-        context = Context(opened=opened, path=parts, kept_runs=self.runs)
+        context = Context(opened=opened, path=parts, kept_runs=self.state.runs)
         request = None if operation.request is None else from_agent(operation.request, fields)
         answer = operation.run(context, request)
         return answer.data if isinstance(answer, Reply) else answer
@@ -177,26 +180,23 @@ class PageRequest:
 
     # --- response --------------------------------------------------------------------------------
 
-    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Respond with the whole page."""
-        return page(self.request, template, self._with_page_context(values), status=status)
+    def page(self, template: str, *, block: str = "", status: int = 200, **values: Any) -> Response:
+        """Respond with the whole page, or with one block of it."""
+        return page(self.request, template, self._with_page_context(values), block=block, status=status)
 
     def answer(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """Respond with the changing part if only that was requested, else with the whole page."""
-        if self.partial:
-            return self.fragment(template, status=status, **values)
-        return self.page(template, status=status, **values)
+        return self.page(template, block="region" if self.partial else "", status=status, **values)
 
-    def fragment(self, template: str, *, block: str = "region", status: int = 200, **values: Any) -> Response:
+    def fragment(self, template: str, *, block: str = "region", **values: Any) -> Response:
         """Respond with one block of a page."""
-        whole = self._with_page_context(values)
-        return fragment(self.request, template, whole, block=block, status=status)
+        return self.page(template, block=block, **values)
 
     def go(self, path: str, notice: str = "") -> Response:
         """Redirect to another page after an action; ``notice`` has the names of notices to show, separated by dots."""
         separator = "&" if "?" in path else "?"
         return RedirectResponse(
-            f"{path}{separator}done={notice}" if notice else path, status_code=303, headers=dict(HEADERS)
+            f"{path}{separator}done={notice}" if notice else path, status_code=303, headers=HEADERS
         )
 
     def other_namespaces(self) -> list[str]:
@@ -235,13 +235,13 @@ _T = TypeVar("_T")
 _MAX_NAMESPACES = 256
 
 
+@dataclass
 class _CacheEntry(Generic[_T]):
     """A cached value of one namespace, with the time at which it was computed."""
 
-    def __init__(self) -> None:
-        self.made: _T | None = None
-        self.at = 0.0
-        self.guard = threading.Lock()
+    made: _T | None = None
+    at: float = 0.0
+    guard: threading.Lock = field(default_factory=threading.Lock)
 
 
 class NamespaceCache(Generic[_T]):
@@ -300,7 +300,7 @@ def page_route(
             except InputError:  # the token permits several namespaces, and the request names none
                 if client.choose is None:
                     raise
-                return RedirectResponse("/namespaces", status_code=303, headers=dict(HEADERS))
+                return RedirectResponse("/namespaces", status_code=303, headers=HEADERS)
             shown, present = dict(form).get("in"), opened.memory.store.namespace
             if shown is not None and shown != present:
                 raise Refused(
@@ -311,9 +311,7 @@ def page_route(
                     )
                 )
             return await state.run_in_worker(
-                lambda: handler(
-                    PageRequest(request, opened.memory, state, client, state.runs.of(opened), form)
-                )
+                lambda: handler(PageRequest(request, opened, state, client, form))
             )
         except (RlmMemError, Refused) as error:
             return _error_page(request, state, error)
@@ -337,7 +335,7 @@ def namespaces_route(state: ServerState) -> Route:
                         "only a browser can choose a namespace", hint="send the header RLM-MEM-Namespace"
                     )
                 client.choose(name)
-                return RedirectResponse("/memories", status_code=303, headers=dict(HEADERS))
+                return RedirectResponse("/memories", status_code=303, headers=HEADERS)
             namespaces = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
         except (RlmMemError, Refused) as error:
             return _error_page(request, state, error)
@@ -410,6 +408,5 @@ def _error_page(request: Request, state: ServerState, error: Exception) -> Respo
         "read_only": state.read_only,
         "admin": _may_see_tokens(state, client_of(request.scope)),
     }
-    if request.headers.get("hx-request") == "true":
-        return fragment(request, "error.html", values, block="content", status=why.status)
-    return page(request, "error.html", values, status=why.status)
+    block = "content" if request.headers.get("hx-request") == "true" else ""
+    return page(request, "error.html", values, block=block, status=why.status)

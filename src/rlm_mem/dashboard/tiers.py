@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,19 +39,6 @@ _MOVE_WORDS = {
 """Journal operations that move a memory, with their labels."""
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One tiered memory in a list."""
-
-    chunk_id: str
-    key: str
-    title: str
-    tier: str
-    confidence: float
-    uses: int
-    rate: float | None
-
-
 def tiers_page(request: PageRequest) -> Response:
     """The page of populations, memories and transitions."""
     memory = request.memory
@@ -71,7 +57,11 @@ def tiers_page(request: PageRequest) -> Response:
     return request.answer(
         "tiers.html",
         tiers=[
-            (tier, health["tiers"][tier.name], [one for one in entries if one.tier == tier.name][:_SHOWN])
+            (
+                tier,
+                health["tiers"][tier.name],
+                [one for one in entries if one.meta.tier == tier.name][:_SHOWN],
+            )
             for tier in TIERS.values()
         ],
         health=health,
@@ -179,16 +169,10 @@ def _population_change(step: Mapping[str, Any]) -> dict[str, int]:
     return dict(change)
 
 
-def _entries(memory: Memory) -> list[_Entry]:
-    found = [
-        _Entry(
-            entry.chunk_id, entry.key, entry.title, entry.meta.tier,
-            entry.meta.confidence_score, entry.meta.usage_count, entry.meta.rate,
-        )
-        for entry in memory.continuum.files.entries([])
-        if not entry.meta.component_of
-    ]  # fmt: skip
-    return sorted(found, key=lambda one: (-one.confidence, one.key))
+def _entries(memory: Memory) -> list[TieredMemory]:
+    """The tiered memories that are not part of another one, most reliable first."""
+    found = (entry for entry in memory.continuum.files.entries([]) if not entry.meta.component_of)
+    return sorted(found, key=lambda one: (-one.meta.confidence_score, one.key))
 
 
 REVIEWER = "rlm_mem_reviewer"

@@ -100,7 +100,7 @@ class Resource:
             path=path,
             if_match=request.headers.get("if-match") if operation.conditional else None,
             if_none_match=request.headers.get("if-none-match") if operation.tagged else None,
-            kept_runs=state.runs.of(opened),
+            kept_runs=state.runs,
         )
         run = operation.run
 

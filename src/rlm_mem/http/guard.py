@@ -27,14 +27,15 @@ from rlm_mem.http.site import Site
 from rlm_mem.operations.problems import problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from rlm_mem.access.oauth import ResourceServer
     from rlm_mem.access.tokens import TokenFile
 
-    LoginPage = Callable[[Request, str | None], Response | Awaitable[Response]]
+    LoginPage = Callable[[Request, str | None], Response]
+    """Returns the page for a browser that has not logged in, given the message of the last failed attempt."""
 
 #: Path prefix of the HTTP interface.
 API = "/api/"
@@ -150,7 +151,10 @@ class Keys:
             if given not in self._logins:
                 return None
             named = self._logins[given]
-        return self._of_login(named)
+        if named is None:
+            return OWNER
+        record = None if self.tokens is None else self.tokens.get(named)
+        return None if record is None else record.access
 
     def cookie_of(self, headers: Headers) -> str:
         """The login cookie of a request; empty if it has none."""
@@ -167,12 +171,6 @@ class Keys:
         with self._guard:
             found = self._chosen.get(cookie)
         return found if found is not None and access.covers(found) else None
-
-    def _of_login(self, named: str | None) -> Access | None:
-        if named is None:
-            return OWNER
-        record = None if self.tokens is None else self.tokens.get(named)
-        return None if record is None else record.access
 
     def log_in(self, response: Response, given: str) -> Response | None:
         """Set a login cookie on a response in exchange for a code or token; None if it is invalid.
@@ -374,7 +372,7 @@ class Guard:
             return Caller(login, namespace, browser=True, choose=partial(self._keys.choose, cookie)), None
         browser = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
         if self._login_page is not None and browser and not path.startswith((API, "/mcp")):
-            return None, await _login_response(self._login_page, Request(scope, receive), None)
+            return None, self._login_page(Request(scope, receive), None)
         why = "this token is wrong, expired or revoked" if given else "send the token of this server"
         return None, _refusal_response(
             scope,
@@ -405,20 +403,18 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
         if request.method == "POST":
             given = await _form(request)
             done = keys.log_in(_redirect("/"), given) if given is not None else None
-            return done or await _login_response(
-                page, request, "That is neither a code that still works nor a token of this server."
+            return done or page(
+                request, "That is neither a code that still works nor a token of this server."
             )
         code = request.query_params.get("code")
         if code is None:
             known = keys.login_of(request.headers) is not None
-            return _redirect("/") if known else await _login_response(page, request, None)
+            return _redirect("/") if known else page(request, None)
         if keys.use_code(code):
             logged_in = keys.log_in(_redirect("/"), keys.new_code())
             assert logged_in is not None, "a new code works"
             return logged_in
-        return await _login_response(
-            page, request, "The code of that link does not work, or not any more: each works once."
-        )
+        return page(request, "The code of that link does not work, or not any more: each works once.")
 
     async def logout(request: Request) -> Response:
         return keys.log_out(request, _redirect("/login"))
@@ -436,13 +432,6 @@ async def _form(request: Request) -> str | None:
     given = (fields.get("code") or fields.get("token") or [""])[0].strip()
     # If the whole link was pasted, use only its code.
     return given.rpartition("login?code=")[2] or None
-
-
-async def _login_response(page: LoginPage, request: Request, error: str | None) -> Response:
-    shown = page(request, error)
-    response = shown if isinstance(shown, Response) else await shown
-    response.status_code = 401
-    return response
 
 
 def _redirect(path: str) -> RedirectResponse:

@@ -32,11 +32,10 @@ _DRAIN_SECONDS, _DRAIN_PART_SECONDS = 10.0, 1.0
 
 
 class BodyTooLarge(Exception):
-    """The body of a request exceeds the limit; ``limit`` is in bytes."""
+    """The body of a request exceeds the limit, in bytes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"a body may have at most {limit:,} bytes here")
-        self.limit = limit
 
 
 class Buckets:

@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rlm_mem import __version__, telemetry
@@ -32,27 +32,21 @@ class Metrics:
         self._requests: defaultdict[tuple[str, str, str, int], int] = defaultdict(int)
         self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(_SECONDS) + 1))
         self._sums: defaultdict[str, float] = defaultdict(float)
-        self._running = 0
+        self.running = 0
+        """Number of requests in progress."""
         self.draining = False
         """Whether the server stops after its last request; each answer then closes its connection."""
-        #: Further gauges: name, help text, and a function that returns the value.
-        self.gauges: list[tuple[str, str, Callable[[], float]]] = []
-
-    @property
-    def running(self) -> int:
-        """Number of requests in progress."""
-        return self._running
 
     @contextlib.contextmanager
     def in_flight(self) -> Iterator[None]:
         """Count a request while it is answered."""
         with self._guard:
-            self._running += 1
+            self.running += 1
         try:
             yield
         finally:
             with self._guard:
-                self._running -= 1
+                self.running -= 1
 
     def record(self, name: str, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answered request.
@@ -78,7 +72,7 @@ class Metrics:
         with self._guard:
             requests = sorted(self._requests.items())
             routes = [(route, list(counts), self._sums[route]) for route, counts in self._buckets.items()]
-            running = self._running
+            running = self.running
         lines = _head("rlm_mem_info", "gauge", "The version that runs.")
         lines.append(f"rlm_mem_info{_labels(version=__version__)} 1")
         lines += _head("rlm_mem_start_time_seconds", "gauge", "When the server started, seconds since 1970.")
@@ -99,9 +93,6 @@ class Metrics:
                 lines.append(f"rlm_mem_request_seconds_bucket{_labels(route=route, le=most)} {below}")
             lines.append(f"rlm_mem_request_seconds_sum{_labels(route=route)} {total:.6f}")
             lines.append(f"rlm_mem_request_seconds_count{_labels(route=route)} {below}")
-        for name, about, value in self.gauges:
-            lines += _head(name, "gauge", about)
-            lines.append(f"{name} {value():g}")
         return "\n".join(lines) + "\n"
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.memory import Memory
     from rlm_mem.operations.context import OpenMemory
-    from rlm_mem.operations.runs import ClientRuns, LiveRun, RunKind
+    from rlm_mem.operations.runs import LiveRun, RunKind
     from rlm_mem.operations.state import ServerState
 
 _T = TypeVar("_T")
@@ -124,11 +124,6 @@ class Exchange:
     path: Mapping[str, str]
     given: Any = None
 
-    @property
-    def runs(self) -> ClientRuns:
-        """The runs in the namespace of the client."""
-        return self.state.runs.of(self.opened)
-
     async def work(self, task: Callable[[Memory], _T]) -> _T:
         """Run a function with the client's memory in a worker thread."""
         return await self.state.run_in_worker(lambda: task(self.opened.memory))
@@ -142,7 +137,7 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
     given: AskRequest = exchange.given
     limits = await exchange.work(lambda memory: limits_of(memory, given.limits))
     schema = given.schema if isinstance(given, RecallRequest) else None
-    run = exchange.runs.start(operation, given.question, limits, schema, given.as_of)
+    run = exchange.state.runs.start(exchange.opened, operation, given.question, limits, schema, given.as_of)
     if given.background:
         return _json(run_out(run), 202, {"Location": f"/api/v1/runs/{run.id}"})
     if wants_events(exchange.request):
@@ -156,7 +151,7 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
 
 
 async def _events(exchange: Exchange) -> Response:
-    run = exchange.runs.get(exchange.path["run_id"])
+    run = exchange.state.runs.get(exchange.opened, exchange.path["run_id"])
     last = exchange.request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else exchange.given.after
     if wants_events(exchange.request):

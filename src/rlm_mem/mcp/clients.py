@@ -17,7 +17,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from typing import Any
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 from rlm_mem.mcp.commented_json import is_empty, read_commented, rewritten, without_empty
 from rlm_mem.mcp.hook_clients import Place
+from rlm_mem.store.core.files import write_atomic
 
 _TABLE = re.compile(r"^\s*+\[\[?\s*+([^\[\]]*[^\[\]\s])\s*+\]\]?\s*+(?:#.*)?$")
 
@@ -186,10 +186,8 @@ def write_with_backup(path: Path, text: str, now: datetime, *, keep: bool = True
         StorageError: the file cannot be written; it is unchanged.
     """
     path = path.resolve()  # a symbolic link to a file in a dotfiles folder is kept
-    backup = None
+    backup, mode = None, 0o600
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = 0o600
         if path.exists():
             mode = path.stat().st_mode & 0o777
             former = path.read_bytes()
@@ -198,17 +196,8 @@ def write_with_backup(path: Path, text: str, now: datetime, *, keep: bool = True
                 backup = _free_name(path, now)
                 backup.write_bytes(former)
                 backup.chmod(mode)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(mode)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_atomic(path, text.encode(), mode=mode)
+        path.chmod(mode)  # the user's mask does not apply to a file that exists
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from None
     return backup

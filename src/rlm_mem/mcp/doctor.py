@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem import __version__
 from rlm_mem.chunk.types import amount
+from rlm_mem.config import Config, locate
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.clients import CLIENTS, Client, is_here, read_text
 from rlm_mem.mcp.commented_json import read_commented
@@ -23,7 +24,6 @@ from rlm_mem.mcp.hooks import log_file, paused, recent_failures
 from rlm_mem.mcp.starting import ServerEntry, Started, entry_in, is_our_command, started
 
 if TYPE_CHECKING:
-    from rlm_mem.config import Config
     from rlm_mem.memory import Memory
     from rlm_mem.sandbox.guarantees import Guarantees
 
@@ -63,24 +63,24 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
     Yields:
         The result of each check, as it completes.
     """
-    yield _python()
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Diagnosis("installation", OK, f"rlm-mem {__version__} on Python {version}, {sys.platform}")
     yield from _extras()
-    yield from _examine_brain(brain, namespace)
+    place = locate(brain)
+    try:
+        config = Config.load(place)
+    except RlmMemError as error:
+        yield _failed("settings", error)
+    else:
+        yield from _examine_brain(place, namespace)
+        yield from _engines(config)
     here = Path.home(), os.environ, Path.cwd()
     plugin = _has_plugin(*here[:2])
     yield from _clients(*here, plugin=plugin)
     yield from _hooks(*here, plugin=plugin)
 
 
-def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[Diagnosis]:
-    from rlm_mem.config import Config, locate
-
-    place = locate(brain)
-    try:
-        config = Config.load(place)
-    except RlmMemError as error:
-        yield _failed("settings", error)
-        return
+def _examine_brain(place: Path | str, namespace: str | None) -> Iterator[Diagnosis]:
     writable = True
     if isinstance(place, Path):
         if not (place / "memory").is_dir():
@@ -90,7 +90,6 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
                 f"there is no memory at {place}",
                 f"rlm-mem store init {shlex.quote(str(place))} creates one, and so does the first rlm-mem remember.",
             )
-            yield from _engines(config)
             return
         writable = os.access(place / "memory", os.W_OK)
         yield Diagnosis(
@@ -105,7 +104,6 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
         memory = Memory.open(place, namespace=namespace, read_only=not writable, actor="doctor")
     except RlmMemError as error:
         yield _failed("store", error)
-        yield from _engines(config)
         return
     with memory:
         checks: tuple[tuple[str, Callable[[Memory], Diagnosis]], ...] = (
@@ -124,29 +122,17 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
                 yield Diagnosis(
                     subject, FAIL, f"{type(error).__name__}: {error}", "RLM_MEM_DEBUG=1 shows the traceback."
                 )
-    yield from _engines(config)
 
 
 def _failed(subject: str, error: RlmMemError) -> Diagnosis:
     return Diagnosis(subject, FAIL, str(error), error.hint)
 
 
-def _python() -> Diagnosis:
-    version = ".".join(map(str, sys.version_info[:3]))
-    return Diagnosis("installation", OK, f"rlm-mem {__version__} on Python {version}, {sys.platform}")
-
-
 def _extras() -> Iterator[Diagnosis]:
     for extra, (module, purpose) in _EXTRAS.items():
-        if find_spec(module) is not None:
-            yield Diagnosis(f"extra {extra}", OK, f"installed: {purpose}")
-        else:
-            yield Diagnosis(
-                f"extra {extra}",
-                OK,  # the check of a client that needs it fails below
-                f"not installed: {purpose}",
-                f'pip install "rlm-mem[{extra}]"',
-            )
+        missing = find_spec(module) is None  # the check of a client that needs it fails below
+        remedy = f'pip install "rlm-mem[{extra}]"' if missing else None
+        yield Diagnosis(f"extra {extra}", OK, f"{'not ' * missing}installed: {purpose}", remedy)
 
 
 def _clients(home: Path, environ: Mapping[str, str], project: Path, *, plugin: bool) -> Iterator[Diagnosis]:
@@ -261,8 +247,6 @@ def _start(
     *,
     shared: bool,
 ) -> Diagnosis:
-    from rlm_mem.config import locate
-
     again = _again(client, shared)
     if shared and not is_our_command(entry):
         # Another person may have written the project's file, with any command.

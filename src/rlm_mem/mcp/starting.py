@@ -77,7 +77,6 @@ class Started:
     """The result of a start: the number of tools that the server offers, or the failure."""
 
     tools: int = 0
-    seconds: float = 0.0
     failure: str = ""
 
 
@@ -132,7 +131,6 @@ def started(entry: ServerEntry, environ: Mapping[str, str], *, seconds: float = 
         seconds: time limit for the answer.
     """
     passed = {name: environ[name] for name in _PASSED_VARIABLES if name in environ} | dict(entry.environ)
-    begin = time.monotonic()
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
@@ -148,13 +146,10 @@ def started(entry: ServerEntry, environ: Mapping[str, str], *, seconds: float = 
             return Started(failure=f"{entry.command[0]} cannot be started: {reason}")
         found: int | str = ""
         try:
-            found = _tools(process, begin + seconds)
+            found = _tools(process, time.monotonic() + seconds)
         finally:
             _end(process, by_force=not isinstance(found, int))
-        taken = time.monotonic() - begin
-        if isinstance(found, int):
-            return Started(found, taken)
-        return Started(0, taken, f"{found}{_last_line(errors)}")
+        return Started(found) if isinstance(found, int) else Started(0, f"{found}{_last_line(errors)}")
 
 
 def _tools(process: subprocess.Popen[bytes], deadline: float) -> int | str:

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from rlm_mem.errors import NotFoundError
-from rlm_mem.operations.chunks import ChunkPage, IdsArguments, Place, page_of_chunks
+from rlm_mem.operations.chunks import ChunkPage, IdsArguments, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
-from rlm_mem.operations.traits import decode_cursor, etag, not_modified
+from rlm_mem.operations.traits import chunk_reply
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Line, Request, Since, TypeFilter, Until
 
 
@@ -35,19 +35,15 @@ class RestoreResponse(Struct):
 
 
 def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
-    store = context.memory.store
-    ids, after = store.list_page(
-        request.limit,
-        after=None if request.cursor is None else decode_cursor(request.order, request.cursor, Place),
+    return page_of_chunks(
+        context.memory.store,
+        request,
+        request.order,
         conversation_id=request.conversation_id,
-        start=request.start,
-        end=request.end,
         chunk_type=request.type,
         newest_first=request.order == "newest",
         archived=True,
     )
-    chunks = (store.get_archived(chunk_id) for chunk_id in ids)
-    return page_of_chunks([chunk for chunk in chunks if chunk is not None], request.order, after)
 
 
 def _archived(context: Context, _: object) -> Reply:
@@ -55,16 +51,13 @@ def _archived(context: Context, _: object) -> Reply:
     chunk = context.memory.store.get_archived(chunk_id)
     if chunk is None:
         raise NotFoundError(f"the archive has no chunk {chunk_id}")
-    if not_modified(context, chunk):
-        return Reply(status=304, headers={"ETag": etag(chunk)})
-    return Reply(chunk_out(chunk, archived=True), headers={"ETag": etag(chunk)})
+    return chunk_reply(context, chunk, archived=True)
 
 
 def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse:
-    ids = list(dict.fromkeys(request.ids))
     with context.memory.batch():
-        done = {chunk_id: context.memory.restore(chunk_id) is not None for chunk_id in ids}
-    return RestoreResponse([one for one in ids if done[one]], [one for one in ids if not done[one]])
+        done = {one: context.memory.restore(one) is not None for one in dict.fromkeys(request.ids)}
+    return RestoreResponse([one for one in done if done[one]], [one for one in done if not done[one]])
 
 
 class QuarantineRequest(Request):

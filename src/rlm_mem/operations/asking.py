@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.models.base import Limits
     from rlm_mem.recall.loop import LoopStep
-    from rlm_mem.search import Hit
 
 _GROUP = "asking"
 _STREAM: Mapping[str, Mapping[str, Any]] = {EVENT_STREAM: {"type": "string"}}
@@ -292,23 +291,11 @@ def _search(context: Context, request: SearchRequest) -> Hits:
         explain=request.explain,
         neighbours=request.neighbours,
     )
-    return Hits(_outcome(found), [_hit(hit) for hit in found])
+    return fill(Hits, outcome=_outcome(found), items=found)
 
 
 def _outcome(found: Sequence[object]) -> SearchOutcome:
     return "found" if found else "nothing relevant is remembered"
-
-
-def _hit(hit: Hit) -> HitOut:
-    return fill(
-        HitOut,
-        hit,
-        score=float(hit.score),
-        start=int(hit.start),
-        end=int(hit.end),
-        segment_no=int(hit.segment_no),
-        parts=None if hit.parts is None else {name: float(value) for name, value in hit.parts.items()},
-    )
 
 
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
@@ -330,15 +317,15 @@ def run_out(run: LiveRun) -> RunOut:
 
 
 def _runs(context: Context, _: object) -> KeptRuns:
-    return KeptRuns([run_out(run) for run in context.runs.list()])
+    return KeptRuns([run_out(run) for run in context.runs.list(context.opened)])
 
 
 def _run(context: Context, _: object) -> RunOut:
-    return run_out(context.runs.get(context.path["run_id"]))
+    return run_out(context.runs.get(context.opened, context.path["run_id"]))
 
 
 def _cancel(context: Context, _: object) -> RunOut:
-    run = context.runs.get(context.path["run_id"])
+    run = context.runs.get(context.opened, context.path["run_id"])
     run.cancel()
     return run_out(run)
 
@@ -379,7 +366,7 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
                 SearchHit,
                 hit,
                 id=hit.chunk_id,
-                score=round(float(hit.score), 4),
+                score=round(hit.score, 4),
                 namespace=elsewhere.get(hit.chunk_id),
                 same_subject=hit.marks(),
                 **_untrusted_fields(hit.origin, hit.trust),

@@ -19,16 +19,16 @@ from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
-from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter
+from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, matching
 
 MAX_STEPS = 5_000
 MAX_BYTES = 32 * 1024 * 1024
 
 Target = Annotated[
     str,
-    Meta(
-        pattern=r"^(?:chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}|#[0-9]{1,4})$(?!\n)",
-        description="Id of a chunk, or #N: the first chunk of step N of this batch, counted from 0.",
+    matching(
+        "(?:chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}|#[0-9]{1,4})",
+        "Id of a chunk, or #N: the first chunk of step N of this batch, counted from 0.",
         examples=["chunk-2026-02-10-a1b2c3d4", "#0"],
     ),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
@@ -21,7 +21,7 @@ from rlm_mem.operations.shapes import (
     fill,
     summary_of,
 )
-from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, not_modified
+from rlm_mem.operations.traits import PageQuery, chunk_reply, decode_cursor, encode_cursor, etag, matched
 from rlm_mem.operations.types import (
     CONVERSATION_NAMES,
     TAG_NAMES,
@@ -55,7 +55,6 @@ from rlm_mem.operations.types import (
 if TYPE_CHECKING:
     from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.records import Summary
     from rlm_mem.text.secrets import Screened
 
 PREFIX = "/api/v1"
@@ -244,6 +243,13 @@ class DeleteQuery(Request):
     permanent: Annotated[bool, Meta(description="Erase it permanently, with its versions.")] = False
 
 
+class PeriodPage(PageQuery, Protocol):
+    """A request for a page of the chunks of a period."""
+
+    start: str | None
+    end: str | None
+
+
 class ListQuery(Bounded, kw_only=True):
     """Which chunks to list."""
 
@@ -323,10 +329,6 @@ def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
     if chunk is None:
         raise NotFoundError(f"there is no chunk {chunk_id}", hint="deleted chunks are under /archive")
     return chunk
-
-
-def _reply(chunk: Chunk, status: int | None = None, **headers: str) -> Reply:
-    return Reply(chunk_out(chunk), status, {"ETag": etag(chunk), **headers})
 
 
 def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
@@ -421,10 +423,7 @@ def _read(context: Context, request: ReadQuery) -> Reply:
         raise NotFoundError(
             f"{chunk_id} was not valid at {request.as_of}", hint="leave out as_of to get its current state"
         )
-    chunk = _found(chunk, chunk_id)
-    if not_modified(context, chunk):
-        return Reply(status=304, headers={"ETag": etag(chunk)})
-    return _reply(chunk)
+    return chunk_reply(context, _found(chunk, chunk_id))
 
 
 def _reads(context: Context, _: object) -> Reads:
@@ -435,12 +434,11 @@ def _reads(context: Context, _: object) -> Reads:
 
 def change(context: Context, request: ChunkChange) -> Reply:
     """Change a chunk."""
-    chunk_id: str = context.path["chunk_id"]
     about: dict[str, Any] = {
         name: value for name in _METADATA_FIELDS if (value := getattr(request, name)) is not None
     }
     found: list[Screened] = []
-    with matched(context, chunk_id):
+    with matched(context) as chunk_id:
         if request.valid_from or request.valid_to:
             present = _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
             _check_period(request.valid_from or present.valid_from, request.valid_to or present.valid_to)
@@ -459,8 +457,7 @@ def change(context: Context, request: ChunkChange) -> Reply:
 
 def delete(context: Context, request: DeleteQuery) -> Reply:
     """Archive a chunk, or erase it permanently."""
-    chunk_id = context.path["chunk_id"]
-    with matched(context, chunk_id):
+    with matched(context) as chunk_id:
         if not context.memory.delete(chunk_id, request.permanent):
             raise NotFoundError(f"there is no chunk {chunk_id}")
     return Reply(status=204)
@@ -468,8 +465,7 @@ def delete(context: Context, request: DeleteQuery) -> Reply:
 
 def restore(context: Context, _: object) -> Reply:
     """Restore a chunk from the archive."""
-    chunk_id = context.path["chunk_id"]
-    with matched(context, chunk_id, archived=True):
+    with matched(context, archived=True) as chunk_id:
         chunk = context.memory.restore(chunk_id)
     if chunk is None and context.memory.store.exists(chunk_id):
         raise Refused(
@@ -477,7 +473,7 @@ def restore(context: Context, _: object) -> Reply:
         )
     if chunk is None:
         raise NotFoundError(f"the archive has no chunk {chunk_id}")
-    return _reply(chunk)
+    return chunk_reply(context, chunk)
 
 
 def _history(context: Context, _: object) -> Versions:
@@ -495,24 +491,21 @@ def _history(context: Context, _: object) -> Versions:
 
 def undo(context: Context, request: UndoRequest) -> Reply:
     """Restore a former version."""
-    chunk_id = context.path["chunk_id"]
-    with matched(context, chunk_id), context.memory.batch():
+    with matched(context) as chunk_id, context.memory.batch():
         # What is in quarantine is not released this way, which takes another permission.
         _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id)
         chunk = context.memory.undo(chunk_id, to_revision=request.to_revision)
     if chunk is None:
         raise NotFoundError(f"{chunk_id} has no such version", hint="see its history for the versions kept")
-    return _reply(chunk)
+    return chunk_reply(context, chunk)
 
 
 def _list(context: Context, request: ListQuery) -> ChunkPage:
-    store = _as_of(context, request.as_of)
-    ids, after = store.list_page(
-        request.limit,
-        after=None if request.cursor is None else decode_cursor(request.order, request.cursor, Place),
+    return page_of_chunks(
+        _as_of(context, request.as_of),
+        request,
+        request.order,
         conversation_id=request.conversation_id,
-        start=request.start,
-        end=request.end,
         tags=request.tag,
         any_tags=request.any_tag,
         chunk_type=request.type,
@@ -520,14 +513,20 @@ def _list(context: Context, request: ListQuery) -> ChunkPage:
         origin=request.origin,
         trust=request.trust,
     )
-    return page_of_chunks(store.summaries(ids), request.order, after)
 
 
-def page_of_chunks(found: list[Summary] | list[Chunk], order: str, after: Place | None) -> ChunkPage:
-    """Return summaries as one page, with the cursor of the next one."""
-    return ChunkPage(
-        [summary_of(one) for one in found], None if after is None else encode_cursor(order, *after)
-    )
+def page_of_chunks(store: ChunkStore, request: PeriodPage, order: str, **filters: Any) -> ChunkPage:
+    """Return a page of the chunks of a period, with the cursor of the next one.
+
+    Args:
+        order: names the list in its cursors.
+        filters: further arguments of ``ChunkStore.list_page``.
+    """
+    after = None if request.cursor is None else decode_cursor(order, request.cursor, Place)
+    ids, after = store.list_page(request.limit, after=after, start=request.start, end=request.end, **filters)
+    found = map(store.get_archived, ids) if filters.get("archived") else store.summaries(ids)
+    items = [summary_of(one) for one in found if one is not None]
+    return ChunkPage(items, None if after is None else encode_cursor(order, *after))
 
 
 _CREATED_ID = {"chunk_id": "$response.body#/id"}
@@ -551,11 +550,10 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
 
 
 def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
-    ids = list(dict.fromkeys(request.ids))
-    context.check_owned(ids)
+    context.check_owned(request.ids)
     with context.memory.batch():  # an invalid id must not leave some of them archived
-        done = {chunk_id: context.memory.delete(chunk_id) for chunk_id in ids}
-    return Forgotten([one for one in ids if done[one]], [one for one in ids if not done[one]])
+        done = {one: context.memory.delete(one) for one in dict.fromkeys(request.ids)}
+    return Forgotten([one for one in done if done[one]], [one for one in done if not done[one]])
 
 
 def _agent_provenance(context: Context, chunk_id: str) -> dict[str, str] | None:

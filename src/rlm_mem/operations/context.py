@@ -262,12 +262,12 @@ class OpenMemory:
             return self
         with self._guard:
             if self._reading is None:
-                from rlm_mem.access.confined import JoinedMemory
+                from rlm_mem.access.confined import joined_memory
 
                 self._reading = OpenMemory(
                     replace(self.settings, shared=None), self.handles, access=self.access
                 )
-                self._reading._memory = JoinedMemory(own, shared)
+                self._reading._memory = joined_memory(own, shared)
             return self._reading
 
     @property
@@ -279,11 +279,11 @@ class OpenMemory:
         """
         with self._guard:
             if self._memory is None and self._whole is not None:
-                from rlm_mem.access.confined import ConfinedMemory
+                from rlm_mem.access.confined import confined_memory
 
                 namespace = self.settings.namespace
                 assert namespace is not None, "a view has the namespace of its client"
-                self._memory = ConfinedMemory(self._whole.memory, namespace, self.access.actor)
+                self._memory = confined_memory(self._whole.memory, namespace, self.access.actor)
             if self._memory is None:
                 from rlm_mem.memory import Memory
 

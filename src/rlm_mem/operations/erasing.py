@@ -67,9 +67,9 @@ def _everything(context: Context) -> Memory:
             "this server serves one namespace, and erasing concerns all of them",
             hint="use rlm-mem erase, or a server without --namespace",
         )
-    from rlm_mem.access.confined import WholeMemory
+    from rlm_mem.access.confined import released_memory
 
-    return WholeMemory(context.memory)
+    return released_memory(context.memory)
 
 
 @contextmanager

@@ -8,12 +8,12 @@ from msgspec import Meta, Struct
 
 from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
 from rlm_mem.errors import NotFoundError
-from rlm_mem.operations.chunks import ChunkPage, Place, page_of_chunks
+from rlm_mem.operations.chunks import ChunkPage, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, fill, iso
-from rlm_mem.operations.traits import decode_cursor, etag, matched, page_of
+from rlm_mem.operations.shapes import ChunkOut, Neighbour, fill, iso
+from rlm_mem.operations.traits import chunk_reply, etag, matched, page_of
 from rlm_mem.operations.types import (
     ChunkId,
     Confidence,
@@ -188,7 +188,7 @@ def link(context: Context, request: LinkRequest) -> Reply:
     if source == target:
         raise Refused(problem(409, f"{source} cannot be linked to itself"))
     context.check_owned([source, target])
-    with matched(context, source):
+    with matched(context):
         _require_chunk(context, source)
         _require_chunk(context, target)
         context.memory.link(source, target, kind, request.strength, request.reasoning)
@@ -202,21 +202,20 @@ def supersede(context: Context, request: SupersedeRequest) -> Reply:
     chunk_id = context.path["chunk_id"]
     if chunk_id == request.by:
         raise Refused(problem(409, f"{chunk_id} cannot replace itself"))
-    with matched(context, chunk_id):
+    with matched(context):
         _require_chunk(context, chunk_id)
         _require_chunk(context, request.by)
         chunk = context.memory.supersede(
             chunk_id, request.by, request.reason, confidence=request.confidence, force=request.force
         )
-    return Reply(chunk_out(chunk), headers={"ETag": etag(chunk)})
+    return chunk_reply(context, chunk)
 
 
 def unlink(context: Context, request: UnlinkQuery) -> Unlinked:
     """Remove links of a chunk to another; also a step of a batch."""
-    source, target = context.path["chunk_id"], context.path["target_id"]
-    with matched(context, source):
+    with matched(context) as source:
         _require_chunk(context, source)
-        return Unlinked(context.memory.unlink(source, target, request.type))
+        return Unlinked(context.memory.unlink(source, context.path["target_id"], request.type))
 
 
 def _neighbours(context: Context, request: NeighbourQuery) -> Neighbours:
@@ -226,24 +225,14 @@ def _neighbours(context: Context, request: NeighbourQuery) -> Neighbours:
 
 
 def _tags(context: Context, request: CountQuery) -> TagPage:
-    counts = [TagCount(tag, count) for tag, count in context.memory.tags()]
-    counts.sort(key=lambda one: (-one.count, one.tag))
-    return TagPage(
-        *page_of(
-            "tags", counts, lambda one: (-one.count, one.tag), tuple[int, str], request.cursor, request.limit
-        )
-    )
+    counts = (TagCount(tag, count) for tag, count in context.memory.tags())
+    return TagPage(*page_of("tags", counts, lambda one: (-one.count, one.tag), tuple[int, str], request))
 
 
 def _conversations(context: Context, request: CountQuery) -> ConversationPage:
-    found = sorted(context.memory.conversations(), key=lambda one: (-one.last_at, one.id))
+    found = context.memory.conversations()
     items, cursor = page_of(
-        "conversations",
-        found,
-        lambda one: (-one.last_at, one.id),
-        tuple[float, str],
-        request.cursor,
-        request.limit,
+        "conversations", found, lambda one: (-one.last_at, one.id), tuple[float, str], request
     )
     return ConversationPage(
         [ConversationOut(one.id, one.count, iso(one.first_at), iso(one.last_at)) for one in items], cursor
@@ -251,13 +240,7 @@ def _conversations(context: Context, request: CountQuery) -> ConversationPage:
 
 
 def _timeline(context: Context, request: TimelineQuery) -> ChunkPage:
-    ids, after = context.memory.store.list_page(
-        request.limit,
-        after=None if request.cursor is None else decode_cursor("timeline", request.cursor, Place),
-        start=request.start,
-        end=request.end,
-    )
-    return page_of_chunks(context.memory.store.summaries(ids), "timeline", after)
+    return page_of_chunks(context.memory.store, request, "timeline")
 
 
 def _stats(context: Context, _: object) -> Figures:

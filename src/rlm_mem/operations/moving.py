@@ -16,7 +16,7 @@ from rlm_mem import interchange
 from rlm_mem.errors import InputError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.types import Content, Line, Request, Tags
+from rlm_mem.operations.types import Content, Line, Request, Tags, matching
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 #: A bare file name without a path; its suffix hints at the format.
 FileName = Annotated[
     str,
-    Meta(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9 ._-]{0,150}$(?!\n)",
-        description="File name with its ending, such as notes.md, chat.json, export.jsonl or export.zip.",
+    matching(
+        "[A-Za-z0-9_][A-Za-z0-9 ._-]{0,150}",
+        "File name with its ending, such as notes.md, chat.json, export.jsonl or export.zip.",
     ),
 ]
 _MAX_LISTED = 200

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from rlm_mem.memory import Memory
-    from rlm_mem.operations.runs import ClientRuns
+    from rlm_mem.operations.runs import RunRegistry
     from rlm_mem.operations.types import Request
 
 #: Media type of server-sent events.
@@ -37,7 +37,7 @@ class Context:
         opened: the memory as the client may use it (``OpenMemory.admit``), with the handles of its open recalls.
         path: the parameters in the path of the address, each validated by its declared type.
         if_match, if_none_match: the header as received, or None.
-        kept_runs: runs in the namespace of the client; None if runs are not kept, as over MCP.
+        kept_runs: the runs of the server; None if runs are not kept, as over MCP.
         progress: called with (done, total, message).
         cancelled: set when the client no longer waits.
     """
@@ -46,7 +46,7 @@ class Context:
     path: Mapping[str, str] = field(default_factory=dict)
     if_match: str | None = None
     if_none_match: str | None = None
-    kept_runs: ClientRuns | None = None
+    kept_runs: RunRegistry | None = None
     progress: Callable[[float, float | None, str], None] = no_progress
     cancelled: threading.Event = field(default_factory=threading.Event)
 
@@ -66,7 +66,7 @@ class Context:
         return self.opened.settings
 
     @property
-    def runs(self) -> ClientRuns:
+    def runs(self) -> RunRegistry:
         """The runs of this server."""
         assert self.kept_runs is not None, "runs are operations of the HTTP interface only"
         return self.kept_runs

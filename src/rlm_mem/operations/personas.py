@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import LongText, Request
+from rlm_mem.operations.types import LongText, Request, matching
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 _GROUP = "persona"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_Mode = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9_]{1,64}$(?!\n)", description="A mode, by its name in any letter case.")
-]
+_Mode = Annotated[str, matching("[A-Za-z0-9_]{1,64}", "A mode, by its name in any letter case.")]
 _Value = Annotated[int, Meta(ge=0, le=100, description="Within the range of the slider.")]
 
 
@@ -117,8 +115,7 @@ def persona_of(memory: Memory) -> Persona:
 
 
 def _out(context: Context, _: object) -> PersonaOut:
-    persona = persona_of(context.memory)
-    return PersonaOut(persona.mode, persona.sliders, persona.by_hand)
+    return fill(PersonaOut, persona_of(context.memory))
 
 
 def _mode(context: Context, request: ModeRequest) -> PersonaOut:
@@ -132,12 +129,7 @@ def _set(context: Context, request: SliderRequest) -> PersonaOut:
 
 
 def _reset(context: Context, _: object) -> PersonaOut:
-    persona_of(context.memory).reset(context.path["slider"])
-    return _out(context, None)
-
-
-def _reset_all(context: Context, _: object) -> PersonaOut:
-    persona_of(context.memory).reset()
+    persona_of(context.memory).reset(context.path.get("slider"))
     return _out(context, None)
 
 
@@ -169,12 +161,7 @@ def _hud(context: Context, _: object) -> HudResponse:
 def _persona(context: Context, request: PersonaArguments) -> PersonaState:
     persona = persona_of(context.memory)
     done = persona.say(request.message) if request.message else []
-    return PersonaState(
-        mode=persona.mode,
-        sliders=persona.sliders,
-        changed=[one.kind for one in done],
-        prompt=persona.prompt(),
-    )
+    return fill(PersonaState, persona, changed=[one.kind for one in done], prompt=persona.prompt())
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -193,7 +180,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "DELETE", "/persona/sliders", "resetSliders", "Reset every slider to the values of the mode.", _GROUP,
-        run=_reset_all, response=PersonaOut, writes=True,
+        run=_reset, response=PersonaOut, writes=True,
     ),
     Operation(
         "POST", "/persona/say", "sayToPersona", "Carry out a chat command, for example a change of mode.", _GROUP,

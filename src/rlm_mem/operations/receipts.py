@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import Request, TrajectoryId
-
-if TYPE_CHECKING:
-    from rlm_mem.receipts import Verification
+from rlm_mem.operations.types import Request, TrajectoryId, matching
 
 _GROUP = "records"
 _MAX_CHARS = 16_000_000
@@ -52,9 +49,9 @@ class VerifyRequest(Bounded, kw_only=True):
     key: (
         Annotated[
             str,
-            Meta(
-                pattern=r"^ssh-ed25519 [A-Za-z0-9+/=]{68}( [^\n]{0,200})?$(?!\n)",
-                description="The public key that must have signed it: a line ssh-ed25519 ….",
+            matching(
+                r"ssh-ed25519 [A-Za-z0-9+/=]{68}( [^\n]{0,200})?",
+                "The public key that must have signed it: a line ssh-ed25519 ….",
             ),
         ]
         | None
@@ -81,19 +78,6 @@ class Verified(MayBeCut):
     checks: list[VerifiedPart]
 
 
-def verified(found: Verification) -> Verified:
-    """Return a verification as a response."""
-    receipt = found.receipt
-    return fill(
-        Verified,
-        found,
-        question=None if receipt is None else receipt.question.text,
-        answer=None if receipt is None else receipt.answer.content,
-        suggestion=None if receipt is None else receipt.answer.suggestion,
-        run=None if receipt is None else receipt.origin.run,
-    )
-
-
 def _receipt(context: Context, request: ReceiptQuery | ReceiptArguments) -> ReceiptText:
     bundle = isinstance(request, ReceiptQuery) and request.bundle
     made = context.memory.receipt(context.path["trajectory_id"], bundle=bundle)
@@ -106,12 +90,19 @@ def _receipt(context: Context, request: ReceiptQuery | ReceiptArguments) -> Rece
 
 
 def _verify(context: Context, request: VerifyRequest) -> Verified:
-    return verified(
-        context.memory.verify(
-            request.receipt.encode("utf-8", "replace"),
-            bundle=None if request.bundle is None else request.bundle.encode("utf-8", "replace"),
-            key=request.key,
-        )
+    found = context.memory.verify(
+        request.receipt.encode("utf-8", "replace"),
+        bundle=None if request.bundle is None else request.bundle.encode("utf-8", "replace"),
+        key=request.key,
+    )
+    receipt = found.receipt
+    return fill(
+        Verified,
+        found,
+        question=None if receipt is None else receipt.question.text,
+        answer=None if receipt is None else receipt.answer.content,
+        suggestion=None if receipt is None else receipt.answer.suggestion,
+        run=None if receipt is None else receipt.origin.run,
     )
 
 

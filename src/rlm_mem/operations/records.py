@@ -17,8 +17,8 @@ from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, fill
 from rlm_mem.operations.tokens import may_see
-from rlm_mem.operations.traits import decode_cursor, encode_cursor
-from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, utc
+from rlm_mem.operations.traits import decode_cursor, encode_cursor, page_of
+from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, matching, utc
 from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
 
 _GROUP = "records"
@@ -181,9 +181,9 @@ class UndoChange(Request):
     change: (
         Annotated[
             str,
-            Meta(
-                pattern=r"^[0-9]{20}-[0-9a-f]{16}$(?!\n)",
-                description="The id of a change, or of an undo; by default the last change.",
+            matching(
+                "[0-9]{20}-[0-9a-f]{16}",
+                "The id of a change, or of an undo; by default the last change.",
             ),
         ]
         | None
@@ -225,23 +225,18 @@ class RunList(MayBeCut):
 
 
 def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
-    found = sorted(
-        context.memory.trajectories(
-            operation=request.operation, since=utc(request.since), until=utc(request.until), limit=None
-        ),
-        key=lambda info: (info.started_at, info.id),
-        reverse=True,
+    found = context.memory.trajectories(
+        operation=request.operation, since=utc(request.since), until=utc(request.until), limit=None
     )
-    start = 0
-    if request.cursor is not None:
-        last = decode_cursor("trajectories", request.cursor, tuple[str, str])
-        start = sum((info.started_at, info.id) >= last for info in found)
-    page = found[start : start + request.limit]
-    more = start + request.limit < len(found)
-    return TrajectoryPage(
-        [fill(TrajectorySummary, one) for one in page],
-        encode_cursor("trajectories", page[-1].started_at, page[-1].id) if more else None,
+    page, cursor = page_of(
+        "trajectories",
+        found,
+        lambda info: (info.started_at, info.id),
+        tuple[str, str],
+        request,
+        descending=True,
     )
+    return fill(TrajectoryPage, items=page, next_cursor=cursor)
 
 
 def _trajectory(context: Context, _: object) -> TrajectoryOut:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, convert, structs
+from msgspec import Meta, Struct, structs
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import page_of
 from rlm_mem.operations.types import CaseId, Cursor, Limit, Line, Request
 
@@ -142,20 +143,18 @@ class DecisionSummary(Struct):
     transition: str
 
 
-def _out(case: Case) -> CaseOut:
-    return convert(case, CaseOut, from_attributes=True)
+def _cases(context: Context, request: ReviewArguments) -> list[Case]:
+    return context.memory.continuum.review.cases(None if request.status == "all" else request.status)
 
 
 def _list(context: Context, request: CaseQuery) -> CasePage:
-    cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
-    page, cursor = page_of(
-        "cases", cases, lambda case: (case.opened_at, case.id), tuple[str, str], request.cursor, request.limit
-    )
-    return CasePage([_out(case) for case in page], cursor)
+    cases = _cases(context, request)
+    page, cursor = page_of("cases", cases, lambda case: (case.opened_at, case.id), tuple[str, str], request)
+    return fill(CasePage, items=page, next_cursor=cursor)
 
 
 def _one(context: Context, _: object) -> CaseOut:
-    return _out(context.memory.continuum.review.case(context.path["case_id"]))
+    return fill(CaseOut, context.memory.continuum.review.case(context.path["case_id"]))
 
 
 def _record_decision(
@@ -178,14 +177,13 @@ def _record_decision(
 def _decide_as(decision: Decision) -> Callable[[Context, DecideRequest], DecisionResponse]:
     def run(context: Context, request: DecideRequest) -> DecisionResponse:
         case, change = _record_decision(context, context.path["case_id"], decision, request)
-        return DecisionResponse(_out(case), change.id)
+        return fill(DecisionResponse, case=case, transition=change.id)
 
     return run
 
 
 def _review(context: Context, request: ReviewArguments) -> CaseSummaries:
-    cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
-    return CaseSummaries([convert(case, CaseSummary, from_attributes=True) for case in cases[:_MAX_LISTED]])
+    return fill(CaseSummaries, cases=_cases(context, request)[:_MAX_LISTED])
 
 
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:

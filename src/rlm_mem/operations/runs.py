@@ -61,9 +61,8 @@ class LiveRun:
         opened: the memory of the client that started it.
         id: unique while the server runs.
         trajectory_id: id of its trajectory; None until it has ended with a result.
-        result: its result; None before the end, or if it failed or was cancelled. ``failure``: the exception that ended
-            it.
-        error: the failure as a problem, or None.
+        result: its result; None before the end, or if it failed or was cancelled.
+        error: the exception that ended it, as a problem, or None.
     """
 
     def __init__(self, operation: RunKind, question: str, opened: OpenMemory) -> None:
@@ -77,7 +76,6 @@ class LiveRun:
         self.trajectory_id: str | None = None
         self.events: list[RunEvent] = []
         self.result: RecallResult | ReasoningResult | None = None
-        self.failure: BaseException | None = None
         self.error: Problem | None = None
         self._guard = threading.Lock()
         self._stop = Stop()
@@ -154,16 +152,17 @@ class LiveRun:
                 else:
                     result = memory.reason(self.question, limits=limits, on_step=self._on_step, as_of=as_of)
         except (CallCancelled, SessionCancelled):
-            self._end("cancelled", CallCancelled("the run was cancelled"))
+            self._fail("cancelled", CallCancelled("the run was cancelled"))
         except RlmMemError as error:
-            self._end("failed", error)
+            self._fail("failed", error)
         except Exception as error:  # noqa: BLE001 - listeners must learn that the run has ended
             _log.exception("run %s failed", self.id)
-            self._end("failed", error)
+            self._fail("failed", error)
         else:
-            self.result = result
-            self.trajectory_id = result.trajectory.id
-            self._end("done", None)
+            from rlm_mem.operations.shapes import answer_of
+
+            self.result, self.trajectory_id = result, result.trajectory.id
+            self._end("done", "result", answer_of(result))
 
     def _check(self) -> None:
         if self._stop.is_set():
@@ -195,16 +194,14 @@ class LiveRun:
         for wake in listeners:
             wake()
 
-    def _end(self, state: State, failure: BaseException | None) -> None:
-        from rlm_mem.operations.shapes import answer_of
+    def _fail(self, state: State, failure: Exception) -> None:
+        self.error = problem_of(failure)
+        self._end(state, "error", self.error)
 
+    def _end(self, state: State, kind: Kind, end: msgspec.Struct) -> None:
         self._flush_text()
-        self.state, self.failure, self.finished_at = state, failure, _now()
-        if failure is None and self.result is not None:
-            self._add("result", msgspec.to_builtins(answer_of(self.result)), last=True)
-        else:
-            self.error = problem_of(failure or RuntimeError("ended without a result"))
-            self._add("error", msgspec.to_builtins(self.error), last=True)
+        self.state, self.finished_at = state, _now()
+        self._add(kind, msgspec.to_builtins(end), last=True)
 
 
 class RunRegistry:
@@ -215,20 +212,32 @@ class RunRegistry:
         self._runs: OrderedDict[str, LiveRun] = OrderedDict()
         self._guard = threading.Lock()
 
-    def start(self, run: LiveRun, *arguments: Any) -> None:
-        """Start a run as soon as a worker is free, and keep it.
+    def start(
+        self,
+        opened: OpenMemory,
+        operation: RunKind,
+        question: str,
+        limits: Limits | None = None,
+        schema: Mapping[str, Any] | None = None,
+        as_of: str | None = None,
+    ) -> LiveRun:
+        """Start a run as soon as a worker is free, and keep it; it continues without listeners.
 
         Args:
-            arguments: the arguments of ``LiveRun.execute``.
+            opened: the memory of the client.
+            operation: ``recall`` or ``reason``.
+            limits: the budgets of the run; None: as configured.
+            schema: the form of a recall's answer, as a JSON Schema.
+            as_of: answer from what was valid at this time; None: now.
 
         Raises:
             ConflictError: too many runs are running or waiting, of this client or in all.
         """
-        access = run.opened.access
+        run = LiveRun(operation, question, opened)
         with self._guard:
             running = [other for other in self._runs.values() if other.state == "running"]
-            own = sum(other.opened is run.opened for other in running)
-            own_limit = _MAX_RUNS if access.owner else _MAX_RUNS // 3
+            own = sum(other.opened is opened for other in running)
+            own_limit = _MAX_RUNS if opened.access.owner else _MAX_RUNS // 3
             if len(running) >= _MAX_RUNS or own >= own_limit:
                 raise ConflictError(
                     f"{_MAX_RUNS if own < own_limit else own_limit} recalls are already running or waiting",
@@ -239,16 +248,23 @@ class RunRegistry:
             for name in ended[: max(0, len(same) + 1 - _MAX_KEPT)]:
                 del self._runs[name]
             self._runs[run.id] = run
-        self._pool.submit(run.execute, *arguments)
+        self._pool.submit(run.execute, limits, schema, as_of)
+        return run
 
-    def of(self, opened: OpenMemory) -> ClientRuns:
-        """Return the runs in the namespace of a client."""
-        return ClientRuns(self, opened)
+    def get(self, opened: OpenMemory, run_id: str) -> LiveRun:
+        """Return the run with this id; raises NotFoundError if there is none in the client's namespace."""
+        found = next((run for run in self.list(opened) if run.id == run_id), None)
+        if found is None:
+            raise NotFoundError(
+                f"there is no run {run_id!r:.60}", hint="the latest 50 runs are kept until the server ends"
+            )
+        return found
 
-    def list(self) -> list[LiveRun]:
-        """Return the kept runs, newest first."""
+    def list(self, opened: OpenMemory | None = None) -> list[LiveRun]:
+        """Return the kept runs, newest first: those in the namespace of a client, or (None) all."""
         with self._guard:
-            return list(reversed(self._runs.values()))
+            runs = list(reversed(self._runs.values()))
+        return [run for run in runs if opened is None or run.namespace == opened.memory.store.namespace]
 
     def forget(self) -> None:
         """Cancel and drop every run, since its events have text of memories."""
@@ -262,60 +278,6 @@ class RunRegistry:
         for run in self.list():
             run.cancel()
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-class ClientRuns:
-    """The runs of a server in the namespace of one client.
-
-    Args:
-        registry: the runs of the server.
-        opened: the memory as the client may use it.
-    """
-
-    def __init__(self, registry: RunRegistry, opened: OpenMemory) -> None:
-        self._registry = registry
-        self._opened = opened
-
-    def start(
-        self,
-        operation: RunKind,
-        question: str,
-        limits: Limits | None = None,
-        schema: Mapping[str, Any] | None = None,
-        as_of: str | None = None,
-    ) -> LiveRun:
-        """Start a run; it continues without listeners.
-
-        Args:
-            operation: ``recall`` or ``reason``.
-            limits: the budgets of the run; None: as configured.
-            schema: the form of a recall's answer, as a JSON Schema.
-            as_of: answer from what was valid at this time; None: now.
-
-        Raises:
-            ConflictError: too many runs are running or waiting, of this client or in all.
-        """
-        run = LiveRun(operation, question, self._opened)
-        self._registry.start(run, limits, schema, as_of)
-        return run
-
-    def get(self, run_id: str) -> LiveRun:
-        """Return the run with this id; raises NotFoundError if there is none in the client's namespace."""
-        found = next((run for run in self.list() if run.id == run_id), None)
-        if found is None:
-            raise NotFoundError(
-                f"there is no run {run_id!r:.60}", hint="the latest 50 runs are kept until the server ends"
-            )
-        return found
-
-    def forget(self) -> None:
-        """Cancel and drop the runs of every namespace."""
-        self._registry.forget()
-
-    def list(self) -> list[LiveRun]:
-        """Return the kept runs, newest first."""
-        namespace = self._opened.memory.store.namespace
-        return [run for run in self._registry.list() if run.namespace == namespace]
 
 
 def _now() -> str:

@@ -67,18 +67,14 @@ def _about(context: Context, _: object) -> About:
 
 
 def _status(context: Context, _: object) -> Status:
-    figures: dict[str, Any] = context.memory.store.get_stats()
-    return Status(
-        namespace=context.memory.store.namespace,
+    figures = context.memory.stats()
+    return fill(
+        Status,
+        figures,
         version=__version__,
-        memories=figures["chunk_count"],
-        archived=figures["archived_count"],
-        tokens=figures["total_tokens"],
-        conversations=figures["conversations"],
-        links=figures["links"],
-        first_at=figures["first_at"],
-        last_at=figures["last_at"],
-        by_type=figures["by_type"],
+        memories=figures.chunk_count,
+        archived=figures.archived_count,
+        tokens=figures.total_tokens,
         tags=[TagCount(tag, count) for tag, count in context.memory.tags(20)],
         model=model_name(context.memory),
         read_only=context.settings.read_only,
@@ -163,14 +159,8 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/about", "getAbout", "Version, memory, model of the server.", _GROUP, run=_about, response=About),
     Operation("GET", "/openapi.json", "getDocument", "This document.", _GROUP, response=dict[str, Any]),
     Operation(
-        "",
-        "",
-        "getStatus",
-        "Figures of the memory, and the model.",
-        _GROUP,
-        permission="read", run=_status,
-        request=Bounded,
-        response=Status,
+        "", "", "getStatus", "Figures of the memory, and the model.", _GROUP,
+        permission="read", run=_status, request=Bounded, response=Status,
         tool=Tool(
             name="status",
             title="Memory status",

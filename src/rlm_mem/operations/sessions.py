@@ -11,7 +11,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.operations.asking import Budgets, limits_of
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer, fill
+from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, cited_answer, fill, recall_answer
 from rlm_mem.operations.types import (
     QUESTION_NAMES,
     Confidence,
@@ -129,12 +129,6 @@ class FinishArguments(FinishRequest, kw_only=True):
     handle: Handle
 
 
-def _answer(result: Any) -> RecallAnswer:
-    answer = answer_of(result)
-    assert isinstance(answer, RecallAnswer)
-    return answer
-
-
 def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
     # Programs of an agent have no model for sub-calls: the agent itself reads their output.
     if request.handle is not None:
@@ -176,7 +170,7 @@ def _run_program(context: Context, code: str) -> tuple[Execution, RecallResult |
 
 def _execute(context: Context, request: ProgramRequest) -> ExecutionResponse:
     step, result = _run_program(context, request.code)
-    return fill(ExecutionResponse, step, result=None if result is None else _answer(result))
+    return fill(ExecutionResponse, step, result=None if result is None else recall_answer(result))
 
 
 def _execute_cited(context: Context, request: ExecArguments) -> ExecutedProgram:
@@ -196,7 +190,7 @@ def _finished(context: Context, request: FinishRequest) -> RecallResult:
 
 
 def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
-    return _answer(_finished(context, request))
+    return recall_answer(_finished(context, request))
 
 
 def _finish_cited(context: Context, request: FinishArguments) -> CitedAnswer:

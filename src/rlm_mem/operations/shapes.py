@@ -286,8 +286,13 @@ class Conclusion(ReasonedConclusion):
 
 def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusion:
     """Return the result of a run as a response."""
-    if not isinstance(result, recall.RecallResult):
-        return fill(Conclusion, result, **_run_fields(result))
+    if isinstance(result, recall.RecallResult):
+        return recall_answer(result)
+    return fill(Conclusion, result, **_run_fields(result))
+
+
+def recall_answer(result: RecallResult) -> RecallAnswer:
+    """Return the answer to a question as a response."""
     return fill(
         RecallAnswer,
         result,

@@ -23,6 +23,7 @@ from rlm_mem.operations.types import (
     Question,
     Request,
     TaskType,
+    matching,
 )
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
 _GROUP = "continuum"
 _Tier = Literal["high", "mid", "low", "ultra-low"]
-_Name = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.-]*$(?!\n)")]
+_Name = Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9 _.-]*", max_length=200)]
 _Key = Annotated[
     str, Meta(min_length=1, max_length=400, description="File, file#entry or chunk id of a memory.")
 ]
-_OneLine = Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)")]
+_OneLine = Annotated[str, matching(r"[^\x00-\x1f\x7f-\x9f]*", max_length=2000)]
 
 
 class StepIn(Request):

@@ -12,7 +12,7 @@ from rlm_mem.access.tokens import TokenFile, TokenRecord
 from rlm_mem.errors import AccessDenied, NotFoundError
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import Request
+from rlm_mem.operations.types import Request, matching
 
 _GROUP = "tokens"
 
@@ -41,9 +41,7 @@ class TokenList(Struct):
 class NewToken(Request, kw_only=True):
     """A token to be created."""
 
-    name: Annotated[
-        str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$(?!\n)")
-    ]
+    name: Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", min_length=1, max_length=64)]
     namespaces: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=202)]],
         Meta(max_length=100, description="Namespaces; team/* for all below team, * for all."),

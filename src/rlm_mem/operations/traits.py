@@ -6,15 +6,16 @@ import base64
 import binascii
 import contextlib
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
 from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import NotFoundError, RlmMemError
+from rlm_mem.operations.fitting import Reply
+from rlm_mem.operations.shapes import chunk_out
 
 if TYPE_CHECKING:
     from rlm_mem.operations.operation import Context
@@ -41,23 +42,25 @@ def tags_in(header: str) -> list[str]:
     return ["*"] if header.strip() == "*" else _TAG.findall(header)
 
 
-def not_modified(context: Context, chunk: Chunk) -> bool:
-    """Return whether the client already has this revision (weak comparison)."""
-    if context.if_none_match is None:
-        return False
-    known = tags_in(context.if_none_match)
-    return "*" in known or etag(chunk) in [tag.removeprefix("W/") for tag in known]
+def chunk_reply(context: Context, chunk: Chunk, *, archived: bool = False) -> Reply:
+    """Return a chunk with its ETag; 304 without the chunk if the client already has this revision (weak comparison)."""
+    tag = etag(chunk)
+    known = [] if context.if_none_match is None else tags_in(context.if_none_match)
+    if "*" in known or tag in [one.removeprefix("W/") for one in known]:
+        return Reply(status=304, headers={"ETag": tag})
+    return Reply(chunk_out(chunk, archived=archived), headers={"ETag": tag})
 
 
 @contextlib.contextmanager
-def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Iterator[None]:
-    """Check that the chunk is at a revision of If-Match, and hold the write lock; no effect without that header.
+def matched(context: Context, *, archived: bool = False) -> Iterator[str]:
+    """Yield the id of the chunk in the path; with an If-Match header, check its revision, and hold the write lock.
 
     Raises:
         PreconditionFailed: the chunk is at another revision. NotFoundError: there is no such chunk.
     """
+    chunk_id = context.path["chunk_id"]
     if context.if_match is None:
-        yield
+        yield chunk_id
         return
     wanted = tags_in(context.if_match)
     with context.memory.batch():
@@ -70,7 +73,7 @@ def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Itera
                 f"{chunk_id} is now at revision {etag(chunk).strip(chr(34))}",
                 hint="read it again, and send its current ETag",
             )
-        yield
+        yield chunk_id
 
 
 _T = TypeVar("_T")
@@ -98,19 +101,32 @@ def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
     raise NotFoundError("there is no page at this cursor", hint="use the next_cursor of a page of this list")
 
 
+class PageQuery(Protocol):
+    """A request for a page of a list."""
+
+    limit: int
+    cursor: str | None
+
+
 def page_of(
-    kind: str, items: Sequence[_T], key: Callable[[_T], Any], shape: Any, cursor: str | None, limit: int
+    kind: str,
+    items: Iterable[_T],
+    key: Callable[[_T], Any],
+    shape: Any,
+    request: PageQuery,
+    *,
+    descending: bool = False,
 ) -> tuple[list[_T], str | None]:
-    """Return a page of a list sorted by ``key``, a tuple of plain data, and the cursor of the next page or None.
+    """Return a page of items in the order of ``key``, a tuple of plain data, and the cursor of the next page or None.
 
     The position is the key of the last item returned, so it remains valid if that item is deleted.
     """
-    start = 0
-    if cursor is not None:
-        start = bisect_right([key(item) for item in items], decode_cursor(kind, cursor, shape))
-    page = list(items[start : start + limit])
-    more = start + limit < len(items)
-    return page, encode_cursor(kind, *key(page[-1])) if more and page else None
+    if request.cursor is not None:
+        last = decode_cursor(kind, request.cursor, shape)
+        items = (item for item in items if (key(item) < last if descending else key(item) > last))
+    rest = sorted(items, key=key, reverse=descending)
+    page = rest[: request.limit]
+    return page, encode_cursor(kind, *key(page[-1])) if len(rest) > len(page) else None
 
 
 def next_link(path: str, parameters: Sequence[tuple[str, str]], cursor: str) -> str:

@@ -30,6 +30,14 @@ _CLOCK = (
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
 )
 
+
+def matching(form: str, description: str | None = None, **more: Any) -> Meta:
+    """Return the bounds of a text that has a form as a whole, given as a regular expression; ``more``: of ``Meta``."""
+    return Meta(pattern=f"^{form}{_END}", description=description, **more)
+
+
+_NAME = "[a-z][a-z0-9_-]{0,63}"
+
 Line = Annotated[
     str, Meta(min_length=1, max_length=1000, pattern=_LINE, description="One line with a visible character.")
 ]
@@ -93,10 +101,7 @@ TrustFilter = Annotated[
 ]
 TtlText = Annotated[
     str,
-    Meta(
-        pattern=rf"^[1-9][0-9]{{0,8}}[smhdw]{_END}",
-        description="Time until it expires: a number with s, m, h, d or w, such as 30d.",
-    ),
+    matching("[1-9][0-9]{0,8}[smhdw]", "Time until it expires: a number with s, m, h, d or w, such as 30d."),
 ]
 Secrets = Annotated[
     SecretAction,
@@ -113,11 +118,7 @@ Revision = Annotated[int, Meta(ge=1, le=2**53)]
 
 ChunkId = Annotated[
     str,
-    Meta(
-        pattern=rf"^chunk-[A-Za-z0-9][A-Za-z0-9_-]{{0,119}}{_END}",
-        description="A chunk id.",
-        examples=["chunk-2026-02-10-a1b2c3d4"],
-    ),
+    matching("chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}", "A chunk id.", examples=["chunk-2026-02-10-a1b2c3d4"]),
 ]
 ManyIds = Annotated[
     list[ChunkId], Meta(max_length=100, description="Ids of the memories that the answer cites.")
@@ -128,19 +129,13 @@ ResultForm = Annotated[
 ]
 ChunkType = Annotated[
     str,
-    Meta(
-        pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="A chunk type, built in or registered in config.toml.",
+    matching(
+        _NAME,
+        "A chunk type, built in or registered in config.toml.",
         extra_json_schema={"x-names": "chunk-types"},
     ),
 ]
-TypeFilter = Annotated[
-    str,
-    Meta(
-        pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="A chunk or link type, even one that is no longer registered.",
-    ),
-]
+TypeFilter = Annotated[str, matching(_NAME, "A chunk or link type, even one that is no longer registered.")]
 TaskType = Annotated[
     str,
     Meta(
@@ -151,33 +146,23 @@ TaskType = Annotated[
 ]
 LinkType = Annotated[
     str,
-    Meta(
-        pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}",
-        description="A link type, built in or registered in config.toml.",
+    matching(
+        _NAME,
+        "A link type, built in or registered in config.toml.",
         extra_json_schema={"x-names": "link-types"},
     ),
 ]
 Handle = Annotated[
     str,
-    Meta(
-        pattern=rf"^recall-[0-9a-f]{{16}}{_END}",
-        description="The handle that recall_open (POST /sessions) returned.",
-    ),
+    matching("recall-[0-9a-f]{16}", "The handle that recall_open (POST /sessions) returned."),
 ]
-RunId = Annotated[str, Meta(pattern=rf"^run-[0-9a-f]{{16}}{_END}", description="The id of a run.")]
+RunId = Annotated[str, matching("run-[0-9a-f]{16}", "The id of a run.")]
 TrajectoryId = Annotated[
     str,
-    Meta(
-        pattern=rf"^(?:last|traj-[0-9]{{8}}T[0-9]{{6}}-[0-9a-f]{{8}}){_END}",
-        description="The id of a trajectory, or last.",
-    ),
+    matching("(?:last|traj-[0-9]{8}T[0-9]{6}-[0-9a-f]{8})", "The id of a trajectory, or last."),
 ]
 CaseId = Annotated[
-    str,
-    Meta(
-        pattern=rf"^[a-z]{{1,20}}-[0-9a-f]{{10}}{_END}",
-        description="The id of a case, as the review queue lists it.",
-    ),
+    str, matching("[a-z]{1,20}-[0-9a-f]{10}", "The id of a case, as the review queue lists it.")
 ]
 
 
@@ -204,13 +189,9 @@ PARTS: dict[str, Any] = {
     "run_id": RunId,
     "trajectory_id": TrajectoryId,
     "case_id": CaseId,
-    "transition_id": Annotated[
-        str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$(?!\n)", description="The id of a transition.")
-    ],
-    "token_id": Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)", description="The id of a token.")],
-    "slider": Annotated[
-        str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$(?!\n)", description="The name of a slider.")
-    ],
+    "transition_id": Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9_-]{0,79}", "The id of a transition.")],
+    "token_id": Annotated[str, matching("[0-9a-f]{12}", "The id of a token.")],
+    "slider": Annotated[str, matching("[A-Za-z][A-Za-z0-9_-]{0,63}", "The name of a slider.")],
 }
 
 

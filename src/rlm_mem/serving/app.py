@@ -94,7 +94,7 @@ def create_app(
 
         return nothing_there()
 
-    app = Starlette(
+    return Starlette(
         routes=routes,
         exception_handlers={404: missing},
         middleware=[
@@ -103,8 +103,6 @@ def create_app(
         ],
         lifespan=lifespan,
     )
-    app.state.server = state
-    return app
 
 
 def _resource(site: Site, issuer: str) -> Callable[[Request], Awaitable[Response]]:

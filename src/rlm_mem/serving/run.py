@@ -62,19 +62,6 @@ async def _stdio(server: McpServer) -> None:
         await server.protocol.run(AnsweredMessages(reading, writing), writing, options)
 
 
-def serve_http(settings: Settings, port: int) -> None:
-    """Serve MCP at `http://127.0.0.1:PORT/mcp` until interrupted; prints address and token to stderr.
-
-    Args:
-        port: port to listen on; 0: any free port.
-
-    Raises:
-        InvalidConfig: the token in the environment is too short.
-        StorageError: the port is taken.
-    """
-    serve_all(settings, Network(port), api=False, dashboard=False)
-
-
 def serve_all(
     settings: Settings,
     network: Network,
@@ -103,7 +90,8 @@ def serve_all(
     _log_to_stderr()
     if hasattr(signal, "SIGUSR2"):  # ignore requests to hand over before the server is ready
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-    _start_telemetry(settings)
+    # Before the first request; opening the memory would start it only later.
+    telemetry.start(Config.load(locate(settings.brain)).telemetry)
     predecessor = Predecessor.of_environment()
     before: dict[str, Any] = predecessor.state if predecessor else {}
     tokens = None if settings.tokens is None else TokenFile(settings.tokens)
@@ -177,15 +165,25 @@ def serve_all(
 
 
 def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The owner's token and its source; a server open to other machines needs a file or variable for it.
+    """The owner's token, and its source: the file, the environment, or a new token.
 
-    A server that takes over reads the file again, since the token may have been replaced because it leaked.
+    A server open to other machines has one only from a file or the environment. A server that takes over reads the file
+    again, since the token may have been replaced because it leaked.
+
+    Raises:
+        InvalidConfig: the token is too short, or others can read the file. StorageError: the file cannot be used.
     """
-    if before and path is None:
+    if path is not None:
+        return _token_from_file(path), f"the token in {path}"
+    if before:
         return before["token"], before["source"]
-    if network.local_only or path is not None or os.environ.get(TOKEN_VARIABLE):
-        return token_from(path)
-    return None, "named tokens (rlm-mem token list)"
+    from_environment = os.environ.get(TOKEN_VARIABLE, "")
+    if from_environment:
+        return _checked_token(from_environment, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
+    if not network.local_only:
+        return None, "named tokens (rlm-mem token list)"
+    token = secrets.token_urlsafe(32)
+    return token, f"token {token}"
 
 
 def _logins(before: Mapping[str, Any], token: str | None) -> dict[str, str | None]:
@@ -194,21 +192,6 @@ def _logins(before: Mapping[str, Any], token: str | None) -> dict[str, str | Non
     if before.get("token") == token:
         return logins
     return {cookie: named for cookie, named in logins.items() if named is not None}
-
-
-def token_from(path: Path | None) -> tuple[str, str]:
-    """The token and a description of its source: the file, the environment, or a new token.
-
-    Raises:
-        InvalidConfig: the token is too short, or others can read the file. StorageError: the file cannot be used.
-    """
-    if path is not None:
-        return _token_from_file(path), f"the token in {path}"
-    from_environment = os.environ.get(TOKEN_VARIABLE, "")
-    if from_environment:
-        return _checked_token(from_environment, TOKEN_VARIABLE), f"the token in {TOKEN_VARIABLE}"
-    token = secrets.token_urlsafe(32)
-    return token, f"token {token}"
 
 
 def _token_from_file(path: Path) -> str:
@@ -225,8 +208,6 @@ def _token_from_file(path: Path) -> str:
             )
         return _checked_token(path.read_text(encoding="utf-8").strip(), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        if isinstance(error, InvalidConfig):
-            raise
         reason = getattr(error, "strerror", None) or "it is not text"
         raise StorageError(f"{path} cannot be used: {reason}") from None
 
@@ -238,11 +219,6 @@ def _checked_token(token: str, where: str) -> str:
             hint="use a long random one, or leave it out to create a new one at each start",
         )
     return token
-
-
-def _start_telemetry(settings: Settings) -> None:
-    """Start telemetry before the first request; opening the memory would start it only later."""
-    telemetry.start(Config.load(locate(settings.brain)).telemetry)
 
 
 def _log_to_stderr() -> None:
