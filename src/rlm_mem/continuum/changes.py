@@ -163,10 +163,10 @@ class Changes:
 
     def recover(self) -> int:
         """Finish the changes that an earlier version left pending; returns their number."""
-        if not self._unfinished():
+        if not self.waiting():
             return 0
         with self._store.batch():
-            records = self._unfinished()
+            records = self.waiting()
             for record in records:
                 change = self._load_record(record)
                 self._perform(change, repeated=True)
@@ -178,7 +178,8 @@ class Changes:
             self._stored.tidy()
         return len(records)
 
-    def _unfinished(self) -> list[str]:
+    def waiting(self) -> list[str]:
+        """Files of the changes that an earlier version began but did not finish."""
         return [name for name in self._stored.names(_PENDING) if name.endswith(".json")]
 
     def _validate(self, change: Change) -> None:
@@ -303,57 +304,48 @@ class Changes:
 
     def transition(self, transition_id: str) -> Change:
         """The change record of a transition; raises NotFoundError."""
-        name = f"{TRANSITIONS}/{check_words(transition_id, 'transition_id')[:200]}.json"
-        if not transition_id.replace("-", "").isalnum() or not self._stored.exists(name):
+        found = self._find_record(check_words(transition_id, "transition_id")[:200], TRANSITIONS)
+        if found is None:
             raise NotFoundError(
                 f"there is no transition {transition_id!r:.60}", hint="rlm-mem tier log lists them"
             )
-        return self._load_record(name)
+        return found
+
+    def recorded(self, change_id: str) -> Change:
+        """The change record of a transition or of another change; raises ConflictError if it was deleted."""
+        found = self._find_record(change_id, TRANSITIONS, UNDO)
+        if found is None:
+            raise ConflictError(
+                f"the record of the change {change_id} is no longer kept, so it cannot be undone"
+            )
+        return found
+
+    def _find_record(self, change_id: str, *folders: str) -> Change | None:
+        for folder in folders:
+            name = f"{folder}/{change_id}.json"
+            if change_id.replace("-", "").isalnum() and self._stored.exists(name):
+                return self._load_record(name)
+        return None
 
     def transitions(self) -> list[str]:
         """Ids of the transitions that can be undone, oldest first."""
-        return [_id(name) for name in self._stored.names(TRANSITIONS) if name.endswith(".json")]
-
-    def waiting(self) -> list[str]:
-        """Ids of changes that were begun but not finished."""
-        return [_id(name) for name in self._unfinished()]
+        names = self._stored.names(TRANSITIONS)
+        return [PurePosixPath(name).stem for name in names if name.endswith(".json")]
 
     def forget(self, transition_id: str) -> None:
         """Delete the record of a transition, which then cannot be undone."""
         self._stored.remove(f"{TRANSITIONS}/{transition_id}.json")
 
-    def undo(self, transition_id: str, reason: str) -> Change:
-        """Restore every file of a transition byte for byte, and the mirrors with them.
+    def undo(self, former: Change, reason: str) -> Change:
+        """Restore every file of a change byte for byte, and the mirrors with them.
 
         Raises:
-            NotFoundError: there is no such transition. ConflictError: its result was changed or moved since.
+            ConflictError: its result was changed or moved since.
         """
-
-        return self._undo(self.transition(transition_id), reason)
-
-    def undo_recorded(self, change: str, reason: str) -> Change:
-        """Undo a change of tiered memories or other files from its change record.
-
-        Raises:
-            ConflictError: its result was changed since, or its record was deleted.
-        """
-        former = self._find_record(change)
-        if former is None:
-            raise ConflictError(
-                f"the record of the change {change} is no longer kept, so it cannot be undone"
-            )
-        return self._undo(former, reason)
-
-    def _find_record(self, change: str) -> Change | None:
-        for folder in (TRANSITIONS, UNDO):
-            name = f"{folder}/{change}.json"
-            if change.replace("-", "").isalnum() and self._stored.exists(name):
-                return self._load_record(name)
-        return None
-
-    def _undo(self, former: Change, reason: str) -> Change:
-        # Mirrors are derived from files, but only the record contains which mirror supersedes which.
-        redone = self._find_record(str(former.details.get("undoes"))) if former.op == "undo" else None
+        redone = None
+        if former.op == "undo":
+            # Mirrors are derived from files, but only the record contains which mirror supersedes which.
+            redone = self._find_record(str(former.details.get("undoes")), TRANSITIONS, UNDO)
 
         def build() -> Change:
             for edit in former.edits:
@@ -387,12 +379,12 @@ class Changes:
     def _blocks(self, file: str, text: str) -> dict[str, str]:
         """The blocks of a file by id, in order; invalid blocks get a placeholder id."""
         found: dict[str, str] = {}
-        for number, block in enumerate(split_blocks(text)[1]):
+        for number, block in enumerate(split_blocks(text)):
             try:
-                name = self._files.parse(file, "", block.text).block or ""
+                name = self._files.parse(file, "", block).block or ""
             except InvalidMemory:
                 name = f"\0{number}"
-            found.setdefault(name, block.text)
+            found.setdefault(name, block)
         return found
 
     def _block_before(self, file: str, block: str) -> str | None:
@@ -435,7 +427,3 @@ def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[st
     else:
         at = len(whole)
     return whole[:at] + edit.glue + edit.after + whole[at:]
-
-
-def _id(record: str) -> str:
-    return PurePosixPath(record).stem

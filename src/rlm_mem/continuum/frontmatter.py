@@ -6,10 +6,10 @@ one such block after another.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InvalidMemory
@@ -27,15 +27,6 @@ _OPENS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class MemoryBlock:
-    """One memory in a file of several: its full text, its YAML and its body."""
-
-    text: str
-    header: str
-    body: str
-
-
 def split_one(text: str) -> tuple[str, str, str] | None:
     """Split a file of one memory into ``(before, YAML, body)``; None if it has no front matter.
 
@@ -51,30 +42,20 @@ def split_one(text: str) -> tuple[str, str, str] | None:
     return None
 
 
-def split_blocks(text: str) -> tuple[str, list[MemoryBlock]]:
-    """Split a file into the text before the first memory and its memories; concatenated, they are the whole text."""
+def split_blocks(text: str) -> list[str]:
+    """The memories of a file, each up to the next; without the text before the first, they are the whole file."""
     lines = text.splitlines(keepends=True)
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
-    starts: list[tuple[int, int]] = []
+    starts: list[int] = []
     at = 0
     while at + 1 < len(fences):
         first, last = fences[at], fences[at + 1]
         if any(_OPENS.match(line) for line in lines[first + 1 : last]):
-            starts.append((first, last))
+            starts.append(first)
             at += 2
         else:
             at += 1
-    if not starts:
-        return text, []
-    blocks = []
-    for number, (first, last) in enumerate(starts):
-        end = starts[number + 1][0] if number + 1 < len(starts) else len(lines)
-        blocks.append(
-            MemoryBlock(
-                "".join(lines[first:end]), "".join(lines[first + 1 : last]), "".join(lines[last + 1 : end])
-            )
-        )
-    return "".join(lines[: starts[0][0]]), blocks
+    return ["".join(lines[first:end]) for first, end in itertools.pairwise([*starts, len(lines)])]
 
 
 def guarded(body: str) -> str:
