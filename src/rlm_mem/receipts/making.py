@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.chunk import Chunk
 from rlm_mem.errors import BudgetError, ConflictError, InputError
-from rlm_mem.models.base import Limits
 from rlm_mem.recall.shown_runs import check_shown, shown_trajectory
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.receipts.format import (
@@ -29,7 +28,6 @@ from rlm_mem.receipts.format import (
     Bundle,
     ChunkVersion,
     GivenAnswer,
-    HashedCall,
     MemoryState,
     ModelReply,
     Receipt,
@@ -41,7 +39,7 @@ from rlm_mem.receipts.format import (
     plain_json,
 )
 from rlm_mem.receipts.signing import sign
-from rlm_mem.receipts.tape import CallRecorder, args_hash, pinned, result_hash
+from rlm_mem.receipts.tape import CallRecorder, hashed
 from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-REPLAY_SECONDS = 300.0
-"""Total wall-clock limit in seconds for the programs of one receipt."""
 _CHANGING = re.compile(rf"(['\"](?:{'|'.join(sorted(VOLATILE))})['\"]: )(?:[\d.]+|'[^']*'|None)")
 
 
@@ -93,13 +89,10 @@ def make_receipt(
             hint="ask without as_of, or keep the run itself: rlm-mem trajectories show",
         )
     trajectory = without_keys(trajectory)
-    settings = Limits(iterations=None, depth=50, seconds=REPLAY_SECONDS, model_calls=None)
-    recorder = CallRecorder(
-        pinned(store, parse_time(trajectory.started_at)), trajectory, functions=functions, limits=settings
-    )
+    recorder = CallRecorder(store, trajectory, functions=functions)
     with suppress(BudgetError):  # steps beyond the limit are marked as not reproduced
         recorder.play(trajectory.query, 0)
-    now = {id(step.then): (step, calls) for step, calls in zip(recorder.steps, recorder.calls, strict=False)}
+    now = recorder.replayed
     parts = RecordedParts(trajectory)
     steps = tuple(
         _with_calls(step, *now.get(id(then), (None, [])))
@@ -136,9 +129,9 @@ def make_receipt(
                 hint="ask again, and write the receipt and its bundle together with the answer",
             )
         calls = {
-            number: now[id(then)][1]
+            number: made
             for number, then in enumerate(trajectory.steps)
-            if now.get(id(then), (None, []))[1]
+            if (made := now.get(id(then), (None, []))[1])
         }
         receipt = replace(receipt, bundle=Bundle(head, documents, calls))
     if key is not None:
@@ -252,8 +245,7 @@ def _step(step: LoopStep) -> ReceiptStep:
 def _with_calls(step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str, Any]]) -> ReceiptStep:
     if not step.programs:
         return step
-    hashed = [HashedCall(call["name"], args_hash(call["args"]), result_hash(call)) for call in calls]
-    return msgspec.structs.replace(step, calls=hashed, reproduced=now is not None and agrees(now))
+    return msgspec.structs.replace(step, calls=hashed(calls), reproduced=now is not None and agrees(now))
 
 
 def _chunks(
