@@ -89,7 +89,7 @@ class ProviderLLM:
             self._policy,
             timeout,
         )
-        text = provider_sdk.text_of(response)
+        text = response.text or ""  # without reasoning
         usage = provider_sdk.usage_of(response)
         if usage.total_tokens == 0:  # the server reports no usage, but a budget needs it
             usage = estimate_usage(render_prompt(prompt_messages), text)
@@ -124,7 +124,6 @@ class ProviderLLM:
         timeout: float | None,
     ) -> ModelResponse:
         from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
-        from rlm_mem.models.provider_sdk import translate  # the same
 
         delivered = False
         raised_by_caller: BaseException | None = None
@@ -162,7 +161,7 @@ class ProviderLLM:
             # SDKs raise their own errors and those of their HTTP library and decoders; all are translated.
             if error is raised_by_caller:
                 raise
-            raise translate(
+            raise provider_sdk.translate(
                 error,
                 name=self.name,
                 provider=self._target.provider,
