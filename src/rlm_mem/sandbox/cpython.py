@@ -178,7 +178,7 @@ class _WorkerHandle:
 
 
 class CPythonEngine:
-    """Runs programs in a CPython worker. See :class:`rlm_mem.sandbox.engine.Engine` for the interface.
+    """`Engine` over a CPython worker; the protocol documents the methods.
 
     Raises:
         InvalidConfig: this machine has no system-call filter and weaker isolation is not allowed.
@@ -247,7 +247,6 @@ class CPythonEngine:
         printed: Printed,
         deadline: float,
     ) -> Any:
-        """Run one program (see the protocol)."""
         with self._busy:
             used = ProgramNames(tree)
             restored_builtins = [
@@ -394,7 +393,6 @@ class CPythonEngine:
         )
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
-        """Return the program's own names with their values (see the protocol)."""
         with self._busy:
             if self._handle.process is None and not self._saved:
                 return {}
@@ -431,18 +429,15 @@ class CPythonEngine:
 
     @property
     def worker_pid(self) -> int | None:
-        """Process id of the worker (see the protocol)."""
         process = self._handle.process
         return None if process is None else process.pid
 
     def interrupt(self) -> None:
-        """Kill the worker of the running program (see the protocol)."""
         process = self._handle.process
         if process is not None:
             process.kill()
 
     def reset(self) -> None:
-        """Delete every name and end the worker; the next use starts a new one."""
         with self._busy:
             self._handle.close()
             self._clear_state()

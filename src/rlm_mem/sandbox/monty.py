@@ -284,7 +284,7 @@ class _Run:
 
 
 class MontyEngine:
-    """Runs programs in a Monty worker. See :class:`rlm_mem.sandbox.engine.Engine` for the interface."""
+    """`Engine` over a Monty worker; the protocol documents the methods."""
 
     name = "monty"
     importable = NATIVE_MODULES | EMULATED
@@ -395,13 +395,11 @@ class MontyEngine:
             self._busy.release()
 
     def interrupt(self) -> None:
-        """Kill the worker of the running program (see the protocol)."""
         with self._killing:
             self._interrupted = self._interrupted or self._running is not None
             _kill(self._running)
 
     def reset(self) -> None:
-        """Delete every name and return the worker."""
         with self._busy:
             self._discard()
             self._saved, self._saved_pieces, self._pieces = None, frozenset(), frozenset()
@@ -411,7 +409,6 @@ class MontyEngine:
 
     @property
     def worker_pid(self) -> int | None:
-        """Process id of the worker (see the protocol)."""
         session = self._handle.session
         return None if session is None else session.worker_pid
 
@@ -424,7 +421,6 @@ class MontyEngine:
         printed: Printed,
         deadline: float,
     ) -> Any:
-        """Run one program (see the protocol)."""
         with self._busy:
             # The bounds of later programs depend on an intact compatibility layer, so the engine itself also refuses
             # names of the layer.
@@ -607,7 +603,6 @@ class MontyEngine:
         return program_error(kind, message, line, hint_for(kind, message))
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
-        """Return the program's own names with their values (see the protocol)."""
         with self._busy:
             if self._handle.session is None and self._saved is None:
                 return {}

@@ -17,7 +17,7 @@ import math
 import threading
 from collections.abc import Iterator, Set
 
-from rlm_mem.errors import ProgramError, SandboxViolation
+from rlm_mem.errors import SandboxViolation
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
@@ -384,6 +384,12 @@ _MODULE_REMEDIES = {
     "uuid": "use a counter",
 }
 
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+"""Nodes inside which names are not variables of the module."""
+
 _DUNDER = late(r"__\w+__\Z")
 _FORMAT_FIELD = late(r"\{([^{}]*+)\}")
 _LONG_WORD = late(r"\w{5,}+")
@@ -409,17 +415,14 @@ def program_tree(code: str) -> ast.Module:
         ) from None
     except SyntaxError as error:
         message = str(error.msg or "invalid syntax")[:300]
-        raise _syntax_error(message, error.lineno, hint_for("SyntaxError", message)) from None
-    except (ValueError, UnicodeError):
-        raise _syntax_error(
-            "the program contains characters that are not allowed in a program", None, None
-        ) from None
+        hint = hint_for("SyntaxError", message)
+        raise program_error("SyntaxError", message, error.lineno, hint) from None
+    except ValueError:
+        message = "the program contains characters that are not allowed in a program"
+        raise program_error("SyntaxError", message, None, None) from None
     except (RecursionError, MemoryError):
-        raise _syntax_error("the program is nested too deeply", None, "Use fewer nested brackets.") from None
-
-
-def _syntax_error(message: str, line: int | None, hint: str | None) -> ProgramError:
-    return program_error("SyntaxError", message, line, hint)
+        message, hint = "the program is nested too deeply", "Use fewer nested brackets."
+        raise program_error("SyntaxError", message, None, hint) from None
 
 
 def check_names(names: ProgramNames) -> None:
@@ -487,17 +490,7 @@ def _violations(
         yield from _imports(node, importable, reserved, at_module)
         yield from _names(node, reserved, at_module)
         yield from _attributes(node)
-        inner = at_module and not isinstance(
-            node,
-            ast.FunctionDef
-            | ast.AsyncFunctionDef
-            | ast.Lambda
-            | ast.ClassDef
-            | ast.ListComp
-            | ast.SetComp
-            | ast.DictComp
-            | ast.GeneratorExp,
-        )
+        inner = at_module and not isinstance(node, _SCOPES)
         stack.extend((child, inner) for child in ast.iter_child_nodes(node))
 
 
