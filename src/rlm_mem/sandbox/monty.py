@@ -86,8 +86,6 @@ class MontyPool:
     def __init__(self, max_processes: int) -> None:
         self.pid = os.getpid()
         self.max_processes = max_processes
-        self.launched = True
-        """Whether workers are started without the descriptors and the environment of this process."""
 
         def open_pool(command: Path | None) -> Monty:
             pool = Monty(
@@ -101,13 +99,11 @@ class MontyPool:
 
         try:
             self._folder, launcher = _launcher()
-            self.launched = launcher is not None
             try:
                 self._pool = open_pool(launcher)
             except Exception:
                 if launcher is None:
                     raise
-                self.launched = False
                 self._pool = open_pool(None)
         except (OSError, RuntimeError) as error:  # such as a full or missing folder of temporary files
             raise _start_error(error) from error
