@@ -86,10 +86,6 @@ class Continuum:
         """Applies retention, and manages the archive."""
         return Pruner(self)
 
-    def agent(self, llm: LLM | None = None) -> MemoryConsolidationAgent:
-        """A consolidation agent; ``llm`` writes generalisations, None writes none."""
-        return MemoryConsolidationAgent(self, llm)
-
     # --- operations ---------------------------------------------------------------------------------------------------
 
     @observed("consolidate", count_consolidation)
@@ -100,11 +96,15 @@ class Continuum:
         llm: LLM | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ConsolidationReport:
-        """Promote memories that meet the rules, after ``ChunkStore.sweep`` has archived or erased expired chunks."""
+        """Promote memories that meet the rules, after ``ChunkStore.sweep`` has archived or erased expired chunks.
+
+        Args:
+            llm: writes generalisations; None: no generalisations.
+        """
         if not check_flag(dry_run, "dry_run"):
             check_function(progress, "progress")
             self.store.sweep()
-        return self.agent(llm).run(dry_run=dry_run, progress=progress)
+        return MemoryConsolidationAgent(self, llm).run(dry_run=dry_run, progress=progress)
 
     @observed("prune", count_pruning)
     def prune(

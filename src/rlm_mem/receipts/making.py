@@ -40,6 +40,7 @@ from rlm_mem.receipts.format import (
 )
 from rlm_mem.receipts.signing import sign
 from rlm_mem.receipts.tape import CallRecorder, hashed
+from rlm_mem.sandbox.values import well_formed
 from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
@@ -152,10 +153,12 @@ class RecordedParts:
     def __init__(self, trajectory: Trajectory) -> None:
         outcome = trajectory.outcome
         assert outcome is not None
-        self.question = AskedQuestion(_text(trajectory.query), trajectory.started_at)
+        self.question = AskedQuestion(well_formed(trajectory.query), trajectory.started_at)
         self.steps = tuple(_step(step) for step in trajectory.steps)
         self.replies = tuple(
-            ModelReply(one.turn, one.key, _text(one.reply), _text(one.model), _optional(one.error))
+            ModelReply(
+                one.turn, one.key, well_formed(one.reply), well_formed(one.model), _optional(one.error)
+            )
             for one in trajectory.calls
         )
         self.answer = GivenAnswer(
@@ -230,9 +233,9 @@ def _step(step: LoopStep) -> ReceiptStep:
     return ReceiptStep(
         turn=step.turn,
         depth=step.depth,
-        question=_text(step.question),
-        programs=[_text(program) for program in step.programs],
-        output=_text(step.output),
+        question=well_formed(step.question),
+        programs=[well_formed(program) for program in step.programs],
+        output=well_formed(step.output),
         error=_optional(step.error),
         error_kind=_optional(step.error_kind),
         chunks_read=list(step.chunks_read),
@@ -289,12 +292,8 @@ def version_until(store: ChunkStore, chunk_id: str, present: Chunk | None, momen
 
 
 def _mask_changing_values(output: str) -> str:
-    return _CHANGING.sub(r"\1…", _text(output))
-
-
-def _text(value: str) -> str:
-    return str(plain_json(value))
+    return _CHANGING.sub(r"\1…", well_formed(output))
 
 
 def _optional(value: str | None) -> str | None:
-    return None if value is None else _text(value)
+    return None if value is None else well_formed(value)

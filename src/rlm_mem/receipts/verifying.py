@@ -24,11 +24,11 @@ from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, canon
 from rlm_mem.receipts.making import RecordedParts, agrees, chunk_hash, chunk_ids_of, without_keys
 from rlm_mem.receipts.signing import fingerprint, public_key, signed_by
 from rlm_mem.receipts.tape import DIVERGED, CallRecorder, hashed
+from rlm_mem.sandbox.values import Final, well_formed
 from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import ReplayStep
-    from rlm_mem.sandbox.values import Final
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 Status = Literal["holds", "changed", "altered", "not checked"]
@@ -568,7 +568,7 @@ def _is_random(programs: Sequence[str]) -> bool:
 
 def _redacted(text: str | None) -> str | None:
     """A text with keys redacted, as in a recorded run."""
-    return None if text is None else str(plain_json(redact(text)))
+    return None if text is None else well_formed(redact(text))
 
 
 def _shorten(text: str | None) -> str:

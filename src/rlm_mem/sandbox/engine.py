@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
+from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import Bounds, well_formed
 
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
@@ -178,11 +179,20 @@ class Engine(Protocol):
         ...
 
 
-def program_error(kind: str, message: str, line: int | None, hint: str | None) -> ProgramError:
+def program_error(
+    kind: str, message: str, *, line: int | None = None, hint: str | None = None
+) -> ProgramError:
     """Return the error for caller and model, with line, kind and message; ``hint`` is the remedy."""
     place = f"line {line}: " if line else ""
     text = f"{place}{kind}: {message}" if message else f"{place}{kind}"
     return ProgramError(text, line=line, kind=kind, hint=hint)
+
+
+def timed_out(state: str) -> TimeoutError:
+    """Return the error of a program that took too long; ``state``: which names are kept."""
+    return TimeoutError(
+        f"the program exceeded its time and was stopped; {state}", hint=hint_for("TimeoutError", "")
+    )
 
 
 class Stop(threading.Event):

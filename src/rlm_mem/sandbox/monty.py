@@ -55,6 +55,7 @@ from rlm_mem.sandbox.engine import (
     alarm,
     interruptible,
     program_error,
+    timed_out,
     unwatch,
     watch,
 )
@@ -243,7 +244,6 @@ _GATEWAY_ID = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
 _STATE_NOTE = "names it assigned are lost, those of earlier programs are kept"
 _UNSUPPORTED_PREFIX = "Internal error in monty: "
 """Prefix of Monty's message about an unsupported feature of Python."""
-_TIMEOUT_MESSAGE = f"the program exceeded its time and was stopped; {_STATE_NOTE}"
 
 
 class _CallGateway:
@@ -367,8 +367,7 @@ class MontyEngine:
             raise program_error(
                 "MemoryError",
                 "the variables of the program are too large to keep; they are as before the program",
-                None,
-                "keep ids and short texts, and read chunks again when needed",
+                hint="keep ids and short texts, and read chunks again when needed",
             )
         self._saved, self._saved_pieces = state, self._pieces
 
@@ -469,9 +468,9 @@ class MontyEngine:
     def _crash_error(self, error: MontyError, watch: Alarm, printed: Printed) -> errors.SandboxError:
         """Return the error for the end of the worker."""
         if watch.fired:
-            return errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
+            return timed_out(_STATE_NOTE)
         if printed.exceeds_output_limit:
-            return program_error("OutputError", "the program printed without end", None, "print less")
+            return program_error("OutputError", "the program printed without end", hint="print less")
         made = errors.SandboxCrashed(
             f"the sandbox worker died while running the program; {_STATE_NOTE}",
             hint="write the program differently: return and print plain, small values",
@@ -525,7 +524,7 @@ class MontyEngine:
         snapshot: Any = session.feed_start(program.code, print_callback=collect)
         while not isinstance(snapshot, MontyComplete):
             if time.monotonic() >= run.deadline:
-                raise errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
+                raise timed_out(_STATE_NOTE)
             # Do not read the arguments of a call or the owner of an attribute, which would convert values of the
             # program to objects of the host without bounds.
             if isinstance(snapshot, NameLookupSnapshot):
@@ -543,18 +542,15 @@ class MontyEngine:
                 snapshot = self._refuse(snapshot)
             else:
                 # A future: nothing is asynchronous, so the program would wait indefinitely.
-                raise program_error(
-                    "RuntimeError", "the program waits for something that never happens", None, None
-                )
+                raise program_error("RuntimeError", "the program waits for something that never happens")
         if not program.guarded:
             return None
         output = snapshot.output
         try:
             return None if output is None else read_value(output, self._limits.bounds, run.deadline)
         except TooLarge as error:
-            raise program_error(
-                "ValueError", f"the value of the last expression is too large: {error}", None, None
-            ) from None
+            message = f"the value of the last expression is too large: {error}"
+            raise program_error("ValueError", message) from None
 
     def _answer(self, text: str, run: _Run) -> tuple[Any, ...]:
         """Answer one call: ``(value,)``, or ``(kind, message)`` of the error that the program gets."""
@@ -595,8 +591,8 @@ class MontyEngine:
         if kind == "KeyError" and inner.args:
             message = repr(inner.args[0])
         if kind == "TimeoutError" and message.startswith(("feed time limit", "turn time limit")):
-            return errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
-        return program_error(kind, message, line, hint_for(kind, message))
+            return timed_out(_STATE_NOTE)
+        return program_error(kind, message, line=line, hint=hint_for(kind, message))
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
         with self._busy:

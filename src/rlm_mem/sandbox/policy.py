@@ -416,13 +416,13 @@ def program_tree(code: str) -> ast.Module:
     except SyntaxError as error:
         message = str(error.msg or "invalid syntax")[:300]
         hint = hint_for("SyntaxError", message)
-        raise program_error("SyntaxError", message, error.lineno, hint) from None
+        raise program_error("SyntaxError", message, line=error.lineno, hint=hint) from None
     except ValueError:
         message = "the program contains characters that are not allowed in a program"
-        raise program_error("SyntaxError", message, None, None) from None
+        raise program_error("SyntaxError", message) from None
     except (RecursionError, MemoryError):
         message, hint = "the program is nested too deeply", "Use fewer nested brackets."
-        raise program_error("SyntaxError", message, None, hint) from None
+        raise program_error("SyntaxError", message, hint=hint) from None
 
 
 def check_names(names: ProgramNames) -> None:
