@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -108,13 +108,11 @@ class Changes:
             if present is not None:
                 raise ConflictError(f"{file} exists already", hint="choose another name")
             return Edit(file=file, before=None, after=text)
-        preamble = _PREAMBLES.get(file, f"# {PurePosixPath(file).stem}\n\n") if present is None else present
-        blocks = self._blocks(file, preamble)
+        whole = _preamble(file) if present is None else present
+        blocks = self._blocks(file, whole)
         if block in blocks:
             raise ConflictError(f"{file} has a memory {block} already", hint="choose another id")
-        glue = (
-            "" if preamble.endswith("\n\n") or not preamble else "\n" if preamble.endswith("\n") else "\n\n"
-        )
+        glue = "" if whole.endswith("\n\n") or not whole else "\n" if whole.endswith("\n") else "\n\n"
         return Edit(
             file=file, block=block, before=None, after=text, after_block=next(reversed(blocks), None),
             glue=glue, new_file=present is None,
@@ -185,9 +183,7 @@ class Changes:
     def _validate(self, change: Change) -> None:
         """Raise InvalidMemory if a change would write an invalid memory."""
         for edit in change.edits:
-            if edit.after is not None and not edit.file.startswith("archive/"):
-                if not _is_memory(edit.file):
-                    continue
+            if edit.after is not None and _is_memory(edit.file):
                 self._files.parse(edit.file, None if edit.block is None else "", edit.after)
 
     def _perform(self, change: Change, *, repeated: bool = False) -> None:
@@ -215,7 +211,7 @@ class Changes:
             self._archive_conflict(edit, present)
         if edit.block is not None:
             text = self._files.read(edit.file)
-            changed = _with_block(text, edit, lambda whole: self._blocks(edit.file, whole))
+            changed = self._with_block(text, edit)
             after = None if changed is None else changed.encode("utf-8")
         if after is None:
             self._stored.remove(edit.file)
@@ -387,9 +383,39 @@ class Changes:
             found.setdefault(name, block)
         return found
 
+    def _with_block(self, text: str | None, edit: Edit) -> str | None:
+        """Apply one edit to a file's text; None if only the preamble of a new file would remain."""
+        whole = text if text is not None else _preamble(edit.file)
+        present = self._blocks(edit.file, whole)
+        name = edit.block or ""
+        if name in present:
+            at = whole.index(present[name])
+            head, tail = whole[:at], whole[at + len(present[name]) :]
+            if edit.after is not None:
+                return head + edit.after + tail
+            if edit.glue and head.endswith(edit.glue):
+                head = head[: -len(edit.glue)]
+            rest = head + tail
+            return None if edit.new_file and len(present) == 1 else rest
+        if edit.after is None:
+            return whole if text is not None else None
+        if edit.after_block is not None and edit.after_block in present:
+            before = present[edit.after_block]
+            at = whole.index(before) + len(before)
+        elif present and edit.before is None and not edit.glue:
+            at = whole.index(next(iter(present.values())))
+        else:
+            at = len(whole)
+        return whole[:at] + edit.glue + edit.after + whole[at:]
+
     def _block_before(self, file: str, block: str) -> str | None:
         names = list(self._blocks(file, self._files.read(file) or ""))
         return names[names.index(block) - 1] if block in names and names.index(block) else None
+
+
+def _preamble(file: str) -> str:
+    """The text before the first memory of a new file."""
+    return _PREAMBLES.get(file, f"# {PurePosixPath(file).stem}\n\n")
 
 
 def _is_memory(file: str) -> bool:
@@ -400,30 +426,4 @@ def _is_memory(file: str) -> bool:
 def archive_name(file: str, block: str | None = None) -> str:
     """The path of a memory in the archive; it may already be in use."""
     base, _, suffix = file.rpartition(".")
-    return f"archive/{base}.{suffix}" if block is None else f"archive/{base}/{block}.{suffix}"
-
-
-def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[str, str]]) -> str | None:
-    """Apply one edit to a file's text; None if only the preamble of a new file would remain."""
-    whole = text if text is not None else _PREAMBLES.get(edit.file, f"# {PurePosixPath(edit.file).stem}\n\n")
-    present = blocks(whole)
-    name = edit.block or ""
-    if name in present:
-        at = whole.index(present[name])
-        head, tail = whole[:at], whole[at + len(present[name]) :]
-        if edit.after is not None:
-            return head + edit.after + tail
-        if edit.glue and head.endswith(edit.glue):
-            head = head[: -len(edit.glue)]
-        rest = head + tail
-        return None if edit.new_file and len(present) == 1 else rest
-    if edit.after is None:
-        return whole if text is not None else None
-    if edit.after_block is not None and edit.after_block in present:
-        before = present[edit.after_block]
-        at = whole.index(before) + len(before)
-    elif present and edit.before is None and not edit.glue:
-        at = whole.index(next(iter(present.values())))
-    else:
-        at = len(whole)
-    return whole[:at] + edit.glue + edit.after + whole[at:]
+    return f"archive/{file}" if block is None else f"archive/{base}/{block}.{suffix}"
