@@ -44,9 +44,8 @@ def split_before_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Modul
     """
     last = tree.body[-1] if len(tree.body) > 1 else None
     call = last.value if isinstance(last, ast.Expr | ast.Return) else None
-    if last is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return [(code, tree)]
-    if call.func.id != "FINAL":
+    called = call.func if isinstance(call, ast.Call) else None
+    if last is None or not isinstance(called, ast.Name) or called.id != "FINAL":
         return [(code, tree)]
     starts = [0, *(one.end() for one in _NEWLINE.finditer(code))]
     line = code[starts[last.lineno - 1] :]
