@@ -12,6 +12,7 @@ from rlm_mem.continuum import frontmatter
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
 from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, read_run, write_run
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.text import yaml
 from rlm_mem.text.yaml import plain_fields
 
 WRITTEN = """# kept by Ana
@@ -61,7 +62,7 @@ def test_an_edit_can_remove_a_field() -> None:
 def test_what_is_rendered_is_read_back_by_the_quick_reader_and_by_yaml_alike(data: dict[str, Any]) -> None:
     text = render(data)
     quick = parse_yaml(text, "x.md")
-    slow = frontmatter._load(frontmatter._yaml(text), text, "x.md")
+    slow = yaml.load(frontmatter._yaml(text), text, first_line=2)
     assert quick == plain_fields(slow, 10_000) == data
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InvalidMemory
@@ -74,11 +75,8 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
     quick = yaml.quick_fields(header)
     if quick is not None:
         return quick
-    loaded = _load(_yaml(header), header, where)
-    try:
-        return yaml.plain_fields(loaded, _MAX_NODES)
-    except yaml.BadYaml as error:
-        raise InvalidMemory(f"{where}: the front matter {error}") from None
+    with _named(where):
+        return yaml.plain_fields(yaml.load(_yaml(header), header, first_line=2), _MAX_NODES)
 
 
 def _yaml(header: str) -> YAML:
@@ -91,9 +89,11 @@ def _yaml(header: str) -> YAML:
     return made
 
 
-def _load(reader: YAML, header: str, where: str) -> Any:
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Name the file in errors of its YAML."""
     try:
-        return yaml.load(reader, header, first_line=2)
+        yield
     except yaml.BadYaml as error:
         raise InvalidMemory(f"{where}: the front matter {error}") from None
 
@@ -139,7 +139,8 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
     """
     crlf = "\r\n" in header
     editor = _yaml(header)
-    loaded = _load(editor, header.replace("\r\n", "\n"), where)
+    with _named(where):
+        loaded = yaml.load(editor, header.replace("\r\n", "\n"), first_line=2)
     if loaded is None:
         return render(changes)
     if not isinstance(loaded, MutableMapping):
@@ -149,10 +150,8 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
             loaded.pop(name, None)
         elif _differs(loaded.get(name), value):
             loaded[name] = _flow(value, top=True)
-    try:
+    with _named(where):
         text = yaml.written(editor, loaded)
-    except yaml.BadYaml as error:
-        raise InvalidMemory(f"{where}: the front matter {error}") from None
     return text.replace("\n", "\r\n") if crlf else text
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -82,12 +81,9 @@ class ProviderLLM:
         prompt_messages = as_messages(messages)
         timeout = options.get("timeout")
         timeout = self._settings.timeout_seconds if timeout is None else timeout
-        on_text = options.get("on_text")
         began = time.monotonic()
         response, attempts = call_with_retries(
-            lambda left: self._attempt(prompt_messages, options, on_text, left, timeout),
-            self._policy,
-            timeout,
+            lambda left: self._attempt(prompt_messages, options, left, timeout), self._policy, timeout
         )
         text = response.text or ""  # without reasoning
         usage = provider_sdk.usage_of(response)
@@ -116,15 +112,11 @@ class ProviderLLM:
             self._loop.close()
 
     def _attempt(
-        self,
-        messages: list[Message],
-        options: Options,
-        on_text: Callable[[str], None] | None,
-        left: float | None,
-        timeout: float | None,
+        self, messages: list[Message], options: Options, left: float | None, timeout: float | None
     ) -> ModelResponse:
         from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
 
+        on_text = options.get("on_text")
         delivered = False
         raised_by_caller: BaseException | None = None
 
