@@ -15,8 +15,9 @@ from rich.cells import cell_len
 
 from rlm_mem import Memory
 from rlm_mem.persona import Library, Persona
-from rlm_mem.persona.figures import KEYS, paths
+from rlm_mem.persona.figures import KEYS
 from tests.house.sources import SOURCE
+from tests.persona.test_hud import paths
 from tests.waiting import until
 
 from .conftest import Run

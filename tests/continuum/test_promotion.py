@@ -79,7 +79,8 @@ def test_a_volatile_memory_is_never_a_candidate(continuum: Continuum) -> None:
     rewrite(continuum, record(continuum), retention_policy="volatile")
     assert "volatile memories are never consolidated" in continuum.consolidate().held[0]["reason"]
     continuum.workspace.start("a plan", context="context")
-    assert all("workspace" not in candidate.key for candidate in continuum.agent().analyse())
+    report = continuum.consolidate()
+    assert all("workspace" not in one["key"] for one in (*report.held, *report.promoted))
 
 
 def test_logs_of_one_goal_and_the_same_tools_make_one_trace_with_all_their_uses(continuum: Continuum) -> None:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test may find a real key, address or proxy in the environment."""
-    from rlm_mem.models.targets import KEY_VARIABLES
+    from rlm_mem.models.apis import APIS
 
-    for name in [name for names in KEY_VARIABLES.values() for name in names]:
+    for name in [name for api in APIS.values() for name in api.keys]:
         monkeypatch.delenv(name, raising=False)
     for name in list(os.environ):
         if name.endswith("_BASE_URL") or name in ("OLLAMA_HOST", "RLM_MEM_LLM_MODEL"):

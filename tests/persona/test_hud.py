@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ from rich.cells import cell_len
 from rlm_mem import Memory
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.persona import Library, render_gauge
-from rlm_mem.persona.figures import KEYS, SLIDER_KEYS, figures_of, paths
+from rlm_mem.persona.figures import KEYS, SLIDER_KEYS, figures_of
 from tests.conftest import Clock
 
 DOC = Path(__file__).parents[2] / "docs" / "spec" / "persona.md"
@@ -40,6 +41,14 @@ class Priced:
             "x = [read_chunk(i) for i in ids]\nFINAL('tea', chunk_ids=ids)\n```"
         )
         return Completion(program, Usage(1000, 20, 0, 0), self.name, cost=self.cost)
+
+
+def paths(figures: Mapping[str, Any], before: str = "") -> list[str]:
+    """Dotted keys of a set of figures; a list is one key."""
+    found: list[str] = []
+    for key, value in figures.items():
+        found += paths(value, f"{before}{key}.") if isinstance(value, Mapping) else [before + key]
+    return found
 
 
 def words(text: str) -> int:

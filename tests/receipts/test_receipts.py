@@ -423,7 +423,7 @@ def test_hostile_files_are_refused_in_words(memory: Memory, tmp_path: Path) -> N
 def test_programs_of_a_receipt_stay_in_the_sandbox_and_within_time(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlm_mem.receipts.verifying.REPLAY_SECONDS", 1.0)
+    monkeypatch.setattr("rlm_mem.receipts.tape.REPLAY_SECONDS", 1.0)
     receipt = memory.receipt(asked(memory, READ, ANSWER), bundle=True)
     target = tmp_path / "written"
     for program in (

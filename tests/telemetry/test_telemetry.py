@@ -25,7 +25,8 @@ from rlm_mem.config import Config, TelemetryConfig
 from rlm_mem.errors import InvalidChunk, InvalidConfig, ModelTimeout
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.telemetry.recorder import ATTRIBUTES, METRICS, OPERATIONS
+from rlm_mem.telemetry.recorder import METRICS
+from tests.house.sources import MODULES, ROOT, text
 
 SECRET = "The harbour code is heronblue."
 
@@ -241,24 +242,37 @@ def test_upkeep_is_watched_too(watched: Watched, memory: Memory, tmp_path: Path)
     assert names >= {f"rlm_mem.{name}" for name in upkeep}
 
 
-def test_every_name_that_is_used_is_in_the_list_of_names(watched: Watched, tmp_path: Path) -> None:
+NAMES = text(ROOT / "docs" / "operations.md").partition("### Names\n")[2].partition("\n## ")[0]
+
+
+def documented(beginning: str) -> set[str]:
+    """The names in the paragraph or table of docs/operations.md, below Names, that begins so."""
+    return set(re.findall(r"`([\w.]+)`", NAMES.partition(beginning)[2].partition("\n\n")[0]))
+
+
+def operations() -> set[str]:
+    return {name for name in documented("Every operation is") if "." not in name}
+
+
+def test_every_name_that_is_used_is_documented(watched: Watched, tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain", llm=model()) as memory:
         memory.remember(SECRET)
         memory.recall("What is the harbour code?")
         memory.continuum.prune()
     for span in watched.spans:
-        assert span.name.removeprefix("rlm_mem.") in OPERATIONS or span.name.startswith("chat ")
-        assert set(span.attributes or {}) <= set(ATTRIBUTES)
+        assert span.name.removeprefix("rlm_mem.") in operations() or span.name.startswith("chat ")
+        assert set(span.attributes or {}) <= documented("Attributes of")
     assert watched.all_metrics() <= set(METRICS)
     for name in watched.all_metrics():
         for point in watched.points(name):
-            assert set(point.attributes) <= set(ATTRIBUTES)
+            assert set(point.attributes) <= documented("Attributes of")
 
 
-def test_the_operations_page_lists_every_name() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
-    for name in (*OPERATIONS, *METRICS, *ATTRIBUTES):
-        assert f"`{name}`" in page, f"docs/operations.md does not name {name}"
+def test_the_operations_page_lists_every_operation_and_metric() -> None:
+    calls = re.compile(r"\b(?:observed|operation)\(\"(\w+)\"")
+    used = {name for path in MODULES for name in calls.findall(text(path))}
+    assert "recall" in used and used == operations()
+    assert documented("| metric |") == set(METRICS)
 
 
 # --- the switch --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -108,13 +108,11 @@ class Changes:
             if present is not None:
                 raise ConflictError(f"{file} exists already", hint="choose another name")
             return Edit(file=file, before=None, after=text)
-        preamble = _PREAMBLES.get(file, f"# {PurePosixPath(file).stem}\n\n") if present is None else present
-        blocks = self._blocks(file, preamble)
+        whole = _preamble(file) if present is None else present
+        blocks = self._blocks(file, whole)
         if block in blocks:
             raise ConflictError(f"{file} has a memory {block} already", hint="choose another id")
-        glue = (
-            "" if preamble.endswith("\n\n") or not preamble else "\n" if preamble.endswith("\n") else "\n\n"
-        )
+        glue = "" if whole.endswith("\n\n") or not whole else "\n" if whole.endswith("\n") else "\n\n"
         return Edit(
             file=file, block=block, before=None, after=text, after_block=next(reversed(blocks), None),
             glue=glue, new_file=present is None,
@@ -163,10 +161,10 @@ class Changes:
 
     def recover(self) -> int:
         """Finish the changes that an earlier version left pending; returns their number."""
-        if not self._unfinished():
+        if not self.waiting():
             return 0
         with self._store.batch():
-            records = self._unfinished()
+            records = self.waiting()
             for record in records:
                 change = self._load_record(record)
                 self._perform(change, repeated=True)
@@ -178,15 +176,14 @@ class Changes:
             self._stored.tidy()
         return len(records)
 
-    def _unfinished(self) -> list[str]:
+    def waiting(self) -> list[str]:
+        """Files of the changes that an earlier version began but did not finish."""
         return [name for name in self._stored.names(_PENDING) if name.endswith(".json")]
 
     def _validate(self, change: Change) -> None:
         """Raise InvalidMemory if a change would write an invalid memory."""
         for edit in change.edits:
-            if edit.after is not None and not edit.file.startswith("archive/"):
-                if not _is_memory(edit.file):
-                    continue
+            if edit.after is not None and _is_memory(edit.file):
                 self._files.parse(edit.file, None if edit.block is None else "", edit.after)
 
     def _perform(self, change: Change, *, repeated: bool = False) -> None:
@@ -214,7 +211,7 @@ class Changes:
             self._archive_conflict(edit, present)
         if edit.block is not None:
             text = self._files.read(edit.file)
-            changed = _with_block(text, edit, lambda whole: self._blocks(edit.file, whole))
+            changed = self._with_block(text, edit)
             after = None if changed is None else changed.encode("utf-8")
         if after is None:
             self._stored.remove(edit.file)
@@ -303,57 +300,48 @@ class Changes:
 
     def transition(self, transition_id: str) -> Change:
         """The change record of a transition; raises NotFoundError."""
-        name = f"{TRANSITIONS}/{check_words(transition_id, 'transition_id')[:200]}.json"
-        if not transition_id.replace("-", "").isalnum() or not self._stored.exists(name):
+        found = self._find_record(check_words(transition_id, "transition_id")[:200], TRANSITIONS)
+        if found is None:
             raise NotFoundError(
                 f"there is no transition {transition_id!r:.60}", hint="rlm-mem tier log lists them"
             )
-        return self._load_record(name)
+        return found
+
+    def recorded(self, change_id: str) -> Change:
+        """The change record of a transition or of another change; raises ConflictError if it was deleted."""
+        found = self._find_record(change_id, TRANSITIONS, UNDO)
+        if found is None:
+            raise ConflictError(
+                f"the record of the change {change_id} is no longer kept, so it cannot be undone"
+            )
+        return found
+
+    def _find_record(self, change_id: str, *folders: str) -> Change | None:
+        for folder in folders:
+            name = f"{folder}/{change_id}.json"
+            if change_id.replace("-", "").isalnum() and self._stored.exists(name):
+                return self._load_record(name)
+        return None
 
     def transitions(self) -> list[str]:
         """Ids of the transitions that can be undone, oldest first."""
-        return [_id(name) for name in self._stored.names(TRANSITIONS) if name.endswith(".json")]
-
-    def waiting(self) -> list[str]:
-        """Ids of changes that were begun but not finished."""
-        return [_id(name) for name in self._unfinished()]
+        names = self._stored.names(TRANSITIONS)
+        return [PurePosixPath(name).stem for name in names if name.endswith(".json")]
 
     def forget(self, transition_id: str) -> None:
         """Delete the record of a transition, which then cannot be undone."""
         self._stored.remove(f"{TRANSITIONS}/{transition_id}.json")
 
-    def undo(self, transition_id: str, reason: str) -> Change:
-        """Restore every file of a transition byte for byte, and the mirrors with them.
+    def undo(self, former: Change, reason: str) -> Change:
+        """Restore every file of a change byte for byte, and the mirrors with them.
 
         Raises:
-            NotFoundError: there is no such transition. ConflictError: its result was changed or moved since.
+            ConflictError: its result was changed or moved since.
         """
-
-        return self._undo(self.transition(transition_id), reason)
-
-    def undo_recorded(self, change: str, reason: str) -> Change:
-        """Undo a change of tiered memories or other files from its change record.
-
-        Raises:
-            ConflictError: its result was changed since, or its record was deleted.
-        """
-        former = self._find_record(change)
-        if former is None:
-            raise ConflictError(
-                f"the record of the change {change} is no longer kept, so it cannot be undone"
-            )
-        return self._undo(former, reason)
-
-    def _find_record(self, change: str) -> Change | None:
-        for folder in (TRANSITIONS, UNDO):
-            name = f"{folder}/{change}.json"
-            if change.replace("-", "").isalnum() and self._stored.exists(name):
-                return self._load_record(name)
-        return None
-
-    def _undo(self, former: Change, reason: str) -> Change:
-        # Mirrors are derived from files, but only the record contains which mirror supersedes which.
-        redone = self._find_record(str(former.details.get("undoes"))) if former.op == "undo" else None
+        redone = None
+        if former.op == "undo":
+            # Mirrors are derived from files, but only the record contains which mirror supersedes which.
+            redone = self._find_record(str(former.details.get("undoes")), TRANSITIONS, UNDO)
 
         def build() -> Change:
             for edit in former.edits:
@@ -387,17 +375,47 @@ class Changes:
     def _blocks(self, file: str, text: str) -> dict[str, str]:
         """The blocks of a file by id, in order; invalid blocks get a placeholder id."""
         found: dict[str, str] = {}
-        for number, block in enumerate(split_blocks(text)[1]):
+        for number, block in enumerate(split_blocks(text)):
             try:
-                name = self._files.parse(file, "", block.text).block or ""
+                name = self._files.parse(file, "", block).block or ""
             except InvalidMemory:
                 name = f"\0{number}"
-            found.setdefault(name, block.text)
+            found.setdefault(name, block)
         return found
+
+    def _with_block(self, text: str | None, edit: Edit) -> str | None:
+        """Apply one edit to a file's text; None if only the preamble of a new file would remain."""
+        whole = text if text is not None else _preamble(edit.file)
+        present = self._blocks(edit.file, whole)
+        name = edit.block or ""
+        if name in present:
+            at = whole.index(present[name])
+            head, tail = whole[:at], whole[at + len(present[name]) :]
+            if edit.after is not None:
+                return head + edit.after + tail
+            if edit.glue and head.endswith(edit.glue):
+                head = head[: -len(edit.glue)]
+            rest = head + tail
+            return None if edit.new_file and len(present) == 1 else rest
+        if edit.after is None:
+            return whole if text is not None else None
+        if edit.after_block is not None and edit.after_block in present:
+            before = present[edit.after_block]
+            at = whole.index(before) + len(before)
+        elif present and edit.before is None and not edit.glue:
+            at = whole.index(next(iter(present.values())))
+        else:
+            at = len(whole)
+        return whole[:at] + edit.glue + edit.after + whole[at:]
 
     def _block_before(self, file: str, block: str) -> str | None:
         names = list(self._blocks(file, self._files.read(file) or ""))
         return names[names.index(block) - 1] if block in names and names.index(block) else None
+
+
+def _preamble(file: str) -> str:
+    """The text before the first memory of a new file."""
+    return _PREAMBLES.get(file, f"# {PurePosixPath(file).stem}\n\n")
 
 
 def _is_memory(file: str) -> bool:
@@ -408,34 +426,4 @@ def _is_memory(file: str) -> bool:
 def archive_name(file: str, block: str | None = None) -> str:
     """The path of a memory in the archive; it may already be in use."""
     base, _, suffix = file.rpartition(".")
-    return f"archive/{base}.{suffix}" if block is None else f"archive/{base}/{block}.{suffix}"
-
-
-def _with_block(text: str | None, edit: Edit, blocks: Callable[[str], Mapping[str, str]]) -> str | None:
-    """Apply one edit to a file's text; None if only the preamble of a new file would remain."""
-    whole = text if text is not None else _PREAMBLES.get(edit.file, f"# {PurePosixPath(edit.file).stem}\n\n")
-    present = blocks(whole)
-    name = edit.block or ""
-    if name in present:
-        at = whole.index(present[name])
-        head, tail = whole[:at], whole[at + len(present[name]) :]
-        if edit.after is not None:
-            return head + edit.after + tail
-        if edit.glue and head.endswith(edit.glue):
-            head = head[: -len(edit.glue)]
-        rest = head + tail
-        return None if edit.new_file and len(present) == 1 else rest
-    if edit.after is None:
-        return whole if text is not None else None
-    if edit.after_block is not None and edit.after_block in present:
-        before = present[edit.after_block]
-        at = whole.index(before) + len(before)
-    elif present and edit.before is None and not edit.glue:
-        at = whole.index(next(iter(present.values())))
-    else:
-        at = len(whole)
-    return whole[:at] + edit.glue + edit.after + whole[at:]
-
-
-def _id(record: str) -> str:
-    return PurePosixPath(record).stem
+    return f"archive/{file}" if block is None else f"archive/{base}/{block}.{suffix}"

@@ -16,13 +16,12 @@ from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.files import InvalidEntry, TieredMemory, new_text
 from rlm_mem.continuum.mirror import MARK
-from rlm_mem.continuum.reports import ConsolidationReport, PromotionCandidate, Tiers
+from rlm_mem.continuum.reports import ConsolidationReport, Tiers
 from rlm_mem.continuum.rules import (
-    GAIN,
-    LOSS,
     MAX_CONTEXTS,
     MAX_FAILURES,
     Check,
+    after_outcome,
     all_met,
     chunk_to_low,
     high_to_mid,
@@ -32,7 +31,7 @@ from rlm_mem.continuum.rules import (
     unmet,
 )
 from rlm_mem.continuum.runs import ExecutionRecord, read_run, write_run
-from rlm_mem.continuum.schema import TIERS, stamp, tier_fields
+from rlm_mem.continuum.schema import TIERS, projects_of, stamp, tier_fields
 from rlm_mem.continuum.traces import chunk_meta, goal_signature
 from rlm_mem.errors import InvalidMemory, ModelError
 from rlm_mem.results import Progress
@@ -79,21 +78,6 @@ class MemoryConsolidationAgent:
             if progress is not None:
                 progress(total * number // len(stages), total)
         return report
-
-    def analyse(self) -> list[PromotionCandidate]:
-        """Check every memory below the core against its promotion rule, and return them nearest to promotion first."""
-        self._hidden = self._continuum.store.quarantined_ids()
-        found: list[PromotionCandidate] = []
-        problems: list[InvalidEntry] = []
-        entries = self._entries(problems, ("interaction", "session"))
-        groups = _group_logs(entries)
-        for group in groups.values():
-            found += [_candidate(entry, "mid", "promote", checks) for entry, checks in _checked_logs(group)]
-        for entry in self._entries(problems, ("trace", "pattern")):
-            found.append(_candidate(entry, "low", "promote", mid_to_low(entry.meta)))
-        for entry in self._entries(problems, ("learning",)):
-            found.append(_candidate(entry, "ultra-low", "review", low_to_ultra(entry.meta)))
-        return sorted(found, key=lambda one: (sum(not check.met for check in one.checks), one.key))
 
     def _entries(self, problems: list[InvalidEntry], kinds: tuple[str, ...]) -> list[TieredMemory]:
         """Memories of these kinds, without those in quarantine: under another name they would leave it."""
@@ -240,23 +224,30 @@ class MemoryConsolidationAgent:
                 entry.raw | moved(entry.meta, "low", now, reason) | self._continuum.traces.accesses(entry)
             )
             body = self._with_generalisation(entry.body, [entry.key], report)
-            edits, more = self._low_entry(
-                fields, entry.title, body, [entry.key], len(entry.meta.projects) > 1
+            edits, mirror, more = self._low_entry(
+                fields, entry.title, body, entry.key, entry.chunk_id, len(entry.meta.projects) > 1
             )
             edits += self._changes.archived(entry)
-            target = more.pop("mirror")
             return self._changes.draft(
-                "promote", entry.key, reason, edits, tier_from="mid", tier_to="low", keep=True,
-                derived={target: [entry.chunk_id], **more["derived"]}, superseded={entry.chunk_id: target},
-                details={"to": more["key"]},
-            )  # fmt: skip
+                "promote",
+                entry.key,
+                reason,
+                edits,
+                tier_from="mid",
+                superseded={entry.chunk_id: mirror},
+                **more,
+            )
 
         self._changes.apply(build)
 
     def _low_entry(
-        self, fields: dict[str, Any], title: str, body: str, sources: Sequence[str], cross_project: bool
-    ) -> tuple[list[Edit], dict[str, Any]]:
-        """The edits that write a low-tier memory and its card in the SmartLibrary."""
+        self, fields: dict[str, Any], title: str, body: str, source: str, chunk_id: str, cross_project: bool
+    ) -> tuple[list[Edit], str, dict[str, Any]]:
+        """The edits that write a low-tier memory and its card in the library, its mirror, and fields of the change.
+
+        Args:
+            source: key of the memory or id of the chunk that it is made from; ``chunk_id``: its chunk.
+        """
         file = places.MEMORY_LOG if cross_project else places.LEARNINGS
         block = self._continuum.traces.free_block(file, places.slug(title))
         key = f"{file}#{block}"
@@ -266,7 +257,7 @@ class MemoryConsolidationAgent:
             "learning_source": "consolidation",
             "cross_project_validated": cross_project,
             "pattern_confidence": fields["confidence_score"],
-            "sources": list(sources),
+            "sources": [source],
         }
         component = self._continuum.traces.free_block(places.LIBRARY, block)
         shown: dict[str, Any] = {
@@ -279,16 +270,24 @@ class MemoryConsolidationAgent:
         card = f"# {title}\n\nReusable component; the whole of it, and its record, is {key}.\n\n"
         namespace = self._continuum.store.namespace
         mirror = places.mirror_id(namespace, file, block)
-        return [
-            self._changes.added(file, new_text(fields, body.rstrip("\n") + "\n\n"), block),
-            self._changes.added(
-                places.LIBRARY, new_text({"id": component, **shown, "component_of": key}, card), component
-            ),
-        ], {
-            "key": key,
-            "mirror": mirror,
-            "derived": {places.mirror_id(namespace, places.LIBRARY, component): [mirror]},
-        }
+        return (
+            [
+                self._changes.added(file, new_text(fields, body.rstrip("\n") + "\n\n"), block),
+                self._changes.added(
+                    places.LIBRARY, new_text({"id": component, **shown, "component_of": key}, card), component
+                ),
+            ],
+            mirror,
+            {
+                "tier_to": "low",
+                "keep": True,
+                "derived": {
+                    mirror: [chunk_id],
+                    places.mirror_id(namespace, places.LIBRARY, component): [mirror],
+                },
+                "details": {"to": key},
+            },
+        )
 
     # --- chunks ------------------------------------------------------------------------------------------------------
 
@@ -324,14 +323,13 @@ class MemoryConsolidationAgent:
             if chunk is None or chunk.metadata.extra.get("promoted_to"):
                 return None
             fields, title, body = self._chunk_entry(chunk, reason)
-            edits, more = self._low_entry(
-                fields, title, body, [chunk.id], bool(chunk_meta(chunk).projects[1:])
+            edits, _, more = self._low_entry(
+                fields, title, body, chunk.id, chunk.id, len(chunk_meta(chunk).projects) > 1
             )
             return self._changes.draft(
-                "promote", chunk.id, reason, edits, tier_from="chunk", tier_to="low", keep=True,
-                derived={more["mirror"]: [chunk.id], **more["derived"]},
-                marks={chunk.id: {"promoted_to": more["key"]}}, unmarks={chunk.id: {"promoted_to": None}},
-                details={"to": more["key"]},
+                "promote", chunk.id, reason, edits, tier_from="chunk",
+                marks={chunk.id: {"promoted_to": more["details"]["to"]}},
+                unmarks={chunk.id: {"promoted_to": None}}, **more,
             )  # fmt: skip
 
         self._changes.apply(build)
@@ -428,10 +426,6 @@ def _log_reason(logs: Sequence[TieredMemory]) -> str:
     return f"successful pattern extracted from {count}: {good} of {uses} uses went well"
 
 
-def _candidate(entry: TieredMemory, to: str, action: str, checks: Sequence[Check]) -> PromotionCandidate:
-    return PromotionCandidate(entry.key, entry.title, entry.meta.tier, to, action, tuple(checks))
-
-
 MAX_EVIDENCE = 50
 
 
@@ -464,7 +458,6 @@ def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
         (one for meta in metas for one in meta.failures), key=lambda one: str(one.get("at", ""))
     )
     used = [meta.last_used or meta.created_at for meta in metas if meta.usage_count]
-    projects = {key.partition("@")[0] for key, (_, good_there) in contexts.items() if good_there} - {""}
     return {
         **main.raw,
         "id": None,
@@ -477,7 +470,7 @@ def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
         "last_used": max((one for one in used if one), default=None),
         "pattern_confidence": confidence,
         "validation_count": validated,
-        "cross_project_validated": len(projects) > 1,
+        "cross_project_validated": len(projects_of(contexts)) > 1,
         "contexts": contexts,
         "failures": failures[-MAX_FAILURES:],
         "sources": list(
@@ -501,9 +494,7 @@ def _confidence(entries: Sequence[TieredMemory]) -> float:
     confidence = best.meta.confidence_score
     for entry in entries:
         if entry is not best and entry.meta.usage_count:
-            confidence = (
-                confidence + GAIN * (1 - confidence) if entry.meta.successes else confidence * (1 - LOSS)
-            )
+            confidence = after_outcome(confidence, bool(entry.meta.successes))
     return round(confidence, 6)
 
 

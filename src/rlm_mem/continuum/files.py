@@ -16,7 +16,7 @@ import msgspec
 from rlm_mem.chunk import format_time, from_epoch
 from rlm_mem.continuum import places
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
-from rlm_mem.continuum.schema import FIELD_ORDER, Frontmatter, validate
+from rlm_mem.continuum.schema import Frontmatter, validate
 from rlm_mem.errors import InputError, InvalidMemory
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.brain_files import checked_name
@@ -89,7 +89,7 @@ class InvalidEntry:
 
 def new_text(fields: dict[str, Any], body: str) -> str:
     """The text of a new memory; empty fields are omitted."""
-    return f"---\n{render(fields, FIELD_ORDER)}---\n{guarded(body)}"
+    return f"---\n{render(fields, Frontmatter.__struct_fields__)}---\n{guarded(body)}"
 
 
 class MemoryFiles:
@@ -173,9 +173,9 @@ class MemoryFiles:
         if not places.is_multi(file):
             return [self.parse(file, None, text)]
         found: list[TieredMemory] = []
-        for block in split_blocks(text)[1]:
+        for block in split_blocks(text):
             try:
-                entry = self.parse(file, "", block.text)
+                entry = self.parse(file, "", block)
                 if any(entry.block == other.block for other in found):
                     raise InvalidMemory(f"{file}: id: {entry.block!r} is used twice in this file")
                 found.append(entry)
@@ -204,9 +204,9 @@ class MemoryFiles:
         name = str(raw.get("id") or _default_id(body)) if block is not None else None
         where = file if name is None else f"{file}#{name}"
         meta = validate(raw, where, self._task_types)
-        if meta.memory_frequency not in places.tiers_of(kind):
+        if meta.memory_frequency not in places.TIERS_OF[kind]:
             raise InvalidMemory(
-                f"{where}: memory_frequency: must be {' or '.join(places.tiers_of(kind))} in "
+                f"{where}: memory_frequency: must be {' or '.join(places.TIERS_OF[kind])} in "
                 f"{'this file' if kind == 'learning' else 'a ' + kind}, not {meta.memory_frequency}"
             )
         undated = meta.created_at is None

@@ -6,10 +6,11 @@ one such block after another.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InvalidMemory
@@ -27,15 +28,6 @@ _OPENS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class MemoryBlock:
-    """One memory in a file of several: its full text, its YAML and its body."""
-
-    text: str
-    header: str
-    body: str
-
-
 def split_one(text: str) -> tuple[str, str, str] | None:
     """Split a file of one memory into ``(before, YAML, body)``; None if it has no front matter.
 
@@ -51,30 +43,20 @@ def split_one(text: str) -> tuple[str, str, str] | None:
     return None
 
 
-def split_blocks(text: str) -> tuple[str, list[MemoryBlock]]:
-    """Split a file into the text before the first memory and its memories; concatenated, they are the whole text."""
+def split_blocks(text: str) -> list[str]:
+    """The memories of a file, each up to the next; without the text before the first, they are the whole file."""
     lines = text.splitlines(keepends=True)
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
-    starts: list[tuple[int, int]] = []
+    starts: list[int] = []
     at = 0
     while at + 1 < len(fences):
         first, last = fences[at], fences[at + 1]
         if any(_OPENS.match(line) for line in lines[first + 1 : last]):
-            starts.append((first, last))
+            starts.append(first)
             at += 2
         else:
             at += 1
-    if not starts:
-        return text, []
-    blocks = []
-    for number, (first, last) in enumerate(starts):
-        end = starts[number + 1][0] if number + 1 < len(starts) else len(lines)
-        blocks.append(
-            MemoryBlock(
-                "".join(lines[first:end]), "".join(lines[first + 1 : last]), "".join(lines[last + 1 : end])
-            )
-        )
-    return "".join(lines[: starts[0][0]]), blocks
+    return ["".join(lines[first:end]) for first, end in itertools.pairwise([*starts, len(lines)])]
 
 
 def guarded(body: str) -> str:
@@ -93,11 +75,8 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
     quick = yaml.quick_fields(header)
     if quick is not None:
         return quick
-    loaded = _load(_yaml(header), header, where)
-    try:
-        return yaml.plain_fields(loaded, _MAX_NODES)
-    except yaml.BadYaml as error:
-        raise InvalidMemory(f"{where}: the front matter {error}") from None
+    with _named(where):
+        return yaml.plain_fields(yaml.load(_yaml(header), header, first_line=2), _MAX_NODES)
 
 
 def _yaml(header: str) -> YAML:
@@ -110,9 +89,11 @@ def _yaml(header: str) -> YAML:
     return made
 
 
-def _load(reader: YAML, header: str, where: str) -> Any:
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Name the file in errors of its YAML."""
     try:
-        return yaml.load(reader, header, first_line=2)
+        yield
     except yaml.BadYaml as error:
         raise InvalidMemory(f"{where}: the front matter {error}") from None
 
@@ -158,7 +139,8 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
     """
     crlf = "\r\n" in header
     editor = _yaml(header)
-    loaded = _load(editor, header.replace("\r\n", "\n"), where)
+    with _named(where):
+        loaded = yaml.load(editor, header.replace("\r\n", "\n"), first_line=2)
     if loaded is None:
         return render(changes)
     if not isinstance(loaded, MutableMapping):
@@ -168,10 +150,8 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
             loaded.pop(name, None)
         elif _differs(loaded.get(name), value):
             loaded[name] = _flow(value, top=True)
-    try:
+    with _named(where):
         text = yaml.written(editor, loaded)
-    except yaml.BadYaml as error:
-        raise InvalidMemory(f"{where}: the front matter {error}") from None
     return text.replace("\n", "\r\n") if crlf else text
 
 

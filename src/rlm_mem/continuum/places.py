@@ -29,7 +29,7 @@ _NAMES = {
     "profile": late(r"system/profiles/[A-Za-z0-9_-]+\.md"),
 }
 _MULTI = {"session", "learning", "library", "profile"}
-_TIERS = {
+TIERS_OF = {
     "state": ("high",),
     "interaction": ("high",),
     "session": ("high",),
@@ -39,6 +39,7 @@ _TIERS = {
     "library": ("low", "ultra-low"),
     "profile": ("ultra-low",),
 }
+"""The tiers that are valid for each kind of memory."""
 
 
 def kind_of(file: str) -> str:
@@ -66,11 +67,6 @@ def kind_of(file: str) -> str:
 def is_multi(file: str) -> bool:
     """Whether a file contains several memories, one block each."""
     return kind_of(file) in _MULTI
-
-
-def tiers_of(kind: str) -> tuple[str, ...]:
-    """The tiers that are valid for a kind of memory."""
-    return _TIERS[kind]
 
 
 def interaction_file(at: datetime) -> str:

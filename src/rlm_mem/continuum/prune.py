@@ -10,15 +10,13 @@ from typing import Any
 
 from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import parse_time
-from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.files import TieredMemory, new_text
 from rlm_mem.continuum.reports import PruneReport, PruneStep, Tiers
 from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
-from rlm_mem.continuum.schema import TIERS, stamp
+from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import NotFoundError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.records import TIER_TAG
 
 
 class Pruner:
@@ -63,16 +61,11 @@ class Pruner:
 
     def _merged_mirrors(self, now: datetime) -> list[PruneStep]:
         """Steps that archive mirrors of merged memories 30 days after the merge."""
-        store = self._continuum.store
-        ids = store.list_chunks(any_tags=[f"{TIER_TAG}{name}" for name in TIERS])
-        limit = stamp(now - timedelta(days=TEMPORARY_DAYS))
+        limit = now - timedelta(days=TEMPORARY_DAYS)
         return [
             PruneStep(one.id, "retire", f"replaced by {one.superseded_by} on {one.valid_to[:10]}", "chunk")
-            for one in store.summaries(ids)
-            if one.superseded_by
-            and one.valid_to
-            and one.id.startswith(places.MIRROR)
-            and parse_time(one.valid_to) < parse_time(limit)
+            for one in self._continuum.store.summaries(self._continuum.mirror.ids())
+            if one.superseded_by and one.valid_to and parse_time(one.valid_to) < limit
         ]
 
     # --- execution ---------------------------------------------------------------------------------------------------
@@ -136,7 +129,7 @@ class Pruner:
             names = {edit.file for edit in former.edits if edit.file.startswith("archive/") and edit.after}
             names |= {former.entry} if former.op == "archive" else set()
             if name in names and any(self._files.exists(file) for file in names if "archive/" in file):
-                return self._changes.undo(transition_id, f"restored {name}")
+                return self._changes.undo(former, f"restored {name}")
         raise NotFoundError(
             f"there is no {name!r:.120} in the archive", hint="rlm-mem tier prune --archived lists it"
         )

@@ -83,8 +83,7 @@ class QueryMemoryTool:
         if check_words(goal, "goal").strip():
             hits = self._ranked(goal, {"low": 1.0}, tags=tags)
         else:
-            found = self._store.get_many(self._store.list_chunks(tags=tags), track=False).values()
-            hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in found if _is_current(chunk)]
+            hits = self._hits(self._store.list_chunks(tags=tags), 0.0)
             hits.sort(key=lambda hit: (-(hit.success_rate or 0.0), -hit.confidence, hit.key))
         return hits[: page(limit, "limit")]
 
@@ -122,9 +121,7 @@ class QueryMemoryTool:
 
     def core(self) -> list[MemoryHit]:
         """The ultra-low memories: identity, profiles, the approved library."""
-        ids = self._store.list_chunks(tags=[f"{TIER_TAG}ultra-low"])
-        chunks = self._store.get_many(ids, track=False).values()
-        return [_hit(chunk, 1.0, {"relevance": 1.0}) for chunk in chunks if _is_current(chunk)]
+        return self._hits(self._store.list_chunks(tags=[f"{TIER_TAG}ultra-low"]), 1.0)
 
     def memories(self, tier: str | None = None, limit: int = 100) -> list[MemoryHit]:
         """Memories of one tier, or of all, the most reliable first; raises InvalidQuery for an unknown tier."""
@@ -135,9 +132,13 @@ class QueryMemoryTool:
         newest = self._store.list_chunks(any_tags=tags, limit=2_000, newest_first=True)
         known = [one for one in self._store.summaries(newest) if not one.superseded_by]
         best = sorted(known, key=lambda one: -one.confidence)[: max(limit, 1) * 2]
-        chunks = self._store.get_many([one.id for one in best], track=False).values()
-        hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in chunks if _is_current(chunk)]
+        hits = self._hits([one.id for one in best], 0.0)
         return sorted(hits, key=lambda hit: (-hit.parts["reliability"], hit.key))[:limit]
+
+    def _hits(self, ids: list[str], relevance: float) -> list[MemoryHit]:
+        """The current memories with these ids, which no search has ranked."""
+        chunks = self._store.get_many(ids, track=False).values()
+        return [_hit(chunk, relevance, {"relevance": relevance}) for chunk in chunks if _is_current(chunk)]
 
     # --- ranking -----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.continuum.changes import Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
-from rlm_mem.continuum.rules import Check, all_met
+from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.telemetry import ObservedOperation, count
 
@@ -23,6 +23,7 @@ class Tiers(Protocol):
 
     store: ChunkStore
     files: MemoryFiles
+    mirror: Mirror
     changes: Changes
 
     @property
@@ -30,28 +31,6 @@ class Tiers(Protocol):
     @property
     def review(self) -> ReviewQueue: ...
     def sync(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class PromotionCandidate:
-    """A memory checked against a promotion rule.
-
-    Attributes:
-        to: the target tier. ``action``: promote, merge (into an existing trace) or review.
-        checks: every condition of the rule.
-    """
-
-    key: str
-    title: str
-    tier: str
-    to: str
-    action: str
-    checks: tuple[Check, ...]
-
-    @property
-    def ready(self) -> bool:
-        """Whether every condition is met."""
-        return all_met(self.checks)
 
 
 @dataclass

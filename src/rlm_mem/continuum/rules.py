@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import amount
 from rlm_mem.continuum.runs import ExecutionRecord
-from rlm_mem.continuum.schema import TIERS, Frontmatter, tier_fields
+from rlm_mem.continuum.schema import TIERS, Frontmatter, projects_of, tier_fields
 
 MIN_USES = 20
 """Mid→Low: usage_count ≥ 20 (docs/spec/continuum.md, Promotion)."""
@@ -233,12 +233,10 @@ def after_use(
         while len(contexts) > MAX_CONTEXTS:
             del contexts[min(list(contexts)[1:-1], key=lambda key: contexts[key][0])]
     successes, uses = meta.successes + success, meta.usage_count + 1
-    confidence = meta.confidence_score
-    confidence = confidence + GAIN * (1 - confidence) if success else confidence * (1 - LOSS)
     if validated is None:
         validated = success and bool(context) and context != home
     changes: dict[str, Any] = {
-        "confidence_score": round(confidence, 6),
+        "confidence_score": round(after_outcome(meta.confidence_score, success), 6),
         "usage_count": uses,
         "success_count": successes,
         "success_rate": round(successes / uses, 6),
@@ -250,7 +248,7 @@ def after_use(
         changes["validation_count"] = meta.validation_count + 1
     if meta.pattern_confidence is not None:
         changes["pattern_confidence"] = changes["confidence_score"]
-    if _cross_project(contexts) and not meta.cross_project_validated and meta.tier in ("low", "mid"):
+    if len(projects_of(contexts)) > 1 and not meta.cross_project_validated and meta.tier in ("low", "mid"):
         changes["cross_project_validated"] = True
     if not success:
         failure = {"at": at, "error": (error or "")[:300], "step": step, "context": context}
@@ -259,8 +257,9 @@ def after_use(
     return changes
 
 
-def _cross_project(contexts: Mapping[str, tuple[int, int]]) -> bool:
-    return len({key.partition("@")[0] for key, (_, good) in contexts.items() if good} - {""}) > 1
+def after_outcome(confidence: float, success: bool) -> float:
+    """The confidence of a memory after a use that succeeded or failed."""
+    return confidence + GAIN * (1 - confidence) if success else confidence * (1 - LOSS)
 
 
 def moved(meta: Frontmatter, tier: str, at: str, reason: str) -> dict[str, Any]:

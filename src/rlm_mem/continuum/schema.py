@@ -69,14 +69,17 @@ TIERS: Mapping[str, Tier] = {
 
 
 class Frontmatter(msgspec.Struct, kw_only=True):
-    """Front matter of a memory. Times are ISO 8601; ``success_rate`` is derived if ``success_count`` is known."""
+    """Front matter of a memory, in the order in which it is written.
 
+    Times are ISO 8601; ``success_rate`` is derived if ``success_count`` is known.
+    """
+
+    id: str | None = None
     memory_frequency: TierName
     volatility: Literal["high", "medium", "low"]
     update_trigger: Literal["execution", "success", "consolidation", "manual"]
     retention_policy: Literal["volatile", "temporary", "persistent", "permanent"]
     confidence_score: Share
-    id: str | None = None
     consolidation_threshold: Share | None = None
     usage_count: Count = 0
     success_count: Count | None = None
@@ -124,7 +127,7 @@ class Frontmatter(msgspec.Struct, kw_only=True):
     @property
     def projects(self) -> list[str]:
         """Projects with at least one successful use."""
-        return sorted({key.partition("@")[0] for key, (_, good) in self.contexts.items() if good} - {""})
+        return projects_of(self.contexts)
 
     @property
     def threshold(self) -> float | None:
@@ -142,13 +145,13 @@ class Frontmatter(msgspec.Struct, kw_only=True):
         return self.created_at or ""
 
 
-FIELD_ORDER = tuple(
-    sorted(Frontmatter.__struct_fields__, key=lambda name: (name != "id", Frontmatter.__struct_fields__.index(name)))
-)  # fmt: skip
-"""The order in which new front matter is written."""
-
 REQUIRED = ("memory_frequency", "volatility", "update_trigger", "retention_policy", "confidence_score")
 _TIMES = ("last_accessed", "last_used", "created_at")
+
+
+def projects_of(contexts: Mapping[str, Sequence[int]]) -> list[str]:
+    """The projects of contexts (``project@fingerprint`` → uses, successes) with at least one success, sorted."""
+    return sorted({key.partition("@")[0] for key, (_, good) in contexts.items() if good} - {""})
 
 
 def stamp(moment: datetime) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +25,7 @@ from rlm_mem.continuum.reports import (
 from rlm_mem.continuum.review import ReviewQueue
 from rlm_mem.continuum.skills import SKILL_TIERS, Skill, skills_of
 from rlm_mem.continuum.traces import Traces
-from rlm_mem.continuum.undoing import recorded_changes, undo
+from rlm_mem.continuum.undoing import change_to_undo, recorded_changes, undo_found
 from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import InvalidMemory, RlmMemError
 from rlm_mem.store.core.brain_files import MIRRORED, place_of
@@ -68,7 +69,7 @@ class Continuum:
     @cached_property
     def traces(self) -> Traces:
         """Writes logs, traces, patterns and entries, and counts their uses."""
-        return Traces(self.store, self.files, self.changes, self.mirror)
+        return Traces(self.store, self.files, self.changes)
 
     @cached_property
     def review(self) -> ReviewQueue:
@@ -85,10 +86,6 @@ class Continuum:
         """Applies retention, and manages the archive."""
         return Pruner(self)
 
-    def agent(self, llm: LLM | None = None) -> MemoryConsolidationAgent:
-        """A consolidation agent; ``llm`` writes generalisations, None writes none."""
-        return MemoryConsolidationAgent(self, llm)
-
     # --- operations ---------------------------------------------------------------------------------------------------
 
     @observed("consolidate", count_consolidation)
@@ -99,11 +96,15 @@ class Continuum:
         llm: LLM | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ConsolidationReport:
-        """Promote memories that meet the rules, after ``ChunkStore.sweep`` has archived or erased expired chunks."""
+        """Promote memories that meet the rules, after ``ChunkStore.sweep`` has archived or erased expired chunks.
+
+        Args:
+            llm: writes generalisations; None: no generalisations.
+        """
         if not check_flag(dry_run, "dry_run"):
             check_function(progress, "progress")
             self.store.sweep()
-        return self.agent(llm).run(dry_run=dry_run, progress=progress)
+        return MemoryConsolidationAgent(self, llm).run(dry_run=dry_run, progress=progress)
 
     @observed("prune", count_pruning)
     def prune(
@@ -132,11 +133,12 @@ class Continuum:
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
         """Restore the files of a transition, byte for byte."""
-        return self.changes.undo(transition_id, reason)
+        return self.changes.undo(self.changes.transition(transition_id), reason)
 
     def undo_change(self, change: str | None = None) -> UndoneChange | None:
         """Undo the last change of the namespace, or the one with this id; returns None if there is none."""
-        return undo(self.store, self.changes, change)
+        found = change_to_undo(self.store, change)
+        return None if found is None else undo_found(self.store, self.changes, found)
 
     def recorded_changes(self) -> Iterator[RecordedChange]:
         """Every change of the namespace in the audit log, newest first."""
@@ -156,22 +158,12 @@ class Continuum:
         problems: list[InvalidEntry] = []
         for entry in self.files.entries(problems):
             if entry.undated:
-                problems.append(
-                    InvalidEntry(
-                        entry.file,
-                        f"{entry.key}: created_at: missing; the time of the file is used",
-                        "tiered-undated",
-                    )
-                )
+                message = f"{entry.key}: created_at: missing; the time of the file is used"
+                problems.append(InvalidEntry(entry.file, message, "tiered-undated"))
         problems += self.review.damaged()
-        for name in self.changes.waiting():
-            problems.append(
-                InvalidEntry(
-                    f"archive/pending/{name}.json",
-                    f"{name}: a change was interrupted; the next write finishes it",
-                    _INTERRUPTED,
-                )
-            )
+        for file in self.changes.waiting():
+            message = f"{PurePosixPath(file).stem}: a change was interrupted; the next write finishes it"
+            problems.append(InvalidEntry(file, message, _INTERRUPTED))
         return problems
 
     def findings(self) -> list[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from rlm_mem.chunk.types import as_list, check_plain
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
-from rlm_mem.continuum.mirror import MARK, SOURCE, Mirror
+from rlm_mem.continuum.mirror import MARK, SOURCE
 from rlm_mem.continuum.rules import after_use
 from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, as_step, write_run
 from rlm_mem.continuum.schema import TIERS, Frontmatter, stamp, tier_fields
@@ -42,12 +41,6 @@ def goal_signature(goal: str, language: str = "english") -> str:
     return "_".join(dict.fromkeys(get_analyser(language).terms(goal)))[:200]
 
 
-def fingerprint(context: Mapping[str, Any]) -> str:
-    """A short hash of the circumstances of an execution, independent of their order."""
-    packed = msgspec.json.encode(sorted((str(name), str(value)) for name, value in context.items()))
-    return hashlib.sha256(packed).hexdigest()[:12]
-
-
 def context_key(project: str | None, context_fingerprint: str | None) -> str:
     """The key under which uses are counted: ``project@fingerprint``."""
     project = " ".join((project or "").replace("@", " ").split())[:80]
@@ -60,19 +53,18 @@ def _check_words(**texts: str | None) -> None:
             check_words(value, what)
 
 
-def _texts(texts: Sequence[str] | str, what: str) -> list[str]:
+def _texts(texts: Sequence[str] | str, what: str) -> tuple[str, ...]:
     listed = [texts] if isinstance(texts, str) else check_items(texts, what)
-    return [check_words(one, what) for one in as_list(listed)]
+    return tuple(check_words(one, what) for one in as_list(listed))
 
 
 class Traces:
     """Writes logs, patterns and blocks, and counts their uses."""
 
-    def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes, mirror: Mirror) -> None:
+    def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes) -> None:
         self._store = store
         self._files = memories
         self._changes = changes
-        self._mirror = mirror
 
     # --- short term --------------------------------------------------------------------------------------------------
 
@@ -117,22 +109,17 @@ class Traces:
         )  # fmt: skip
         if confidence is not None:
             check_confidence(confidence)
-        indicators, preconditions, postconditions = (
-            _texts(indicators, "indicators"),
-            _texts(preconditions, "preconditions"),
-            _texts(postconditions, "postconditions"),
-        )
         run = ExecutionRecord(
             goal=goal,
             steps=tuple(as_step(number, step) for number, step in enumerate(check_items(steps, "steps"), 1)),
-            preconditions=tuple(preconditions),
-            postconditions=tuple(postconditions),
-            indicators=tuple(indicators),
+            preconditions=_texts(preconditions, "preconditions"),
+            postconditions=_texts(postconditions, "postconditions"),
+            indicators=_texts(indicators, "indicators"),
             notes=notes,
         )
         well = all(step.went_well for step in run.steps)
         if confidence is None:
-            confidence = _FAILED if success is False else _CONFIDENT if indicators and well else _PLAIN
+            confidence = _FAILED if success is False else _CONFIDENT if run.indicators and well else _PLAIN
         now = self._store.clock()
         context = context_key(project, context_fingerprint)
         fields: dict[str, Any] = {
@@ -227,7 +214,7 @@ class Traces:
         check_confidence(confidence)
         if not places.is_multi(file):
             raise InvalidMemory(f"{file} contains one memory, not entries")
-        tier = places.tiers_of(places.kind_of(file))[0]
+        tier = places.TIERS_OF[places.kind_of(file)][0]
         title, body = self._clean(title), self._clean(body, report=True)
         data = self._manual_fields(tier, confidence, title, {} if fields is None else fields)
         return self._add_block(file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", tier)

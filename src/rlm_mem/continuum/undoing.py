@@ -36,25 +36,18 @@ def change_to_undo(store: ChunkStore, change_id: str | None = None) -> LoggedCha
     return found
 
 
-def undo(store: ChunkStore, tiers: Changes, change_id: str | None = None) -> UndoneChange | None:
-    """Undo the last change of the namespace, or the one with this id; returns None if there is none.
+def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:
+    """Undo a change that :func:`change_to_undo` returned.
 
     Raises:
-        NotFoundError: there is no change of this id. ConflictError: something was changed since, or the former state
-            is no longer stored.
+        ConflictError: something was changed since, or the former state is no longer stored.
     """
-    found = change_to_undo(store, change_id)
-    return None if found is None else undo_found(store, tiers, found)
-
-
-def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> UndoneChange:
-    """Undo a change that :func:`change_to_undo` returned; raises ConflictError as :func:`undo`."""
     if found.id is None and _mirrors(found):
         return _undo_unidentified(store, tiers, found)
     record = record_of(store, found)
     if record is None or record.op == "edit":
         return _undone_change(found, undo_change(store, found))
-    change = tiers.undo_recorded(record.id, _REASON)
+    change = tiers.undo(tiers.recorded(record.id), _REASON)
     return _undone_change(found, change.id, record.op)
 
 
@@ -83,7 +76,7 @@ def _undo_unidentified(store: ChunkStore, tiers: Changes, found: LoggedChange) -
         former = tiers.transition(transition_id)
         mirrors = {places.mirror_id(store.namespace, edit.file, edit.block) for edit in former.edits}
         if former.op != "undo" and former.at[:19] == found.at[:19] and mirrors & set(found.chunk_ids):
-            change = tiers.undo(transition_id, _REASON)
+            change = tiers.undo(former, _REASON)
             files = tuple(sorted({edit.file for edit in former.edits}))
             return UndoneChange(transition_id, change.id, former.at, (former.op,), files=files)
     raise ConflictError(

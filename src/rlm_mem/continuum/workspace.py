@@ -96,11 +96,8 @@ class Workspace:
 
     def entries(self) -> list[TieredMemory]:
         """The existing state files, as memories."""
-        return [
-            entry
-            for name in places.STATE_FILES
-            if (entry := self._files.get(f"{places.STATE}/{name}")) is not None
-        ]
+        files = (f"{places.STATE}/{name}" for name in places.STATE_FILES)
+        return [entry for file in files if (entry := self._files.get(file)) is not None]
 
     def clear(self) -> list[str]:
         """Remove the state files; returns the names of those removed."""
@@ -108,11 +105,8 @@ class Workspace:
             return self._clear()
 
     def _clear(self) -> list[str]:
-        present = [
-            f"{places.STATE}/{name}"
-            for name in places.STATE_FILES
-            if self._files.exists(f"{places.STATE}/{name}")
-        ]
+        files = (f"{places.STATE}/{name}" for name in places.STATE_FILES)
+        present = [file for file in files if self._files.exists(file)]
         for file in present:
             self._files.remove(file)
         return present

@@ -320,16 +320,6 @@ class Reservation:
     open: bool = True
 
 
-@dataclass
-class _Tally:
-    """Mutable totals of one model."""
-
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: Decimal = field(default_factory=Decimal)
-    unpriced: int = 0
-
-
 class Budget:
     """The shared budget of one run; thread-safe.
 
@@ -352,7 +342,7 @@ class Budget:
         self._reserved = 0
         self._reserved_usd = Decimal(0)
         self._highest_cost = Decimal(0)
-        self._tallies: dict[str, _Tally] = {}
+        self._models: dict[str, ModelSpending] = {}
         self._ended: BudgetError | None = None
 
     @property
@@ -444,15 +434,15 @@ class Budget:
         with self._lock:
             if reservation is not None:
                 self._release(reservation)
-            tally = self._tallies.setdefault(model, _Tally())
-            tally.calls += 1
-            if usage is not None:
-                tally.usage += usage
-            if cost is None:
-                tally.unpriced += 1
-            else:
-                tally.cost += cost
-                self._highest_cost = max(self._highest_cost, cost)
+            known = self._models.get(model) or ModelSpending(model, 0, Usage(), Decimal(0), 0)
+            self._models[model] = ModelSpending(
+                model,
+                known.calls + 1,
+                known.usage + (usage or Usage()),
+                known.cost + (cost or 0),
+                known.unpriced_calls + (cost is None),
+            )
+            self._highest_cost = max(self._highest_cost, cost or Decimal(0))
 
     def cancel(self, reservation: Reservation) -> None:
         """Release the reservation of a call that failed without cost; it still counts as a call."""
@@ -500,22 +490,19 @@ class Budget:
     def spent(self) -> Spent:
         """The spending so far."""
         with self._lock:
-            tallies = self._tallies.values()
-            unpriced = sum(tally.unpriced for tally in tallies)
+            models = tuple(self._models.values())
+            unpriced = sum(one.unpriced_calls for one in models)
             priced = self._cost()
             return Spent(
                 iterations=self._iterations,
                 model_calls=self._calls,
                 depth=self._depth,
                 seconds=self._elapsed(),
-                usage=sum((tally.usage for tally in tallies), Usage()),
+                usage=sum((one.usage for one in models), Usage()),
                 cost=None if unpriced else priced,
                 priced_cost=priced,
                 unpriced_calls=unpriced,
-                models=tuple(
-                    ModelSpending(name, t.calls, t.usage, t.cost, t.unpriced)
-                    for name, t in self._tallies.items()
-                ),
+                models=models,
             )
 
     # The methods below require that the caller holds the lock.
@@ -538,10 +525,10 @@ class Budget:
         return math.inf if limit is None else max(0.0, limit - self._elapsed())
 
     def _tokens(self) -> int:
-        return sum(tally.usage.total_tokens for tally in self._tallies.values())
+        return sum(one.usage.total_tokens for one in self._models.values())
 
     def _cost(self) -> Decimal:
-        return sum((tally.cost for tally in self._tallies.values()), Decimal(0))
+        return sum((one.cost for one in self._models.values()), Decimal(0))
 
     def _check(self) -> None:
         if self._ended is not None:
@@ -563,7 +550,9 @@ class Budget:
         if usd is not None:
             if self._cost() > usd:
                 self._end("usd", f"the run spent more than its {usd} USD", "raise the usd limit")
-            unpriced = next((name or "unnamed" for name, t in self._tallies.items() if t.unpriced), None)
+            unpriced = next(
+                (one.model or "unnamed" for one in self._models.values() if one.unpriced_calls), None
+            )
             if unpriced is not None:
                 self._end(
                     "usd",

@@ -33,7 +33,6 @@ from rlm_mem.errors import ModelError, ModelOverloaded, ModelRefused, ModelTimeo
 from rlm_mem.models.apis import APIS, Target
 from rlm_mem.models.base import Message, Usage, sendable
 from rlm_mem.models.retry import TRANSIENT_STATUS, TransientFailure
-from rlm_mem.models.targets import KEY_VARIABLES
 from rlm_mem.text.secrets import redact
 
 
@@ -109,11 +108,6 @@ def conversation(messages: list[Message]) -> list[ModelMessage]:
     return turns
 
 
-def text_of(response: ModelResponse) -> str:
-    """The text of an answer without reasoning; may be empty."""
-    return response.text or ""
-
-
 def usage_of(response: ModelResponse) -> Usage:
     """Token usage as reported by the SDK, where input includes cached tokens for every provider."""
     usage = response.usage
@@ -181,7 +175,7 @@ def _classify(
             hint="top up the account, or use another model",
         )
     if isinstance(error, sdk.ModelAuthenticationError) or status in (401, 403):
-        variables = " or ".join(KEY_VARIABLES[provider])
+        variables = " or ".join(APIS[provider].keys)
         return ModelUnavailable(
             f"{url} did not accept the key for {name}: {detail}", hint=f"check the key in {variables}"
         )

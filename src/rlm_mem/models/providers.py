@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -82,14 +81,11 @@ class ProviderLLM:
         prompt_messages = as_messages(messages)
         timeout = options.get("timeout")
         timeout = self._settings.timeout_seconds if timeout is None else timeout
-        on_text = options.get("on_text")
         began = time.monotonic()
         response, attempts = call_with_retries(
-            lambda left: self._attempt(prompt_messages, options, on_text, left, timeout),
-            self._policy,
-            timeout,
+            lambda left: self._attempt(prompt_messages, options, left, timeout), self._policy, timeout
         )
-        text = provider_sdk.text_of(response)
+        text = response.text or ""  # without reasoning
         usage = provider_sdk.usage_of(response)
         if usage.total_tokens == 0:  # the server reports no usage, but a budget needs it
             usage = estimate_usage(render_prompt(prompt_messages), text)
@@ -116,16 +112,11 @@ class ProviderLLM:
             self._loop.close()
 
     def _attempt(
-        self,
-        messages: list[Message],
-        options: Options,
-        on_text: Callable[[str], None] | None,
-        left: float | None,
-        timeout: float | None,
+        self, messages: list[Message], options: Options, left: float | None, timeout: float | None
     ) -> ModelResponse:
         from rlm_mem.models import provider_sdk  # loads the SDK: 1.6 s
-        from rlm_mem.models.provider_sdk import translate  # the same
 
+        on_text = options.get("on_text")
         delivered = False
         raised_by_caller: BaseException | None = None
 
@@ -162,7 +153,7 @@ class ProviderLLM:
             # SDKs raise their own errors and those of their HTTP library and decoders; all are translated.
             if error is raised_by_caller:
                 raise
-            raise translate(
+            raise provider_sdk.translate(
                 error,
                 name=self.name,
                 provider=self._target.provider,

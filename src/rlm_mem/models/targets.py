@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -89,9 +90,6 @@ def _checked_url(api: Api, url: str | None) -> str | None:
 
 KEYRING_SERVICE = "rlm-mem"
 
-KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {name: api.keys for name, api in APIS.items()}
-"""Environment variables (and user names in the keyring) to try for each provider, in order."""
-
 
 def find_key(provider: str, environ: Mapping[str, str] | None = None) -> str | None:
     """The key of a provider from the environment, else from the keyring, else None.
@@ -99,16 +97,9 @@ def find_key(provider: str, environ: Mapping[str, str] | None = None) -> str | N
     Surrounding white space is removed, since a key pasted with its newline would make an invalid header.
     """
     env = os.environ if environ is None else environ
-    names = KEY_VARIABLES.get(provider, ())
-    for name in names:
-        value = env.get(name, "").strip()
-        if value:
-            return value
-    for name in names:
-        value = _from_keyring(name)
-        if value:
-            return value
-    return None
+    names = APIS[provider].keys
+    values = chain((env.get(name, "").strip() for name in names), map(_from_keyring, names))
+    return next(filter(None, values), None)
 
 
 def require_key(provider: str, environ: Mapping[str, str] | None = None) -> str:
@@ -119,11 +110,10 @@ def require_key(provider: str, environ: Mapping[str, str] | None = None) -> str:
     """
     key = find_key(provider, environ)
     if key is None:
-        names = " or ".join(KEY_VARIABLES[provider])
+        names = APIS[provider].keys
         raise ModelUnavailable(
-            f"there is no key for {provider}: {names} is not set",
-            hint=f"set {KEY_VARIABLES[provider][0]}, or store it once: "
-            f"keyring set {KEYRING_SERVICE} {KEY_VARIABLES[provider][0]}",
+            f"there is no key for {provider}: {' or '.join(names)} is not set",
+            hint=f"set {names[0]}, or store it once: keyring set {KEYRING_SERVICE} {names[0]}",
         )
     return key
 

@@ -167,14 +167,6 @@ def figures_of(
     }
 
 
-def paths(figures: Mapping[str, Any], before: str = "") -> list[str]:
-    """Dotted keys of a set of figures; a list is one key."""
-    found: list[str] = []
-    for key, value in figures.items():
-        found += paths(value, f"{before}{key}.") if isinstance(value, Mapping) else [before + key]
-    return found
-
-
 def _sliders(persona: Persona) -> list[dict[str, Any]]:
     known, defaults, by_hand = persona.library.sliders(), persona.defaults, persona.by_hand
     return [

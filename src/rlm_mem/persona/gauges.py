@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,20 +70,17 @@ def parse_gauge(text: str, name: str, where: str = "") -> Gauge:
             hint="put it into a block that begins with ```gauge and ends with ```",
         )
     _, opening, lines = blocks[0]
-    numbered = list(enumerate(lines, opening + 1))
-    body, rest = _body(numbered, where, None)
-    assert not rest
+    body = _body(enumerate(lines, opening + 1), where, None)
     about = document.section("description")
     return Gauge(name.upper(), about.text if about else document.intro, body, where)
 
 
 def _body(
-    lines: list[tuple[int, str]], where: str, within: tuple[int, str] | None
-) -> tuple[tuple[_Line | _Block, ...], list[tuple[int, str]]]:
-    """Parse nodes up to the end of the open block (``within``: its line and kind); returns them and further lines."""
+    lines: Iterator[tuple[int, str]], where: str, within: tuple[int, str] | None
+) -> tuple[_Line | _Block, ...]:
+    """Parse nodes up to the end of the lines or, within a block (its line and kind), to its end."""
     result: list[_Line | _Block] = []
-    while lines:
-        (number, text), lines = lines[0], lines[1:]
+    for number, text in lines:
         match = _BLOCK.match(flat(text))
         if match is None:
             _check_placeholders(text, f"{where} line {number}")
@@ -95,14 +92,14 @@ def _body(
         if sign == "/":
             if within is None or within[1] != kind:
                 raise InvalidConfig(f"{where} line {number}: {{{{/{kind}}}}} does not close a block")
-            return tuple(result), lines
+            return tuple(result)
         if not path or not _PATH.match(path):
             raise InvalidConfig(f"{where} line {number}: {{{{#{kind}}}}} names no figure")
-        inner, lines = _body(lines, where, (number, kind))
+        inner = _body(lines, where, (number, kind))
         result.append(_Block(number, kind, path, bool(columns), inner))
     if within is not None:
         raise InvalidConfig(f"{where} line {within[0]}: {{{{#{within[1]}}}}} is never closed")
-    return tuple(result), []
+    return tuple(result)
 
 
 def _check_placeholders(text: str, where: str) -> None:
@@ -141,14 +138,9 @@ def render_gauge(
     Raises:
         InvalidConfig: the template names an unknown figure.
     """
-    return "\n".join(
-        draw(_parts(gauge, figures, width, ascii_only), gauge.name, width, ascii_only=ascii_only)
-    )
-
-
-def _parts(gauge: Gauge, figures: Mapping[str, Any], width: int, ascii_only: bool) -> list[Part]:
     filling = _Filling(gauge.where or gauge.name, max(width, 24) - 4, "#." if ascii_only else "█░")
-    return filling.nodes(gauge.body, [figures])
+    parts = filling.nodes(gauge.body, [figures])
+    return "\n".join(draw(parts, gauge.name, width, ascii_only=ascii_only))
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def parse_slider(text: str, name: str, where: str = "") -> Slider:
     document = parse_document(text)
     low, high = _range(document, where)
     examples, levels = _examples(document, where), _levels(document, where)
-    for value, line in [(value, line) for line, value, _ in examples]:
+    for line, value, _ in examples:
         _inside(value, low, high, f"{where} line {line}: the example")
     for line, level in levels:
         _inside(level.low, low, high, f"{where} line {line}: the level")

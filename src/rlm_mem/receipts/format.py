@@ -207,19 +207,19 @@ class ReceiptSignature(Struct, forbid_unknown_fields=True, frozen=True):
     signature: str
 
 
-_ORDER: tuple[tuple[str, type[Struct], bool], ...] = (
-    ("receipt", ReceiptOrigin, False),
-    ("question", AskedQuestion, False),
-    ("settings", RunSettings, False),
-    ("memory", MemoryState, False),
-    ("step", ReceiptStep, True),
-    ("reply", ModelReply, True),
-    ("chunk", ChunkVersion, True),
-    ("answer", GivenAnswer, False),
-    ("cost", RunCost, False),
-    ("seal", Seal, False),
+_ORDER: tuple[tuple[str, str, type[Struct], bool], ...] = (
+    ("receipt", "origin", ReceiptOrigin, False),
+    ("question", "question", AskedQuestion, False),
+    ("settings", "settings", RunSettings, False),
+    ("memory", "state", MemoryState, False),
+    ("step", "steps", ReceiptStep, True),
+    ("reply", "replies", ModelReply, True),
+    ("chunk", "chunks", ChunkVersion, True),
+    ("answer", "answer", GivenAnswer, False),
+    ("cost", "cost", RunCost, False),
+    ("seal", "", Seal, False),
 )
-"""Kinds of parts in order; the last value is whether a kind may be repeated."""
+"""Kinds of parts in order, each with the attribute of a receipt, its form, and whether it may be repeated."""
 
 
 @dataclass(frozen=True)
@@ -262,17 +262,10 @@ class Receipt:
 
     def parts(self) -> list[ReceiptPart]:
         """The lines of the file, without the signature."""
-        bodies: list[tuple[str, Struct]] = [
-            ("receipt", self.origin),
-            ("question", self.question),
-            ("settings", self.settings),
-            ("memory", self.state),
-            *(("step", one) for one in self.steps),
-            *(("reply", one) for one in self.replies),
-            *(("chunk", one) for one in self.chunks),
-            ("answer", self.answer),
-            ("cost", self.cost),
-        ]
+        bodies: list[tuple[str, Struct]] = []
+        for kind, name, _, several in _ORDER[:-1]:
+            value = getattr(self, name)
+            bodies += [(kind, one) for one in (value if several else (value,))]
         bodies.append(("seal", Seal(len(bodies))))
         before, parts = _START, []
         for kind, body in bodies:
@@ -316,15 +309,15 @@ class Receipt:
                 _check_keys(line, {"kind", "body"}, where)
                 continue
             while place < len(_ORDER) and _ORDER[place][0] != kind:
-                if not _ORDER[place][2] and (not bodies or bodies[-1][0] != _ORDER[place][0]):
+                if not _ORDER[place][3] and (not bodies or bodies[-1][0] != _ORDER[place][0]):
                     break
                 place += 1
             if place == len(_ORDER) or _ORDER[place][0] != kind:
                 raise Altered(f"{where} is a part {str(kind)[:40]!r} that does not belong there")
-            if not _ORDER[place][2] and bodies and bodies[-1][0] == kind:
+            if not _ORDER[place][3] and bodies and bodies[-1][0] == kind:
                 raise Altered(f"{where} is a second part {kind!r}")
             _check_keys(line, {"kind", "body", "hash"}, where)
-            body = _convert(line.get("body"), _ORDER[place][1], where)
+            body = _convert(line.get("body"), _ORDER[place][2], where)
             before = chained(before, str(kind), line["body"])
             if line.get("hash") != before:
                 raise Altered(f"{where} ({kind}) was altered, or one before it: its hash does not match")
@@ -335,19 +328,17 @@ class Receipt:
             raise Altered("the receipt has no end: lines are missing")
         if bodies[-1][1].parts != len(bodies) - 1:
             raise Altered("the receipt has another number of parts than its last line gives")
-        one = {kind: body for kind, body in bodies if not _repeats(kind)}
-        if one["receipt"].format != FORMAT:
+        fields: dict[str, Any] = {}
+        for kind, name, _, several in _ORDER[:-1]:
+            found = tuple(body for of, body in bodies if of == kind)
+            fields[name] = found if several else found[0]
+        receipt = cls(**fields, signature=signature)
+        if receipt.origin.format != FORMAT:
             raise InputError(
-                f"the receipt has format {one['receipt'].format}; this version reads format {FORMAT}",
+                f"the receipt has format {receipt.origin.format}; this version reads format {FORMAT}",
                 hint="use the version of RLM-MEM that wrote it, or a later one",
             )
-        return cls(
-            one["receipt"], one["question"], one["settings"], one["memory"],
-            tuple(body for kind, body in bodies if kind == "step"),
-            tuple(body for kind, body in bodies if kind == "reply"),
-            tuple(body for kind, body in bodies if kind == "chunk"),
-            one["answer"], one["cost"], signature,
-        )  # fmt: skip
+        return receipt
 
 
 @dataclass(frozen=True)
@@ -462,10 +453,6 @@ def chained(before: str, kind: str, body: Any) -> str:
     """The hash of a part whose predecessor has the hash ``before``."""
     text = b"rlm-mem-receipt/1 part\n" + before.encode() + b"\n" + canonical({"kind": kind, "body": body})
     return hashlib.sha256(text).hexdigest()
-
-
-def _repeats(kind: str) -> bool:
-    return any(name == kind and several for name, _, several in _ORDER)
 
 
 def _lines(data: bytes, what: str) -> Iterator[dict[str, Any]]:

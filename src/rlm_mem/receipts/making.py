@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.chunk import Chunk
 from rlm_mem.errors import BudgetError, ConflictError, InputError
-from rlm_mem.models.base import Limits
 from rlm_mem.recall.shown_runs import check_shown, shown_trajectory
 from rlm_mem.recall.trajectory import Trajectory
 from rlm_mem.receipts.format import (
@@ -29,7 +28,6 @@ from rlm_mem.receipts.format import (
     Bundle,
     ChunkVersion,
     GivenAnswer,
-    HashedCall,
     MemoryState,
     ModelReply,
     Receipt,
@@ -41,7 +39,8 @@ from rlm_mem.receipts.format import (
     plain_json,
 )
 from rlm_mem.receipts.signing import sign
-from rlm_mem.receipts.tape import CallRecorder, args_hash, pinned, result_hash
+from rlm_mem.receipts.tape import CallRecorder, hashed
+from rlm_mem.sandbox.values import well_formed
 from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-REPLAY_SECONDS = 300.0
-"""Total wall-clock limit in seconds for the programs of one receipt."""
 _CHANGING = re.compile(rf"(['\"](?:{'|'.join(sorted(VOLATILE))})['\"]: )(?:[\d.]+|'[^']*'|None)")
 
 
@@ -93,13 +90,10 @@ def make_receipt(
             hint="ask without as_of, or keep the run itself: rlm-mem trajectories show",
         )
     trajectory = without_keys(trajectory)
-    settings = Limits(iterations=None, depth=50, seconds=REPLAY_SECONDS, model_calls=None)
-    recorder = CallRecorder(
-        pinned(store, parse_time(trajectory.started_at)), trajectory, functions=functions, limits=settings
-    )
+    recorder = CallRecorder(store, trajectory, functions=functions)
     with suppress(BudgetError):  # steps beyond the limit are marked as not reproduced
         recorder.play(trajectory.query, 0)
-    now = {id(step.then): (step, calls) for step, calls in zip(recorder.steps, recorder.calls, strict=False)}
+    now = recorder.replayed
     parts = RecordedParts(trajectory)
     steps = tuple(
         _with_calls(step, *now.get(id(then), (None, [])))
@@ -136,9 +130,9 @@ def make_receipt(
                 hint="ask again, and write the receipt and its bundle together with the answer",
             )
         calls = {
-            number: now[id(then)][1]
+            number: made
             for number, then in enumerate(trajectory.steps)
-            if now.get(id(then), (None, []))[1]
+            if (made := now.get(id(then), (None, []))[1])
         }
         receipt = replace(receipt, bundle=Bundle(head, documents, calls))
     if key is not None:
@@ -159,10 +153,12 @@ class RecordedParts:
     def __init__(self, trajectory: Trajectory) -> None:
         outcome = trajectory.outcome
         assert outcome is not None
-        self.question = AskedQuestion(_text(trajectory.query), trajectory.started_at)
+        self.question = AskedQuestion(well_formed(trajectory.query), trajectory.started_at)
         self.steps = tuple(_step(step) for step in trajectory.steps)
         self.replies = tuple(
-            ModelReply(one.turn, one.key, _text(one.reply), _text(one.model), _optional(one.error))
+            ModelReply(
+                one.turn, one.key, well_formed(one.reply), well_formed(one.model), _optional(one.error)
+            )
             for one in trajectory.calls
         )
         self.answer = GivenAnswer(
@@ -237,9 +233,9 @@ def _step(step: LoopStep) -> ReceiptStep:
     return ReceiptStep(
         turn=step.turn,
         depth=step.depth,
-        question=_text(step.question),
-        programs=[_text(program) for program in step.programs],
-        output=_text(step.output),
+        question=well_formed(step.question),
+        programs=[well_formed(program) for program in step.programs],
+        output=well_formed(step.output),
         error=_optional(step.error),
         error_kind=_optional(step.error_kind),
         chunks_read=list(step.chunks_read),
@@ -252,8 +248,7 @@ def _step(step: LoopStep) -> ReceiptStep:
 def _with_calls(step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str, Any]]) -> ReceiptStep:
     if not step.programs:
         return step
-    hashed = [HashedCall(call["name"], args_hash(call["args"]), result_hash(call)) for call in calls]
-    return msgspec.structs.replace(step, calls=hashed, reproduced=now is not None and agrees(now))
+    return msgspec.structs.replace(step, calls=hashed(calls), reproduced=now is not None and agrees(now))
 
 
 def _chunks(
@@ -297,12 +292,8 @@ def version_until(store: ChunkStore, chunk_id: str, present: Chunk | None, momen
 
 
 def _mask_changing_values(output: str) -> str:
-    return _CHANGING.sub(r"\1…", _text(output))
-
-
-def _text(value: str) -> str:
-    return str(plain_json(value))
+    return _CHANGING.sub(r"\1…", well_formed(output))
 
 
 def _optional(value: str | None) -> str | None:
-    return None if value is None else _text(value)
+    return None if value is None else well_formed(value)

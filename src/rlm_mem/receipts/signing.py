@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.arguments import check_kind, check_path
@@ -148,24 +149,19 @@ def _from_pem(text: str, source: object) -> bytes:
     return bytes(found.public_bytes_raw())
 
 
-class _Crypto:
-    """The classes used from the package ``cryptography``."""
-
-    def __init__(self) -> None:
+def _crypto() -> Any:
+    """What is used of the package ``cryptography``, which is optional."""
+    try:
         from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
-
-        self.InvalidSignature = InvalidSignature
-        self.UnsupportedAlgorithm = UnsupportedAlgorithm
-        self.serialization: Any = serialization
-        self.ed25519: Any = ed25519
-
-
-def _crypto() -> _Crypto:
-    try:
-        return _Crypto()
     except ImportError:
         raise InvalidConfig(
             "signatures need the package cryptography", hint="pip install 'rlm-mem[sign]'"
         ) from None
+    return SimpleNamespace(
+        InvalidSignature=InvalidSignature,
+        UnsupportedAlgorithm=UnsupportedAlgorithm,
+        serialization=serialization,
+        ed25519=ed25519,
+    )

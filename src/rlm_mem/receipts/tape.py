@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from rlm_mem.chunk import parse_time
 from rlm_mem.errors import BudgetError
+from rlm_mem.models.base import Limits
 from rlm_mem.recall.replaying import Replayer
-from rlm_mem.receipts.format import digest, plain_json, without_volatile
+from rlm_mem.receipts.format import HashedCall, digest, plain_json, without_volatile
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
 from rlm_mem.sandbox.session import SandboxSession
@@ -16,13 +18,16 @@ from rlm_mem.sandbox.values import chunk_ids_in
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
-    from rlm_mem.models.base import Limits
     from rlm_mem.recall.loop import LoopStep
+    from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.recall.trajectory import Trajectory
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _OWN = frozenset((*MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
 """Functions whose calls are not recorded, since the session itself or recorded replies answer them."""
+
+REPLAY_SECONDS = 300.0
+"""Total wall-clock limit in seconds for the programs of one receipt."""
 
 DIVERGED = "calls"
 """``stopped_by`` of a replay whose calls differ from the recorded ones."""
@@ -41,6 +46,11 @@ def result_hash(call: dict[str, Any]) -> str:
         else {"read": call["read"], "result": without_volatile(call.get("result"))},
         "result",
     )
+
+
+def hashed(calls: Sequence[dict[str, Any]]) -> list[HashedCall]:
+    """Recorded calls as in a receipt."""
+    return [HashedCall(call["name"], args_hash(call["args"]), result_hash(call)) for call in calls]
 
 
 class TapedSession(SandboxSession):
@@ -98,26 +108,34 @@ class TapedSession(SandboxSession):
 
 
 class CallRecorder(Replayer):
-    """Replays a run on a memory, with the clock at the time of the question, and records every call.
+    """Replays a run with the clock at the time of the question, and records every call.
+
+    Args:
+        store: the memory, or with ``tapes`` what an answer is checked against.
+        config: settings; None: those of the store. ``output_chars``: maximum characters of output per turn.
+        tapes: recorded calls of each step, which are answered in place of the memory's functions.
 
     Attributes:
-        calls: the calls of each step that had programs, in the order in which they ended.
+        replayed: by ``id`` of each recorded step with programs that was reached, its replay and its calls.
     """
 
     def __init__(
         self,
-        store: ChunkStore,
+        store: Any,
         recorded: Trajectory,
         *,
         config: Config | None = None,
         functions: Any = None,
-        limits: Limits | None = None,
         output_chars: int | None = None,
+        tapes: Sequence[list[dict[str, Any]]] | None = None,
     ) -> None:
-        super().__init__(store, recorded, functions, limits, config)
+        pinned = cast("ChunkStore", _Pinned(store, parse_time(recorded.started_at)))
+        limits = Limits(iterations=None, depth=50, seconds=REPLAY_SECONDS, model_calls=None)
+        super().__init__(pinned, recorded, functions, limits, config)
         if output_chars is not None:
             self._output_chars = output_chars
-        self.calls: list[list[dict[str, Any]]] = []
+        self._tapes = {} if tapes is None else dict(zip(map(id, recorded.steps), tapes, strict=True))
+        self.replayed: dict[int, tuple[ReplayStep, list[dict[str, Any]]]] = {}
 
     @property
     def output_chars(self) -> int:
@@ -135,47 +153,21 @@ class CallRecorder(Replayer):
         """Open a session that records its calls."""
         return self._runner.session(self._budget, self._llm, sub_question, accept=accept, kind=TapedSession)
 
-    def before(self, session: SandboxSession, then: LoopStep) -> None:  # noqa: ARG002 - as overridden
-        """Start recording a turn."""
-        cast("TapedSession", session).made = []
+    def before(self, session: SandboxSession, then: LoopStep) -> None:
+        """Start recording a turn, or provide its recorded calls."""
+        taped = cast("TapedSession", session)
+        taped.made = []
+        if id(then) in self._tapes:
+            taped.tape = list(self._tapes[id(then)])
 
     def after(self, session: SandboxSession, then: LoopStep, now: LoopStep) -> None:  # noqa: ARG002 - as overridden
         """Store the recorded calls of a turn."""
         if then.programs:
-            self.calls.append(cast("TapedSession", session).made)
-
-
-class CallPlayer(CallRecorder):
-    """Replays a run from recorded calls, without its memory.
-
-    Args:
-        tapes: the calls of each step of the trajectory, in order.
-    """
-
-    def __init__(
-        self,
-        store: Any,
-        recorded: Trajectory,
-        tapes: Sequence[list[dict[str, Any]]],
-        *,
-        config: Config,
-        functions: Any,
-        limits: Limits,
-        output_chars: int,
-    ) -> None:
-        super().__init__(
-            store, recorded, config=config, functions=functions, limits=limits, output_chars=output_chars
-        )
-        self._tapes = {id(step): list(tape) for step, tape in zip(recorded.steps, tapes, strict=True)}
-
-    def before(self, session: SandboxSession, then: LoopStep) -> None:
-        """Provide the recorded calls of the turn."""
-        super().before(session, then)
-        cast("TapedSession", session).tape = self._tapes[id(then)]
+            self.replayed[id(then)] = self.steps[-1], cast("TapedSession", session).made
 
 
 class _Pinned:
-    """A proxy of a store with a fixed clock."""
+    """A proxy of a store with a fixed clock, since phrases such as ``last week`` depend on the time."""
 
     def __init__(self, store: ChunkStore, moment: datetime) -> None:
         self._store = store
@@ -187,8 +179,3 @@ class _Pinned:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
-
-
-def pinned(store: ChunkStore, moment: datetime) -> ChunkStore:
-    """The store with its clock fixed, since phrases such as ``last week`` depend on the time."""
-    return cast("ChunkStore", _Pinned(store, moment))

@@ -5,37 +5,30 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
 from rlm_mem.arguments import check_kind
-from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import amount
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidQuery, NotFoundError, RlmMemError
-from rlm_mem.models.base import Limits, Usage
+from rlm_mem.models.base import Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, existing, first_ids, supporting
 from rlm_mem.recall.outcome import outcome_word
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
 from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, canonical, plain_json, read_bytes
-from rlm_mem.receipts.making import (
-    REPLAY_SECONDS,
-    RecordedParts,
-    agrees,
-    chunk_hash,
-    chunk_ids_of,
-    without_keys,
-)
+from rlm_mem.receipts.making import RecordedParts, agrees, chunk_hash, chunk_ids_of, without_keys
 from rlm_mem.receipts.signing import fingerprint, public_key, signed_by
-from rlm_mem.receipts.tape import DIVERGED, CallPlayer, CallRecorder, args_hash, pinned, result_hash
+from rlm_mem.receipts.tape import DIVERGED, CallRecorder, hashed
+from rlm_mem.sandbox.values import Final, well_formed
 from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import ReplayStep
-    from rlm_mem.sandbox.values import Final
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 Status = Literal["holds", "changed", "altered", "not checked"]
@@ -146,7 +139,7 @@ def verify(
         # The calls recorded in an altered receipt are not reliable.
         return _verdict(checks, found, signer)
     if notes is not None:
-        replayed = _Replayed(found, _BundleStore(notes, found), notes, {}, unchanged=True)
+        replayed = _Replayed(found, _BundleStore(notes), notes, {}, unchanged=True)
     elif store is not None:
         unchanged = (
             found.state.change == store.backend.version(store.namespace)
@@ -294,7 +287,7 @@ def _chunks(receipt: Receipt, store: ChunkStore) -> list[PartCheck]:
             continue
         now = present.get(one.id)
         if now is not None and now.revision == one.revision:
-            same = _hash_of(now) == one.hash
+            same = chunk_hash(now.to_dict()) == one.hash
             found.append(
                 PartCheck(part, "holds", f"revision {one.revision}")
                 if same
@@ -322,16 +315,12 @@ def _check_former_version(
     )
     for version in stored_versions:
         if version.revision == revision:
-            if _hash_of(version) == expected_hash:
+            if chunk_hash(version.to_dict()) == expected_hash:
                 return PartCheck(part, "changed", f"{state}; revision {revision} is kept, and is as it was")
             return PartCheck(part, "altered", f"revision {revision}, which is kept, has another hash")
     if now is not None and revision is not None and now.revision < revision:
         return PartCheck(part, "altered", f"the memory is only at revision {now.revision}, not {revision}")
     return PartCheck(part, "changed", f"{state}; revision {revision} is not kept")
-
-
-def _hash_of(chunk: Chunk) -> str:
-    return chunk_hash(plain_json(chunk.to_dict()))
 
 
 def _differences(receipt: Receipt, bundle: Bundle) -> Iterator[PartCheck]:
@@ -347,9 +336,8 @@ def _differences(receipt: Receipt, bundle: Bundle) -> Iterator[PartCheck]:
     for number in range(max(len(receipt.steps), *(step + 1 for step in bundle.calls), 0)):
         step = receipt.steps[number] if number < len(receipt.steps) else None
         noted = bundle.calls.get(number, [])
-        made = [(call["name"], args_hash(call["args"]), result_hash(call)) for call in noted]
         part = f"step {number + 1}"
-        if step is None or made != [(call.name, call.args, call.result) for call in step.calls]:
+        if step is None or hashed(noted) != step.calls:
             yield PartCheck(part, "altered", "the bundle contains other calls than it made")
         for one in dict.fromkeys(_misquoted([call.get("result") for call in noted], bundle.chunks)):
             why = f"the bundle quotes {one} with another text than the chunk has"
@@ -379,14 +367,9 @@ class _BundleStore:
 
     namespace = "bundle"
 
-    def __init__(self, bundle: Bundle, receipt: Receipt) -> None:
+    def __init__(self, bundle: Bundle) -> None:
         self.config = Config()
-        self._moment = parse_time(receipt.question.asked_at)
         self._documents = bundle.chunks
-
-    def clock(self) -> datetime:
-        """The time of the question."""
-        return self._moment
 
     def existing(self, chunk_ids: Iterable[str]) -> set[str]:
         """Those of the ids that belong to chunks of the bundle."""
@@ -412,7 +395,6 @@ class _Replayed:
         self._store = store
         self._unchanged = unchanged
         trajectory = _trajectory(receipt)
-        limits = Limits(iterations=None, depth=50, seconds=REPLAY_SECONDS, model_calls=None)
         settings = receipt.settings
         config: Config = store.config
         config = replace(
@@ -424,27 +406,21 @@ class _Replayed:
                 max_host_calls=min(max(settings.max_host_calls, 1), config.sandbox.max_host_calls),
             ),
         )
-        output_chars = min(max(settings.output_chars, 1), 400_000)
-        self._player: CallRecorder
-        if notes is None:
-            self._player = CallRecorder(
-                pinned(store, parse_time(receipt.question.asked_at)), trajectory, config=config,
-                functions=functions, limits=limits, output_chars=output_chars,
-            )  # fmt: skip
-        else:
-            self._player = CallPlayer(
-                store, trajectory, [notes.calls.get(number, []) for number in range(len(receipt.steps))],
-                config=config, functions=dict.fromkeys(settings.functions, _refuse_call), limits=limits,
-                output_chars=output_chars,
-            )  # fmt: skip
+        tapes = None
+        if notes is not None:
+            tapes = [notes.calls.get(number, []) for number in range(len(receipt.steps))]
+            functions = dict.fromkeys(settings.functions, _refuse_call)
+        player = CallRecorder(
+            store, trajectory, config=config, functions=functions,
+            output_chars=min(max(settings.output_chars, 1), 400_000), tapes=tapes,
+        )  # fmt: skip
         self._stopped_by: str | None = None
         self._final: Final | None = None
         try:
-            self._final = self._player.play(receipt.question.text, 0)
+            self._final = player.play(receipt.question.text, 0)
         except BudgetError as error:
-            self._final, self._stopped_by = self._player.final, error.stopped_by
-        made = zip(self._player.steps, self._player.calls, strict=False)
-        self._now = {id(step.then): (step, calls) for step, calls in made}
+            self._final, self._stopped_by = player.final, error.stopped_by
+        self._now = player.replayed
         self._then = trajectory.steps
         self._checks: list[PartCheck] = []
 
@@ -468,13 +444,7 @@ class _Replayed:
                     f"the replay ended before it ({self._stopped_by or 'it was not reached'})",
                 )
             return "altered", "no program produces it"
-        noted = [(call.name, call.args, call.result) for call in step.calls]
-        made = [(call["name"], args_hash(call["args"]), result_hash(call)) for call in calls]
-        differs = next(
-            (k for k, pair in enumerate(zip(noted, made, strict=False)) if pair[0] != pair[1]), None
-        )
-        if differs is None and len(noted) != len(made):
-            differs = min(len(noted), len(made))
+        differs = next((pair for pair in zip_longest(step.calls, hashed(calls)) if pair[0] != pair[1]), None)
         same = agrees(now)
         if same and differs is None:
             return "holds", "the same output"
@@ -489,11 +459,11 @@ class _Replayed:
             return "changed", "it depends on steps that differ"
         if differs is None:
             return "altered", "its programs give another output, though the memory returns the same"
-        other_call = differs >= len(noted) or differs >= len(made) or noted[differs][:2] != made[differs][:2]
-        if other_call:
+        noted, made = differs
+        if noted is None or made is None or (noted.name, noted.args) != (made.name, made.args):
             return "altered", "its programs make other calls than were recorded"
         what = "with the same output" if same else "so the output is another"
-        return "changed", f"{noted[differs][0]} returns something else now, {what}"
+        return "changed", f"{noted.name} returns something else now, {what}"
 
     def answer(self, recorded: bool) -> PartCheck:
         """The result for the answer; ``recorded``: whether the memory's own record of the run agrees."""
@@ -598,7 +568,7 @@ def _is_random(programs: Sequence[str]) -> bool:
 
 def _redacted(text: str | None) -> str | None:
     """A text with keys redacted, as in a recorded run."""
-    return None if text is None else str(plain_json(redact(text)))
+    return None if text is None else well_formed(redact(text))
 
 
 def _shorten(text: str | None) -> str:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rlm_mem.text.differences import surest
 from rlm_mem.text.patterns import late
@@ -83,6 +83,9 @@ _RULE_BONUS = 100.0
 _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
 
 
+Kind = Literal["replace", "contradict"]
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A sentence; ``order`` increases with time, ``key`` identifies the line that contains it."""
@@ -108,18 +111,6 @@ class Pair:
     """Whether it comes before others: it denies an action, or has different numbers of a thing in the subject."""
     marks: tuple[str, str] = ("", "")
     """The differing words of the newer and the older one, verbatim: the denial, or a number."""
-
-
-def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int) -> list[Pair]:
-    """Return pairs whose later statement has another value than the earlier one, newest first."""
-    return _pairs(statements, subject, analyser, limit, _value_change, "replace")
-
-
-def contradictory(
-    statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int
-) -> list[Pair]:
-    """Return pairs of statements, one of which denies the other, newest first."""
-    return _pairs(statements, subject, analyser, limit, _denial_of_other, "contradict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,14 +273,15 @@ def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
     return frozenset(denied), found[0][0] if found else ""
 
 
-def _pairs(
-    statements: Sequence[Statement],
-    subject: str,
-    analyser: Analyser,
-    limit: int,
-    reason: Callable[[_Analysed, _Analysed, _Terms], tuple[str, float]],
-    kind: str,
+def differing_pairs(
+    statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int, kind: Kind
 ) -> list[Pair]:
+    """Return pairs of statements about a subject, newest first.
+
+    Args:
+        kind: ``replace``: the later one has another value than the earlier one; ``contradict``: one denies the other.
+    """
+    reason = _value_change if kind == "replace" else _denial_of_other
     names = frozenset(term for one in statements if one.speaker for term in analyser.terms(one.speaker))
     read: list[_Analysed] = []
     for one in sorted(statements, key=lambda one: one.order):

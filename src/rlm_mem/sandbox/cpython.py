@@ -31,6 +31,7 @@ from rlm_mem.sandbox.engine import (
     alarm,
     program_error,
     start_detached,
+    timed_out,
     unwatch,
     watch,
 )
@@ -178,7 +179,7 @@ class _WorkerHandle:
 
 
 class CPythonEngine:
-    """Runs programs in a CPython worker. See :class:`rlm_mem.sandbox.engine.Engine` for the interface.
+    """`Engine` over a CPython worker; the protocol documents the methods.
 
     Raises:
         InvalidConfig: this machine has no system-call filter and weaker isolation is not allowed.
@@ -247,7 +248,6 @@ class CPythonEngine:
         printed: Printed,
         deadline: float,
     ) -> Any:
-        """Run one program (see the protocol)."""
         with self._busy:
             used = ProgramNames(tree)
             restored_builtins = [
@@ -282,10 +282,10 @@ class CPythonEngine:
                     self._keep_definitions(tree, error.line)
                 raise
             except wire.Malformed as error:
-                raise program_error("ValueError", str(error), None, None) from None
+                raise program_error("ValueError", str(error)) from None
             except _WorkerLost as error:
                 if alarmed.fired:
-                    raise self._timeout() from None
+                    raise timed_out(_STATE_NOTE) from None
                 raise errors.SandboxCrashed(
                     f"the sandbox worker was terminated while running the program ({error}); {_STATE_NOTE}",
                     hint="it asked for more memory than allowed, or for a forbidden system call",
@@ -332,7 +332,7 @@ class CPythonEngine:
                 printed.total = max(printed.total, total)
             if time.monotonic() >= deadline:
                 # Even if the program completed, since its timer may have interrupted any operation.
-                raise self._timeout()
+                raise timed_out(_STATE_NOTE)
             if kind in (protocol.DONE, protocol.ERROR):
                 if state is not None:
                     self._saved = state[: protocol.STATE_BYTES * 2]
@@ -343,7 +343,7 @@ class CPythonEngine:
                 raise _WorkerLost("the worker sent a frame out of turn")
             self._answer(process, value, names, call)
             if time.monotonic() >= deadline:
-                raise self._timeout()
+                raise timed_out(_STATE_NOTE)
 
     def _answer(self, process: _Process, value: Any, names: Collection[str], call: Call) -> None:
         if not (
@@ -370,31 +370,22 @@ class CPythonEngine:
             return plain(value, self._limits.bounds)
         except TooLarge as error:
             text = f"the value of the last expression is too large: {error}"
-            raise self._program_error("ValueError", text, None, None) from None
+            raise self._program_error("ValueError", text) from None
 
     def _error(self, value: Any) -> errors.SandboxError:
         if not (isinstance(value, list) and len(value) == 3 and isinstance(value[0], str)):
             raise _WorkerLost("the worker sent a malformed error")
         kind, message, line = value[0], str(value[1]), value[2] if isinstance(value[2], int) else None
         if kind == "_Expired":
-            return self._timeout()
-        return self._program_error(kind, message, line, hint_for(kind, message))
+            return timed_out(_STATE_NOTE)
+        return self._program_error(kind, message, line=line, hint=hint_for(kind, message))
 
-    def _program_error(
-        self, kind: str, message: str, line: int | None, hint: str | None
-    ) -> errors.ProgramError:
+    def _program_error(self, kind: str, message: str, **more: Any) -> errors.ProgramError:
         """Return an error raised by the program itself, after which the worker can still be used."""
-        self._raised = program_error(kind, message, line, hint)
+        self._raised = program_error(kind, message, **more)
         return self._raised
 
-    def _timeout(self) -> errors.TimeoutError:
-        return errors.TimeoutError(
-            f"the program exceeded its time and was stopped; {_STATE_NOTE}",
-            hint="do less in one program; check that every loop ends",
-        )
-
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
-        """Return the program's own names with their values (see the protocol)."""
         with self._busy:
             if self._handle.process is None and not self._saved:
                 return {}
@@ -431,18 +422,15 @@ class CPythonEngine:
 
     @property
     def worker_pid(self) -> int | None:
-        """Process id of the worker (see the protocol)."""
         process = self._handle.process
         return None if process is None else process.pid
 
     def interrupt(self) -> None:
-        """Kill the worker of the running program (see the protocol)."""
         process = self._handle.process
         if process is not None:
             process.kill()
 
     def reset(self) -> None:
-        """Delete every name and end the worker; the next use starts a new one."""
         with self._busy:
             self._handle.close()
             self._clear_state()

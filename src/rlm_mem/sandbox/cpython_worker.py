@@ -85,7 +85,7 @@ class Worker:
         self.programs = 0
         self.interruptible = False
         self.space: dict[str, Any] = {}
-        self.reset()
+        self.restore_builtins()
 
     # Frames.
 
@@ -115,16 +115,10 @@ class Worker:
 
     # Namespace.
 
-    def reset(self) -> None:
-        """Empty the namespace."""
-        self.space.clear()
-        self.restore_builtins()
-
     def restore_builtins(self) -> None:
         """Put the built-ins into the namespace before each program, since an earlier one may have changed them."""
         names = dict(_BUILTINS)
         names["__import__"] = self._import
-        names["print"] = self._print
         self.space["__name__"] = "__main__"
         self.space["__builtins__"] = names
         sys.setrecursionlimit(RECURSION)
@@ -157,18 +151,6 @@ class Worker:
             raise ModuleNotFoundError(f"No module named '{name}'")
         _real_import(name, globals, locals, fromlist, 0)
         return _public_copy(name if fromlist else name.partition(".")[0])
-
-    def _print(
-        self, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: bool = False
-    ) -> None:
-        text = (" " if sep is None else sep).join([str(value) for value in values])
-        text += "\n" if end is None else end
-        if file is not None:
-            file.write(text)
-        else:
-            self.write(text)
-        if flush and hasattr(file, "flush"):
-            file.flush()
 
     def write(self, text: str) -> None:
         """Collect output; it is sent with the next frame."""

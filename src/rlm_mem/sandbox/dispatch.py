@@ -257,12 +257,8 @@ class Dispatcher:
         """
         self._call_count += 1
         if self._call_count > self._max_calls:
-            raise program_error(
-                "RuntimeError",
-                f"the program made more than {self._max_calls:,} calls",
-                None,
-                "call functions less often",
-            )
+            message = f"the program made more than {self._max_calls:,} calls"
+            raise program_error("RuntimeError", message, hint="call functions less often")
         began = time.perf_counter()
         outcome: Any = None
         try:

@@ -31,9 +31,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
+from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import Bounds, well_formed
 
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
@@ -178,11 +179,20 @@ class Engine(Protocol):
         ...
 
 
-def program_error(kind: str, message: str, line: int | None, hint: str | None) -> ProgramError:
+def program_error(
+    kind: str, message: str, *, line: int | None = None, hint: str | None = None
+) -> ProgramError:
     """Return the error for caller and model, with line, kind and message; ``hint`` is the remedy."""
     place = f"line {line}: " if line else ""
     text = f"{place}{kind}: {message}" if message else f"{place}{kind}"
     return ProgramError(text, line=line, kind=kind, hint=hint)
+
+
+def timed_out(state: str) -> TimeoutError:
+    """Return the error of a program that took too long; ``state``: which names are kept."""
+    return TimeoutError(
+        f"the program exceeded its time and was stopped; {state}", hint=hint_for("TimeoutError", "")
+    )
 
 
 class Stop(threading.Event):
@@ -337,11 +347,29 @@ def _run_jobs(jobs: queue.SimpleQueue[_Job | None]) -> None:
                 outcome.set_result(value)
 
 
+_T = TypeVar("_T")
+
+
+class _PerProcess(Generic[_T]):
+    """An object that is made on first use, and again in a forked child, which inherits objects but not threads."""
+
+    def __init__(self, make: Callable[[], _T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._made: _T | None = None
+
+    def get(self) -> _T:
+        with self._lock:
+            if self._made is None or self._pid != os.getpid():
+                self._pid, self._made = os.getpid(), self._make()
+            return self._made
+
+
 class _InterruptListener:
     """Detects Ctrl-C while the main thread is inside C code that does not check for signals."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._guard = threading.Lock()
@@ -372,7 +400,7 @@ class _InterruptListener:
                     self._action()
 
 
-_interrupt_listener: _InterruptListener | None = None
+_interrupts = _PerProcess(_InterruptListener)
 
 
 @contextmanager
@@ -384,13 +412,10 @@ def interruptible(action: Callable[[], None]) -> Iterator[None]:
     Args:
         action: a short function that does not raise, such as killing a process.
     """
-    global _interrupt_listener
     if threading.current_thread() is not threading.main_thread() or os.name == "nt":
         yield
         return
-    if _interrupt_listener is None or _interrupt_listener.pid != os.getpid():
-        _interrupt_listener = _InterruptListener()
-    interrupts = _interrupt_listener
+    interrupts = _interrupts.get()
     interrupts.arm(action)
     try:
         yield
@@ -425,7 +450,6 @@ class Alarm:
 
 class _Watchdog:
     def __init__(self) -> None:
-        self.pid = os.getpid()
         self._changed = threading.Condition()
         self._due: list[tuple[float, int, Alarm]] = []
         self._numbers = itertools.count()
@@ -463,8 +487,7 @@ class _Watchdog:
             entry.fire()
 
 
-_watchdog_lock = threading.Lock()
-_watchdog: _Watchdog | None = None
+_watchdog = _PerProcess(_Watchdog)
 
 
 def alarm(deadline: float, action: Callable[[], None]) -> Alarm:
@@ -474,13 +497,7 @@ def alarm(deadline: float, action: Callable[[], None]) -> Alarm:
         deadline: seconds on the monotonic clock.
         action: a short function that does not raise, such as killing a process.
     """
-    global _watchdog
-    with _watchdog_lock:
-        if _watchdog is None or _watchdog.pid != os.getpid():
-            # A forked child inherits the object but not the thread.
-            _watchdog = _Watchdog()
-        watchdog = _watchdog
-    return watchdog.arm(deadline, action)
+    return _watchdog.get().arm(deadline, action)
 
 
 _SHELL = "/bin/sh"
@@ -507,7 +524,6 @@ def start_detached(command: Sequence[str], *, stdout: int) -> subprocess.Popen[b
 
 class _Reaper:
     def __init__(self) -> None:
-        self.pid = os.getpid()
         self._pids: set[int] = set()
         self._guard = threading.Lock()
         self._shell: subprocess.Popen[bytes] | None = None
@@ -545,25 +561,16 @@ def _end(shell: subprocess.Popen[bytes]) -> None:
         shell.wait(timeout=2)
 
 
-_reaper_lock = threading.Lock()
-_reaper: _Reaper | None = None
-
-
-def _current_reaper() -> _Reaper:
-    global _reaper
-    with _reaper_lock:
-        if _reaper is None or _reaper.pid != os.getpid():
-            _reaper = _Reaper()
-        return _reaper
+_reaper = _PerProcess(_Reaper)
 
 
 def watch(pid: int | None) -> None:
     """Have this worker killed if this process ends without ending it."""
     if pid is not None:
-        _current_reaper().change(pid, add=True)
+        _reaper.get().change(pid, add=True)
 
 
 def unwatch(pid: int | None) -> None:
     """Stop watching a worker that has ended, or that is idle and detects the end of its host itself."""
     if pid is not None:
-        _current_reaper().change(pid, add=False)
+        _reaper.get().change(pid, add=False)

@@ -28,6 +28,7 @@ from rlm_mem.sandbox.line_functions import (
     optional_text,
     part_of,
     query_words,
+    shortened,
     users_among,
     users_of,
 )
@@ -311,7 +312,6 @@ class StoreFunctions:
         self._on_read(chunk.id)
         metadata = chunk.metadata
         who = dict.fromkeys(turn.speaker for turn in said_in(chunk.content) if turn.speaker)
-        content = chunk.content
         return {
             "chunk_id": chunk.id,
             "id": chunk.id,
@@ -319,9 +319,7 @@ class StoreFunctions:
             "at": metadata.at,
             "speaker": next(iter(who), None),
             "speakers": list(who)[:20],
-            "content": content
-            if len(content) <= MAX_TIMELINE_CHARS
-            else f"{content[: MAX_TIMELINE_CHARS - 1]}…",
+            "content": shortened(chunk.content, MAX_TIMELINE_CHARS),
             "type": chunk.type,
             "tags": list(chunk.tags),
             "tokens": chunk.tokens,

@@ -64,7 +64,6 @@ def make_eager(function: ast.FunctionDef) -> None:
         *body,
         ast.copy_location(end, function.body[-1]),
     ]
-    ast.fix_missing_locations(function)
 
 
 def short_circuit(name: str, generator: ast.GeneratorExp, helper: str) -> ast.FunctionDef:

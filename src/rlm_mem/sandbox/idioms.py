@@ -141,6 +141,8 @@ _FORWARD_KEYWORDS = [ast.keyword(None, _name("_k"))]
 class Rewriter(ast.NodeTransformer):
     """Rewrites one program in place.
 
+    New statements get the line of the one that they replace, for :func:`_line_map`; expressions need none.
+
     Args:
         tree: the whole program; names that it binds are not treated as built-ins.
         deadline: seconds on the monotonic clock at which visiting raises TimeoutError.
@@ -192,7 +194,6 @@ class Rewriter(ast.NodeTransformer):
             return result  # type: ignore[no-any-return]
         for statement in mine:
             ast.copy_location(statement, node)
-            ast.fix_missing_locations(statement)
         tail = result if isinstance(result, list) else [] if result is None else [result]
         return [*mine, *tail]
 
@@ -213,7 +214,6 @@ class Rewriter(ast.NodeTransformer):
             self._use(piece)
         for statement in statements:
             ast.copy_location(statement, node)
-            ast.fix_missing_locations(statement)
         return statements
 
     def visit_Delete(self, node: ast.Delete) -> ast.AST | list[ast.stmt]:
@@ -237,7 +237,6 @@ class Rewriter(ast.NodeTransformer):
         self.changed = True
         for statement in out:
             ast.copy_location(statement, node)
-            ast.fix_missing_locations(statement)
         return out
 
     def visit_With(self, node: ast.With) -> ast.AST:
@@ -254,10 +253,8 @@ class Rewriter(ast.NodeTransformer):
         ):
             self.changed = True
             kinds: ast.expr = call.args[0] if len(call.args) == 1 else ast.Tuple(call.args, ast.Load())
-            handler = ast.copy_location(ast.ExceptHandler(kinds, None, [ast.Pass()]), node)
-            replaced = ast.copy_location(ast.Try(node.body, [handler], [], []), node)
-            ast.fix_missing_locations(replaced)
-            return self.generic_visit(replaced)
+            replaced = ast.Try(node.body, [ast.ExceptHandler(kinds, None, [ast.Pass()])], [], [])
+            return self.generic_visit(ast.copy_location(replaced, node))
         return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
@@ -265,7 +262,6 @@ class Rewriter(ast.NodeTransformer):
         if replaced is not None:
             self.changed = True
             ast.copy_location(replaced, node)
-            ast.fix_missing_locations(replaced)
             if not isinstance(replaced, ast.ClassDef):
                 if isinstance(replaced, ast.Assign) and isinstance(replaced.value, ast.Call):
                     self._use("namedtuple")
@@ -301,7 +297,7 @@ class Rewriter(ast.NodeTransformer):
             if not self._functions:
                 # A top-level return is accepted (docs/spec/sandbox.md, Functions), and its value leaves the sandbox.
                 self.changed = True
-                node.value = ast.copy_location(as_text(node.value), node.value)
+                node.value = as_text(node.value)
         return node
 
     def _as_iterator(self, value: ast.expr) -> ast.expr:
@@ -313,7 +309,7 @@ class Rewriter(ast.NodeTransformer):
         if not lazy:
             return value
         self.changed = True
-        return ast.copy_location(call_of("_rlm_b_iter", value), value)
+        return call_of("_rlm_b_iter", value)
 
     # Expressions.
 
@@ -332,7 +328,7 @@ class Rewriter(ast.NodeTransformer):
         if self._is_builtin(node.value, *TYPE_NAMES):
             if node.attr == "maketrans":
                 self._use("maketrans")
-                return ast.copy_location(_name("_rlm_maketrans"), node)
+                return _name("_rlm_maketrans")
             if node.attr in TYPES_OWN_METHODS:
                 return node
             # str.lower as a value: lambda text, *rest: text.lower(*rest)
@@ -344,9 +340,9 @@ class Rewriter(ast.NodeTransformer):
             )
             made = _forwarding_lambda(body)
             made.args.posonlyargs = [ast.arg("_s")]
-            return ast.copy_location(made, node)
+            return made
         if node.attr in METHODS and not isinstance(node.value, ast.Call):
-            return ast.copy_location(self._bound_method(node), node)
+            return self._bound_method(node)
         return node
 
     def _bound_method(self, node: ast.Attribute) -> ast.expr:
@@ -379,9 +375,7 @@ class Rewriter(ast.NodeTransformer):
             if name == "sorted" and isinstance(key, ast.Call) and _called_name(key) == "cmp_to_key":
                 self._use("cmp")
                 rest = [word for word in node.keywords if word.arg != "key"]
-                return ast.copy_location(
-                    call_of("_rlm_sorted_cmp", *node.args, key.args[0], keywords=rest), node
-                )
+                return call_of("_rlm_sorted_cmp", *node.args, key.args[0], keywords=rest)
             if key is not None and not self._is_callback_safe(key):
                 return self._renamed(node, name)
         elif name in ("map", "filter", "reduce"):
@@ -399,13 +393,13 @@ class Rewriter(ast.NodeTransformer):
             return node
         elif name == "globals" and not node.args and not self._functions and not self._nested:
             self.changed = True
-            return ast.copy_location(call_of("_rlm_b_locals"), node)
+            return call_of("_rlm_b_locals")
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
         if node.msg is not None and not _is_text(node.msg):
-            node.msg = ast.copy_location(self._formatted(node.msg), node.msg)
+            node.msg = self._formatted(node.msg)
         return node
 
     def _take_one_text(self, node: ast.Call) -> None:
@@ -413,7 +407,7 @@ class Rewriter(ast.NodeTransformer):
         several = len(node.args) > 1 or isinstance(node.args[0], ast.Starred)
         if several or not _is_text(node.args[0]):
             given = ast.Tuple(node.args, ast.Load()) if several else node.args[0]
-            node.args = [ast.copy_location(self._formatted(given), node)]
+            node.args = [self._formatted(given)]
 
     def _formatted(self, value: ast.expr) -> ast.expr:
         self.changed = True
@@ -421,7 +415,7 @@ class Rewriter(ast.NodeTransformer):
 
     def _renamed(self, node: ast.Call, piece: str) -> ast.Call:
         self._use(piece)
-        node.func = ast.copy_location(_name(f"_rlm_{piece}"), node.func)
+        node.func = _name(f"_rlm_{piece}")
         return node
 
     def _method_call(self, node: ast.Call, func: ast.Attribute) -> ast.AST:
@@ -442,19 +436,17 @@ class Rewriter(ast.NodeTransformer):
             self._verbose(node)
         if name == "sort" and (key := _keyword(node, "key")) is not None and not self._is_callback_safe(key):
             self._use("sort")
-            return ast.copy_location(call_of("_rlm_sort", value, keywords=node.keywords), node)
+            return call_of("_rlm_sort", value, keywords=node.keywords)
         if name in ("sub", "subn"):
             at = 1 if isinstance(value, ast.Name) and value.id == "re" else 0
             text = len(node.args) > at and isinstance(node.args[at], ast.Constant | ast.JoinedStr)
             if name == "subn" or not text:
                 self._use("sub")
                 self._use(name)
-                return ast.copy_location(
-                    call_of(f"_rlm_{name}", value, *node.args, keywords=node.keywords), node
-                )
+                return call_of(f"_rlm_{name}", value, *node.args, keywords=node.keywords)
         elif name == "translate" and len(node.args) == 1:
             self._use("translate")
-            return ast.copy_location(call_of("_rlm_translate", value, node.args[0]), node)
+            return call_of("_rlm_translate", value, node.args[0])
         elif name == "format_map" and len(node.args) == 1:
             self.changed = True
             func.attr = "format"
@@ -466,7 +458,7 @@ class Rewriter(ast.NodeTransformer):
         elif name == "reduce" and isinstance(value, ast.Name) and value.id == "functools":
             if not self._is_callback_safe(node.args[0]):
                 node.func = _name("reduce")
-                return ast.copy_location(self._renamed(node, "reduce"), node)
+                return self._renamed(node, "reduce")
         elif name == "OrderedDict" and isinstance(value, ast.Name) and value.id == "collections":
             self.changed = True
             node.func = _name("_rlm_b_dict")
@@ -531,7 +523,7 @@ class Rewriter(ast.NodeTransformer):
         source = self.visit(generator.generators[0].iter)
         rest = [self.visit(argument) for argument in node.args[1:]]
         self._hoisted.append(made)
-        return ast.copy_location(call_of(helper, source, *rest), node)  # type: ignore[arg-type]
+        return call_of(helper, source, *rest)  # type: ignore[arg-type]
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:
@@ -626,7 +618,7 @@ def only_reads(tree: ast.Module, functions: Container[str], *, leaves_state: boo
 def _return_as_text(tree: ast.Module) -> None:
     """Convert the value of the last expression to text."""
     if tree.body and isinstance(last := tree.body[-1], ast.Expr):
-        last.value = ast.copy_location(as_text(last.value), last.value)
+        last.value = as_text(last.value)
 
 
 def _guard_text(code: str, tree: ast.Module) -> str | None:

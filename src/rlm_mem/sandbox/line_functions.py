@@ -95,6 +95,11 @@ def count(name: str, value: Any, low: int, high: int) -> int:
     return int(max(low, min(high, value)))
 
 
+def shortened(text: str, chars: int) -> str:
+    """Return a text of at most ``chars`` characters, marked … if it was longer."""
+    return text if len(text) <= chars else f"{text[: chars - 1]}…"
+
+
 def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | None:
     """Return a date as the store accepts it: ISO dates and times unchanged, "May 2026" or "last week" as a day.
 
@@ -144,26 +149,29 @@ class Line:
     number: int
 
     @property
+    def turn(self) -> Said:
+        """Its place in the chunk."""
+        return self.said[self.number]
+
+    @property
     def speaker(self) -> str | None:
         """The speaker; None in a plain note."""
-        return self.said[self.number].speaker
+        return self.turn.speaker
 
     @property
     def text(self) -> str:
         """The text, without the label."""
-        turn = self.said[self.number]
-        return self.chunk.content[turn.body : turn.end]
+        return self.chunk.content[self.turn.body : self.turn.end]
 
     @property
     def labelled(self) -> bool:
         """Whether it begins with the label of its speaker."""
-        turn = self.said[self.number]
-        return turn.speaker is not None and turn.body > turn.start
+        return self.turn.speaker is not None and self.turn.body > self.turn.start
 
     @property
     def at(self) -> str:
         """The date in the line's label, else the time of the chunk."""
-        turn = self.said[self.number]
+        turn = self.turn
         if turn.body - turn.start > 10:
             for mention in find_dates(self.chunk.content[turn.start : turn.body]):
                 if mention.precision == "day":
@@ -307,7 +315,7 @@ class Lines:
     def at(self, chunk: Chunk, position: int) -> Line | None:
         """Return the line of a chunk that contains a position."""
         for line in self.lines(chunk):
-            if line.said[line.number].start <= position < line.said[line.number].end:
+            if line.turn.start <= position < line.turn.end:
                 return line
         return next(self.lines(chunk), None)
 
@@ -325,7 +333,7 @@ class Lines:
             for chunk in self.store.get_many([chunk_id], track=False).values():
                 for other in islice(self.lines(chunk), 5):
                     if other.speaker != line.speaker:
-                        text = _reply_line(chunk.content, other.said[other.number])
+                        text = _reply_line(chunk.content, other.turn)
                         known = is_untrusted(line.chunk.metadata.trust)  # the line itself is marked
                         return text if known else with_trust_mark(chunk, text)
         return ""
@@ -339,7 +347,7 @@ class Lines:
             "date": at[:10],
             "at": at,
             "speaker": line.speaker,
-            "text": words if len(words) <= MAX_LINE_CHARS else f"{words[: MAX_LINE_CHARS - 1]}…",
+            "text": shortened(words, MAX_LINE_CHARS),
             "reply": self.reply(line),
             "chunk_id": line.chunk.id,
             "conversation_id": line.chunk.metadata.conversation_id,
@@ -487,8 +495,7 @@ class LineFunctions:
                 # Only the first part of an assistant's long answer names its speaker.
                 if (line.speaker not in users) if users else is_assistant(line.speaker):
                     continue
-                turn = line.said[line.number]
-                for sentence, rule in standing_instructions(chunk.content, turn.body, turn.end):
+                for sentence, rule in standing_instructions(chunk.content, line.turn.body, line.turn.end):
                     kept = claims if is_untrusted(about.trust) else found
                     if (
                         sentence.casefold() not in found
@@ -520,10 +527,10 @@ class LineFunctions:
         if headings and headings[-1].end() >= end - 1:
             # For a heading, the whole section is returned.
             end = _section_end(chunk.content, headings[-1].end())
-        text = chunk.content[max(start, line.said[line.number].body) : end] or chunk.content[start:end]
+        text = chunk.content[max(start, line.turn.body) : end] or chunk.content[start:end]
         before, after = _around(line, near, beside.get(chunk.id, ([], [])))
-        if start > line.said[line.number].body:
-            above = chunk.content[line.said[line.number].body : start].strip()
+        if start > line.turn.body:
+            above = chunk.content[line.turn.body : start].strip()
             before = (
                 [*before, one_line(above.rpartition("\n")[2], _MATCH_CHARS)][-near:]
                 if near and above
@@ -536,7 +543,7 @@ class LineFunctions:
             "date": at[:10],
             "at": at,
             "speaker": line.speaker,
-            "text": text if len(text) <= MAX_LINE_CHARS else f"{text[: MAX_LINE_CHARS - 1]}…",
+            "text": shortened(text, MAX_LINE_CHARS),
             "heading": _headings(chunk, max(start, headings[-1].end()) if headings else start),
             "document": _document(chunk),
             "conversation_id": chunk.metadata.conversation_id,
@@ -666,7 +673,7 @@ def is_assistant(speaker: str | None) -> bool:
 
 def _span(line: Line, hit: Hit) -> tuple[int, int]:
     """Return the part of a line for a hit: all of a short turn or note, else the hit itself."""
-    turn = line.said[line.number]
+    turn = line.turn
     if turn.end - turn.start <= SHORT_NOTE:
         return turn.start, turn.end
     return max(hit.start, turn.start), min(hit.end, turn.end)

@@ -55,6 +55,7 @@ from rlm_mem.sandbox.engine import (
     alarm,
     interruptible,
     program_error,
+    timed_out,
     unwatch,
     watch,
 )
@@ -86,8 +87,6 @@ class MontyPool:
     def __init__(self, max_processes: int) -> None:
         self.pid = os.getpid()
         self.max_processes = max_processes
-        self.launched = True
-        """Whether workers are started without the descriptors and the environment of this process."""
 
         def open_pool(command: Path | None) -> Monty:
             pool = Monty(
@@ -101,13 +100,11 @@ class MontyPool:
 
         try:
             self._folder, launcher = _launcher()
-            self.launched = launcher is not None
             try:
                 self._pool = open_pool(launcher)
             except Exception:
                 if launcher is None:
                     raise
-                self.launched = False
                 self._pool = open_pool(None)
         except (OSError, RuntimeError) as error:  # such as a full or missing folder of temporary files
             raise _start_error(error) from error
@@ -247,7 +244,6 @@ _GATEWAY_ID = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
 _STATE_NOTE = "names it assigned are lost, those of earlier programs are kept"
 _UNSUPPORTED_PREFIX = "Internal error in monty: "
 """Prefix of Monty's message about an unsupported feature of Python."""
-_TIMEOUT_MESSAGE = f"the program exceeded its time and was stopped; {_STATE_NOTE}"
 
 
 class _CallGateway:
@@ -284,7 +280,7 @@ class _Run:
 
 
 class MontyEngine:
-    """Runs programs in a Monty worker. See :class:`rlm_mem.sandbox.engine.Engine` for the interface."""
+    """`Engine` over a Monty worker; the protocol documents the methods."""
 
     name = "monty"
     importable = NATIVE_MODULES | EMULATED
@@ -371,8 +367,7 @@ class MontyEngine:
             raise program_error(
                 "MemoryError",
                 "the variables of the program are too large to keep; they are as before the program",
-                None,
-                "keep ids and short texts, and read chunks again when needed",
+                hint="keep ids and short texts, and read chunks again when needed",
             )
         self._saved, self._saved_pieces = state, self._pieces
 
@@ -395,13 +390,11 @@ class MontyEngine:
             self._busy.release()
 
     def interrupt(self) -> None:
-        """Kill the worker of the running program (see the protocol)."""
         with self._killing:
             self._interrupted = self._interrupted or self._running is not None
             _kill(self._running)
 
     def reset(self) -> None:
-        """Delete every name and return the worker."""
         with self._busy:
             self._discard()
             self._saved, self._saved_pieces, self._pieces = None, frozenset(), frozenset()
@@ -411,7 +404,6 @@ class MontyEngine:
 
     @property
     def worker_pid(self) -> int | None:
-        """Process id of the worker (see the protocol)."""
         session = self._handle.session
         return None if session is None else session.worker_pid
 
@@ -424,7 +416,6 @@ class MontyEngine:
         printed: Printed,
         deadline: float,
     ) -> Any:
-        """Run one program (see the protocol)."""
         with self._busy:
             # The bounds of later programs depend on an intact compatibility layer, so the engine itself also refuses
             # names of the layer.
@@ -477,9 +468,9 @@ class MontyEngine:
     def _crash_error(self, error: MontyError, watch: Alarm, printed: Printed) -> errors.SandboxError:
         """Return the error for the end of the worker."""
         if watch.fired:
-            return errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
+            return timed_out(_STATE_NOTE)
         if printed.exceeds_output_limit:
-            return program_error("OutputError", "the program printed without end", None, "print less")
+            return program_error("OutputError", "the program printed without end", hint="print less")
         made = errors.SandboxCrashed(
             f"the sandbox worker died while running the program; {_STATE_NOTE}",
             hint="write the program differently: return and print plain, small values",
@@ -533,7 +524,7 @@ class MontyEngine:
         snapshot: Any = session.feed_start(program.code, print_callback=collect)
         while not isinstance(snapshot, MontyComplete):
             if time.monotonic() >= run.deadline:
-                raise errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
+                raise timed_out(_STATE_NOTE)
             # Do not read the arguments of a call or the owner of an attribute, which would convert values of the
             # program to objects of the host without bounds.
             if isinstance(snapshot, NameLookupSnapshot):
@@ -551,18 +542,15 @@ class MontyEngine:
                 snapshot = self._refuse(snapshot)
             else:
                 # A future: nothing is asynchronous, so the program would wait indefinitely.
-                raise program_error(
-                    "RuntimeError", "the program waits for something that never happens", None, None
-                )
+                raise program_error("RuntimeError", "the program waits for something that never happens")
         if not program.guarded:
             return None
         output = snapshot.output
         try:
             return None if output is None else read_value(output, self._limits.bounds, run.deadline)
         except TooLarge as error:
-            raise program_error(
-                "ValueError", f"the value of the last expression is too large: {error}", None, None
-            ) from None
+            message = f"the value of the last expression is too large: {error}"
+            raise program_error("ValueError", message) from None
 
     def _answer(self, text: str, run: _Run) -> tuple[Any, ...]:
         """Answer one call: ``(value,)``, or ``(kind, message)`` of the error that the program gets."""
@@ -603,11 +591,10 @@ class MontyEngine:
         if kind == "KeyError" and inner.args:
             message = repr(inner.args[0])
         if kind == "TimeoutError" and message.startswith(("feed time limit", "turn time limit")):
-            return errors.TimeoutError(_TIMEOUT_MESSAGE, hint=hint_for("TimeoutError", ""))
-        return program_error(kind, message, line, hint_for(kind, message))
+            return timed_out(_STATE_NOTE)
+        return program_error(kind, message, line=line, hint=hint_for(kind, message))
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:
-        """Return the program's own names with their values (see the protocol)."""
         with self._busy:
             if self._handle.session is None and self._saved is None:
                 return {}

@@ -17,7 +17,7 @@ import math
 import threading
 from collections.abc import Iterator, Set
 
-from rlm_mem.errors import ProgramError, SandboxViolation
+from rlm_mem.errors import SandboxViolation
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
@@ -44,9 +44,8 @@ def split_before_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Modul
     """
     last = tree.body[-1] if len(tree.body) > 1 else None
     call = last.value if isinstance(last, ast.Expr | ast.Return) else None
-    if last is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return [(code, tree)]
-    if call.func.id != "FINAL":
+    called = call.func if isinstance(call, ast.Call) else None
+    if last is None or not isinstance(called, ast.Name) or called.id != "FINAL":
         return [(code, tree)]
     starts = [0, *(one.end() for one in _NEWLINE.finditer(code))]
     line = code[starts[last.lineno - 1] :]
@@ -384,6 +383,12 @@ _MODULE_REMEDIES = {
     "uuid": "use a counter",
 }
 
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+"""Nodes inside which names are not variables of the module."""
+
 _DUNDER = late(r"__\w+__\Z")
 _FORMAT_FIELD = late(r"\{([^{}]*+)\}")
 _LONG_WORD = late(r"\w{5,}+")
@@ -409,17 +414,14 @@ def program_tree(code: str) -> ast.Module:
         ) from None
     except SyntaxError as error:
         message = str(error.msg or "invalid syntax")[:300]
-        raise _syntax_error(message, error.lineno, hint_for("SyntaxError", message)) from None
-    except (ValueError, UnicodeError):
-        raise _syntax_error(
-            "the program contains characters that are not allowed in a program", None, None
-        ) from None
+        hint = hint_for("SyntaxError", message)
+        raise program_error("SyntaxError", message, line=error.lineno, hint=hint) from None
+    except ValueError:
+        message = "the program contains characters that are not allowed in a program"
+        raise program_error("SyntaxError", message) from None
     except (RecursionError, MemoryError):
-        raise _syntax_error("the program is nested too deeply", None, "Use fewer nested brackets.") from None
-
-
-def _syntax_error(message: str, line: int | None, hint: str | None) -> ProgramError:
-    return program_error("SyntaxError", message, line, hint)
+        message, hint = "the program is nested too deeply", "Use fewer nested brackets."
+        raise program_error("SyntaxError", message, hint=hint) from None
 
 
 def check_names(names: ProgramNames) -> None:
@@ -487,17 +489,7 @@ def _violations(
         yield from _imports(node, importable, reserved, at_module)
         yield from _names(node, reserved, at_module)
         yield from _attributes(node)
-        inner = at_module and not isinstance(
-            node,
-            ast.FunctionDef
-            | ast.AsyncFunctionDef
-            | ast.Lambda
-            | ast.ClassDef
-            | ast.ListComp
-            | ast.SetComp
-            | ast.DictComp
-            | ast.GeneratorExp,
-        )
+        inner = at_module and not isinstance(node, _SCOPES)
         stack.extend((child, inner) for child in ast.iter_child_nodes(node))
 
 

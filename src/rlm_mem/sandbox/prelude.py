@@ -16,8 +16,6 @@ BUILTIN_PREFIX = "_rlm_b_"
 """Prefix of the layer's own names of the built-ins."""
 
 REQUIRES: dict[str, tuple[str, ...]] = {
-    "min": ("sorted",),
-    "max": ("sorted",),
     "sort": ("sorted",),
     "subn": ("sub",),
     "heapq": ("sorted", "space"),
@@ -25,7 +23,7 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "statistics": ("space",),
     "string": ("space",),
     "textwrap": ("space",),
-    "difflib": ("space", "sorted"),
+    "difflib": ("space",),
     "pprint": ("space",),
 }
 """Pieces that other pieces require."""
@@ -184,20 +182,10 @@ def _rlm_base(gateway, nodes, room, digits):
             if len(answer) == 1:
                 return answer[0]
             kind, message = answer
-            if kind == 'ValueError':
-                raise ValueError(message)
-            if kind == 'TypeError':
-                raise TypeError(message)
-            if kind == 'KeyError':
-                raise KeyError(message)
-            if kind == 'LookupError':
-                raise LookupError(message)
-            if kind == 'NameError':
-                raise NameError(message)
-            if kind == 'PermissionError':
-                raise PermissionError(message)
-            raise RuntimeError(message)
+            raise errors.get(kind, RuntimeError)(message)
         return call
+    errors = {'ValueError': ValueError, 'TypeError': TypeError, 'KeyError': KeyError, 'LookupError': LookupError,
+        'NameError': NameError, 'PermissionError': PermissionError}
     return text, state, make
 _rlm_value, _rlm_state, _rlm_function = _rlm_base(_rlm_gateway, _rlm_nodes, _rlm_room, _rlm_digits)
 _rlm_gateway = None
@@ -206,6 +194,21 @@ _rlm_gateway = None
 
 The gateway is an object of the host without a name in the sandbox: looking up one of its attributes passes the
 attribute's name, which is always text, to the driver. The bounds here only avoid long texts; ``values`` enforces them.
+"""
+
+_EXTREME = """
+def _rlm_{name}(*items, key=None, **rest):
+    items = list(items[0]) if len(items) == 1 else list(items)
+    if not items:
+        if 'default' in rest:
+            return rest['default']
+        raise ValueError('{name}() iterable argument is empty')
+    best, score = items[0], key(items[0])
+    for item in items[1:]:
+        other = key(item)
+        if other {sign} score:
+            best, score = item, other
+    return best
 """
 
 PIECES: dict[str, str] = {
@@ -243,34 +246,8 @@ def _rlm_sorted(items, *, key=None, reverse=False):
     order = sorted([(keys[i], i) for i in range(len(items))])
     return [items[i] for _, i in order]
 """,
-    "min": """
-def _rlm_min(*items, key=None, **rest):
-    items = list(items[0]) if len(items) == 1 else list(items)
-    if not items:
-        if 'default' in rest:
-            return rest['default']
-        raise ValueError('min() iterable argument is empty')
-    best, score = items[0], key(items[0])
-    for item in items[1:]:
-        other = key(item)
-        if other < score:
-            best, score = item, other
-    return best
-""",
-    "max": """
-def _rlm_max(*items, key=None, **rest):
-    items = list(items[0]) if len(items) == 1 else list(items)
-    if not items:
-        if 'default' in rest:
-            return rest['default']
-        raise ValueError('max() iterable argument is empty')
-    best, score = items[0], key(items[0])
-    for item in items[1:]:
-        other = key(item)
-        if other > score:
-            best, score = item, other
-    return best
-""",
+    "min": _EXTREME.format(name="min", sign="<"),
+    "max": _EXTREME.format(name="max", sign=">"),
     "sort": """
 def _rlm_sort(items, *, key=None, reverse=False):
     items[:] = _rlm_sorted(items, key=key, reverse=reverse)

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-_EXTRA_STRING_NAMES = ("hexdigits", "capwords", "printable")
-_EXTRA_OPERATORS = ("contains", "getitem", "neg", "not_", "methodcaller", "or_", "and_")
-
 MODULES: dict[str, tuple[tuple[str, ...], str]] = {
     "operator": (
         (
-            "itemgetter",
-            "attrgetter",
-            "add",
-            "sub",
-            "mul",
-            "truediv",
-            "lt",
-            "gt",
-            "le",
-            "ge",
-            "eq",
-            "ne",
-            *_EXTRA_OPERATORS,
+            *("itemgetter", "attrgetter", "add", "sub", "mul", "truediv", "lt", "gt", "le", "ge", "eq", "ne"),
+            *("contains", "getitem", "neg", "not_", "methodcaller", "or_", "and_"),
         ),
         """
 def _rlm_operator_itemgetter(*keys):
@@ -129,13 +115,8 @@ def _rlm_heapq_merge(*lists, key=None, reverse=False):
     ),
     "string": (
         (
-            "ascii_letters",
-            "ascii_lowercase",
-            "ascii_uppercase",
-            "digits",
-            "punctuation",
-            "whitespace",
-            *_EXTRA_STRING_NAMES,
+            *("ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "punctuation", "whitespace"),
+            *("hexdigits", "capwords", "printable"),
         ),
         """
 _rlm_string_ascii_lowercase = 'abcdefghijklmnopqrstuvwxyz'

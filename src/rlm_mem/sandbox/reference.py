@@ -374,9 +374,3 @@ def help_text(
         return None
     page = PAGES[name]
     return f"{page.signature}\n    {page.gives}\n{page.details}\nExample:\n{page.example}"
-
-
-def table() -> str:
-    """Return the functions as a Markdown table, for docs/spec/sandbox.md."""
-    rows = [f"| `{page.signature}` | {page.gives} | {page.details} |" for page in _PAGES]
-    return "\n".join(["| function | returns | more |", "|---|---|---|", *rows])

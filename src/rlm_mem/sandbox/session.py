@@ -43,7 +43,6 @@ from rlm_mem.sandbox.values import (
 )
 
 if TYPE_CHECKING:
-    from rlm_mem.sandbox.turn_functions import TruncatedLists
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _REMARK_CHARS = 120
@@ -216,7 +215,7 @@ class SandboxSession:
         functions = StoreFunctions(
             self.chunk_store, self._note_read, self._check_time, self._seen_ids, self._listed_ids
         )
-        self._lists = functions
+        self.cut_lists = functions.cut
         table = functions.table()
         table["print_rows"] = self._print_rows
         table["page"] = lambda number=2: self.pages.get(number)
@@ -238,11 +237,6 @@ class SandboxSession:
                 raise InputError(f"the sandbox provides {name} itself", hint="choose another name")
             table[name] = function
         return table
-
-    @property
-    def cut_lists(self) -> TruncatedLists:
-        """The lists that were cut at their limit since the last remark on them."""
-        return self._lists.cut
 
     def execute(self, code: str, timeout: float | None = None) -> Any:
         """Run a program and return the value of its last expression, or None.

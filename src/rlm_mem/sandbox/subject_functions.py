@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice, zip_longest
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
 from rlm_mem.chunk.types import outside
-from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
+from rlm_mem.sandbox.comparing import Kind, Statement, differing_pairs
 from rlm_mem.sandbox.line_functions import (
     SHORT_NOTE,
     Line,
@@ -130,7 +130,7 @@ class SubjectFunctions:
             for line in lines
             if line.chunk.metadata.superseded_by
         ]
-        return self._pairs(words, lines, replaced, maximum, updated)
+        return self._pairs(words, lines, replaced, maximum, "replace")
 
     def contradictions(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Return candidates for contradictions between statements about a subject."""
@@ -142,7 +142,7 @@ class SubjectFunctions:
             for line in lines[:20]
             for link in self._store.linked(line.chunk.id, "contradicts", direction="both", limit=_MAX_LINKS)
         ]
-        return self._pairs(words, lines, linked, maximum, contradictory)
+        return self._pairs(words, lines, linked, maximum, "contradict")
 
     # Parts.
 
@@ -280,8 +280,7 @@ class SubjectFunctions:
             ids = [one for one in ids if one in known]
         for chunk in self._lines.read(ids[:_OUTLINED_CHUNKS]):
             for line in self._lines.lines(chunk):
-                turn = line.said[line.number]
-                if subjects or not self._lines.in_chat or turn.body > turn.start:
+                if subjects or not self._lines.in_chat or line.turn.body > line.turn.start:
                     yield line
 
     def _outline_rows(self, rows: list[tuple[Line, str, list[str], float]]) -> Iterator[dict[str, Any]]:
@@ -341,7 +340,7 @@ class SubjectFunctions:
         lines: list[Line],
         linked: Iterable[dict[str, Any] | None],
         limit: int,
-        compare: Callable[..., list[Pair]],
+        kind: Kind,
     ) -> list[dict[str, Any]]:
         places = self._places([line.chunk for line in lines])
         statements = [
@@ -351,7 +350,7 @@ class SubjectFunctions:
                     line.at,
                     line.chunk.metadata.created_at,
                     places.get(line.chunk.id, 0),
-                    line.said[line.number].body + start,
+                    line.turn.body + start,
                 ),
                 text[start:end],
                 line.speaker,
@@ -364,7 +363,7 @@ class SubjectFunctions:
         ]
         analyser = get_analyser(self._store.config.search.language)
         found = [one for one in linked if one is not None]
-        compared = compare(statements, subject, analyser, limit)
+        compared = differing_pairs(statements, subject, analyser, limit, kind)
         rows = [
             {
                 "newer": self._statement(lines[pair.newer.key], pair.newer.text, pair.marks[0]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,10 +22,9 @@ from rlm_mem.sandbox.line_functions import (
     part_of,
     wanted_texts,
 )
-from rlm_mem.sandbox.patterns import compiled
 from rlm_mem.text.blocks import CODE, blocks, sentences
 from rlm_mem.text.dates import find_dates
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, linear
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
 MAX_LINES = 500
+_MAX_PATTERN = 1_000
+_PATTERN_BYTES = 8 << 20
+"""Maximum bytes of memory of the automaton of the pattern of ``grep``."""
 _MATCH_CHARS = 500
 MAX_WHOLE_CHARS = 20_000
 """Maximum characters of a whole turn, which may have been split into several chunks."""
@@ -212,7 +214,7 @@ class TurnFunctions:
     ) -> list[dict[str, Any]]:
         """Return lines that a regular expression matches, in order of time."""
         who = optional_text("author", author)
-        search = compiled(pattern, bool(ignore_case))
+        search = _compiled(pattern, bool(ignore_case))
         today = self._store.clock()
         first, last = day("start", start, today), day("end", end, today, last=True)
         listed_before = self._lines.listed_before(unseen)
@@ -391,9 +393,8 @@ class FollowingTurns:
                 continue  # part of a further turn of the same speaker
             self._lines.on_read(one.chunk.id)
             listed_places.add((one.chunk.id, one.number))
-            said = one.said[one.number]
             if ended:
-                reply.append(one.chunk.content[said.start : said.end])
+                reply.append(one.chunk.content[one.turn.start : one.turn.end])
             else:
                 turn.append(one.text)
         return "\n\n".join(turn), "\n\n".join(reply)
@@ -485,8 +486,8 @@ def timed(title: str, today: datetime) -> bool:
 
 def _headings(line: Line) -> Iterator[re.Match[str]]:
     """Return the headings and bold items of a line, in order, except in code, where # begins a comment."""
-    content, said = line.chunk.content, line.said[line.number]
-    found = list(_POINT.finditer(content, said.start, said.end))
+    content = line.chunk.content
+    found = list(_POINT.finditer(content, line.turn.start, line.turn.end))
     code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
     return (match for match in found if not any(start <= match.start() < end for start, end in code))
 
@@ -539,3 +540,35 @@ def _place_of_word(word: str, text: str) -> int:
     """Return the position of a whole word in a text, for acronyms: "STAR" must not match "start"."""
     match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
     return -1 if match is None else match.start()
+
+
+def _compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int] | None]:
+    """Compile a pattern to a function that returns start and end of the first match in a text, or None.
+
+    The host must not run a backtracking pattern of the program's choice, so the engine is RE2.
+    """
+    if not isinstance(pattern, str):
+        raise HostCallFailed("TypeError", "grep takes the pattern as text: grep(r'\\bAna\\b')")
+    if len(pattern) > _MAX_PATTERN:
+        raise HostCallFailed(
+            "ValueError",
+            f"grep: the pattern has {len(pattern):,} characters; at most {_MAX_PATTERN:,} are taken",
+        )
+    try:
+        compiled = linear(f"(?m){pattern}", _PATTERN_BYTES, ignore_case=ignore_case)
+    except ValueError as error:
+        raise HostCallFailed(
+            "ValueError",
+            f"grep cannot use the pattern {pattern[:80]!r}: {error}. It takes RE2: no lookahead, "
+            "lookbehind or backreference, repetitions up to 1,000; for words, write turns(contains='…')",
+        ) from None
+
+    def first_match(text: str) -> tuple[int, int] | None:
+        try:
+            match = compiled.search(text)
+        except UnicodeEncodeError:
+            # An unpaired surrogate in stored text: everything else in it can still be matched, at the same positions.
+            match = compiled.search(text.encode("utf-8", "replace").decode("utf-8"))
+        return None if match is None else match.span()
+
+    return first_match

@@ -2,7 +2,7 @@
 
 Instrumented code calls `operation`, `observed`, `waiting` and `count`; their destination is set here, once per
 process, since OpenTelemetry's providers are per process too. While telemetry is off, each call costs one comparison,
-and no library is loaded. Names and meanings: `telemetry.recorder`.
+and no library is loaded. Names and meanings: docs/operations.md, Names.
 """
 
 from __future__ import annotations

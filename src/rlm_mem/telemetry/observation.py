@@ -92,19 +92,19 @@ def operation(name: str, **labels: str | int | bool) -> ObservedOperation:
     """Observe an operation as a span and a value in the histogram ``rlm_mem.operation.duration``.
 
     Args:
-        name: one of ``names.OPERATIONS``.
+        name: one of the operations of docs/operations.md.
         **labels: attributes of span and metric of low cardinality (``tool="search"``).
     """
     return _NOTHING if _active is None else _active.operation(name, labels)
 
 
 def waiting(name: str, **labels: str | int | bool) -> ObservedOperation:
-    """Record a wait in seconds in the histogram ``name`` of ``names.METRICS``, without a span."""
+    """Record a wait in seconds in the histogram ``name`` of ``recorder.METRICS``, without a span."""
     return _NOTHING if _active is None else _active.waiting(name, labels)
 
 
 def count(name: str, amount: int | float = 1, **labels: str | int | bool) -> None:
-    """Add to the counter ``name`` of ``names.METRICS``."""
+    """Add to the counter ``name`` of ``recorder.METRICS``."""
     if _active is not None:
         _active.count(name, amount, labels)
 
@@ -125,7 +125,7 @@ def observed(
     """A decorator that observes every call as an operation.
 
     Args:
-        name: one of ``names.OPERATIONS``.
+        name: one of the operations of docs/operations.md.
         after: called with the operation and the result of the call, to add attributes.
     """
 

@@ -20,24 +20,8 @@ if TYPE_CHECKING:
 _TEXT_LIMIT = 4_000  # characters of a query or answer
 #: Bucket bounds in seconds, from 0.1 ms, since most operations take a few milliseconds.
 _SECONDS = (
-    0.0001,
-    0.00025,
-    0.0005,
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1,
-    2.5,
-    5,
-    10,
-    30,
-    60,
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 
 Labels = Mapping[str, str | int | bool]
@@ -58,24 +42,6 @@ class Metric(NamedTuple):
     description: str
 
 
-OPERATIONS = {
-    "remember": "one text remembered, whatever its length",
-    "recall": "one question answered, all turns",
-    "reason": "one REASON, all turns",
-    "turn": "one turn: a model call and the programs it wrote",
-    "search": "one search, the chunks of its hits read",
-    "import": "one import, all files",
-    "export": "one export",
-    "write": "one write transaction, from the lock to the commit",
-    "read": "one read of chunks by id, one or many",
-    "sync": "noticing files changed by hand or by git",
-    "rebuild": "rebuilding the index",
-    "check": "every integrity check",
-    "consolidate": "one consolidation of the tiers",
-    "prune": "one run of retention",
-    "tool": "one tool call of an MCP client",
-}
-
 METRICS = {
     "rlm_mem.operation.duration": Metric("histogram", "s", "how long an operation took"),
     "rlm_mem.store.lock.wait": Metric("histogram", "s", "how long a writer waited for the write lock"),
@@ -88,34 +54,6 @@ METRICS = {
     "gen_ai.client.operation.duration": Metric("histogram", "s", "how long a model took to answer"),
     "gen_ai.client.token.usage": Metric("histogram", "{token}", "tokens of a model call, by kind"),
     "http.server.request.duration": Metric("histogram", "s", "how long an HTTP request took"),
-}
-
-ATTRIBUTES = {
-    "rlm_mem.operation": "which operation",
-    "rlm_mem.backend": "local or postgresql",
-    "error.type": "class of the error that ended it; refused: bad input, reported to the caller",
-    "rlm_mem.chunks": "chunks created, read or handed out",
-    "rlm_mem.hits": "hits of a search",
-    "rlm_mem.turns": "turns of a recall",
-    "rlm_mem.turn": "number of a turn within its session",
-    "rlm_mem.depth": "nesting of a turn's session",
-    "rlm_mem.programs": "programs that a turn ran",
-    "rlm_mem.host_calls": "calls of a turn's programs",
-    "rlm_mem.concluded": "whether FINAL was called",
-    "rlm_mem.stopped_by": "the budget that ended a recall",
-    "rlm_mem.change": "promoted, queued or pruned",
-    "rlm_mem.dry_run": "only reported what would be done",
-    "gen_ai.operation.name": "chat",
-    "gen_ai.request.model": "the model asked",
-    "gen_ai.token.type": "input or output",
-    "gen_ai.usage.input_tokens": "tokens of the prompt",
-    "gen_ai.usage.output_tokens": "tokens of the reply",
-    "gen_ai.tool.name": "the MCP tool",
-    "http.request.method": "GET, POST, …",
-    "http.route": "the route, not the address",
-    "http.response.status_code": "the status",
-    "rlm_mem.query": "the question or query; only with telemetry.content",
-    "rlm_mem.answer": "the answer; only with telemetry.content",
 }
 
 
@@ -199,18 +137,7 @@ def _attributes(labels: Labels) -> dict[str, Any]:
 class _Recorded(ObservedOperation):
     """A span that is current inside `with`, whose duration is recorded in a histogram."""
 
-    __slots__ = (
-        "_began",
-        "_error",
-        "_histogram",
-        "_kind",
-        "_labels",
-        "_name",
-        "_parent",
-        "_recorder",
-        "_scope",
-        "_span",
-    )
+    __slots__ = ("_began", "_error", "_histogram", "_labels", "_recorder", "_scope", "_span")
 
     def __init__(
         self,
@@ -223,25 +150,22 @@ class _Recorded(ObservedOperation):
         parent: Any = None,
     ) -> None:
         self._recorder = recorder
-        self._name = name
         self._histogram = histogram
         self._labels = labels
-        self._kind = kind
-        self._parent = parent
         self._error: str | None = None
         self._span: Span
-
-    def __enter__(self) -> ObservedOperation:
-        self._began = time.perf_counter()
         # Error messages may quote the user's text, so only the class of an error is recorded.
-        self._scope = self._recorder.tracer.start_as_current_span(
-            self._name,
-            context=self._parent,
-            kind=self._kind,
-            attributes=self._labels,
+        self._scope = recorder.tracer.start_as_current_span(
+            name,
+            context=parent,
+            kind=kind,
+            attributes=labels,
             record_exception=False,
             set_status_on_exception=False,
         )
+
+    def __enter__(self) -> ObservedOperation:
+        self._began = time.perf_counter()
         self._span = self._scope.__enter__()
         return self
 
