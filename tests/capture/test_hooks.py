@@ -605,6 +605,12 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
         ("Actually, can you rename the file to handler.ts and delete the old one", []),
         ("No, let me check the config file of the server first", []),
         ("No, the importer reads handler.ts from disk", ["No, the importer reads handler.ts from disk"]),
+        ("Use tabs, not spaces.", ["Use tabs, not spaces."]),
+        ("Always use single quotes.", ["Always use single quotes."]),
+        ("Never push to main.", ["Never push to main."]),
+        ("Use that one, not this.", []),
+        ("Never do that again.", []),
+        ("Prefer the second one.", []),
     ],
 )
 @pytest.mark.local_only("about the rules, not about the store")

@@ -39,6 +39,9 @@ _REFERS = late(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
 #: A name within a sentence: a word with a capital letter other than the first, `code`, or an identifier.
 _NAME = late(r"[\w,] (?:[A-Z]\w|`\S)|\w_\w|[a-z][A-Z]")
 
+_RULE = late(r"\w,? (?:not|instead of|rather than|over) \w|^(?:always|never) ", re.IGNORECASE)
+"""Matches a contrast and a standing rule: "tabs, not spaces", "Always use single quotes."."""
+
 _ASKED_CONFIDENCE = 0.85  # of a sentence that the user asked to keep
 
 Search = Callable[[str], object]
@@ -52,7 +55,7 @@ class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     per_session: int = 30
     per_message: int = 3
-    shortest: int = 5
+    shortest: int = 4
     longest: int = 400
     content_words: int = 3
     context_tokens: int = 600
@@ -155,8 +158,9 @@ class Rules(FrozenRecord, frozen=True):
         return (
             len(sentence) <= self.limits.longest
             and len(sentence.split()) >= self.limits.shortest
-            # "Let's use it instead." means nothing outside of its conversation; a name counts as one word more.
-            and len(set(get_analyser().terms(sentence))) + bool(_NAME.search(sentence))
+            # "Let's use it instead." means nothing outside of its conversation. A name or a rule counts as one word.
+            and len(set(get_analyser().terms(sentence)))
+            + bool(_NAME.search(sentence) or _RULE.search(sentence))
             >= self.limits.content_words
             and not any(search(sentence) for search in self.leave_out)
         )
