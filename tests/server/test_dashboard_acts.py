@@ -211,6 +211,20 @@ def test_the_memory_to_link_with_is_found_by_words_or_its_id(site: Site, one: st
     )
 
 
+def test_a_memory_replaces_an_earlier_one_on_the_subject(site: Site) -> None:
+    old = site.memory.remember("The kettle is descaled on Mondays.", occurred_at="2026-01-05").chunk_ids[0]
+    new = site.memory.remember("Descaling the kettle: Mondays are out, Kim does it on Fridays.").chunk_ids[0]
+    assert f"/memories/{new}/earlier" in site.get(f"/memories/{new}")
+    assert f'name="target" value="{old}"' in site.part(f"/memories/{new}/earlier")
+    assert "None that search finds" in site.get(f"/memories/{old}/earlier")
+    site.post(f"/memories/{new}", do="replace", target=old, reason="out of date")
+    chunk = site.memory.get(old)
+    assert chunk is not None and chunk.metadata.superseded_by == new
+    assert site.memory.links(new, "supersedes")[0].reasoning == "out of date"
+    assert f"/memories/{old}/earlier" not in site.get(f"/memories/{old}"), "it is replaced itself"
+    assert "None that search finds" in site.part(f"/memories/{new}/earlier")
+
+
 def test_a_whole_id_in_the_search_finds_its_memory(site: Site, one: str) -> None:
     other = site.memory.remember("Tea grows in Assam.").chunk_ids[0]
     assert f"row-{other}" in site.part(f"/memories?q={other}")

@@ -127,6 +127,14 @@ def linkable_part(request: PageRequest) -> Response:
     return request.fragment("memory.html", block="linkable", words=words, linkable=found)
 
 
+def earlier_part(request: PageRequest) -> Response:
+    """The earlier memories that the memory may make out of date; loaded after the page."""
+    chunk_id = request.part("chunk_id")
+    return request.answer(
+        "earlier.html", chunk_id=chunk_id, earlier=request.memory.earlier(chunk_id), live="memories"
+    )
+
+
 def _linkable(memory: Memory, chunk_id: str, words: str) -> list[Row]:
     """The memories that words find, but for the one of the page."""
     found = [row for row in search_rows(memory, words, limit=_LINKABLE + 1) if row.id != chunk_id]
@@ -330,7 +338,11 @@ def act(request: PageRequest) -> Response:
         given = {"reason": request.text("reason", 2_000).strip()}
     elif what == "replace":  # the memory of this page stays, even if it is the older of the two
         path = {"chunk_id": request.text("target", 200)}
-        given = {"by": chunk_id, "reason": "says the same", "force": True}
+        given = {
+            "by": chunk_id,
+            "reason": request.text("reason", 200).strip() or "says the same",
+            "force": True,
+        }
     done = request.carry_out(name, path, **given)
     if what == "unlink" and not done.removed:
         raise NotFoundError("that link no longer exists", hint="somebody else may have removed it")

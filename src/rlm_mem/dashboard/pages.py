@@ -55,6 +55,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/memories/{chunk_id}/history": memory_page.history_page,
         "/memories/{chunk_id}/events": memory_page.events_part,
         "/memories/{chunk_id}/linkable": memory_page.linkable_part,
+        "/memories/{chunk_id}/earlier": memory_page.earlier_part,
         "/graph": graph.graph_page,
         "/graph/data": graph.graph_data,
         "/timeline": timeline.timeline_page,
