@@ -24,6 +24,7 @@ from rlm_mem.errors import (
     NotFoundError,
 )
 from rlm_mem.ingest.remember import RememberResult
+from rlm_mem.models.opening import adapt
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
 from rlm_mem.text.analysis import get_analyser
@@ -920,3 +921,39 @@ def test_a_model_compares_a_text_with_the_nearest_earlier_memories_if_set(
         with memory.batch():
             memory.remember("Sourdough in a batch: bake at 170.")
         assert len(asked) == calls, "neither for what came from elsewhere nor within a batch"
+
+
+def test_a_model_finds_what_stored_memories_replace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        return "replaces: a new oven" if "bake" in prompt else "both: two things"
+
+    with Memory.open(tmp_path / "brain", llm=model) as memory:
+        texts = (
+            "Sourdough: bake 45 min at 230.", "The dentist is Dr. Holt.", "Sourdough again: bake it at 220.",
+            "Dentist bills go to the insurance.", "Forget that, bake the sourdough at 215.",
+        )  # fmt: skip
+        first, _, second, _, last = [
+            memory.remember(text, occurred_at=f"2026-0{day}-01").chunk_ids[0]
+            for day, text in enumerate(texts, 1)
+        ]
+        review = memory.continuum.review
+        found = review.find(memory.llm, 2)
+        assert (found[0].newer_id, found[0].older_id, found[0].word) == (last, second, "replaces")
+        assert len(found) == len(asked) == 2
+        found = review.find(memory.llm)
+        assert (last, first) in [(one.newer_id, one.older_id) for one in found if one.word == "replaces"]
+        assert second not in [one.newer_id for one in found], "it is replaced already"
+        assert review.find(memory.llm, since="2026-05-02") == []
+        for wrong in ({"limit": 0}, {"nearest": 0}, {"nearest": 11}):
+            with pytest.raises(InputError):
+                review.find(memory.llm, **wrong)
+    with Memory.open(tmp_path / "brain") as memory, pytest.raises(InvalidConfig, match="offline"):
+        memory.continuum.review.find(memory.llm)
+    monkeypatch.setattr("rlm_mem.models.opening.get_llm", lambda *_: adapt(model))
+    assert main(["review", "find", "--llm", "openai:x", "--brain", str(tmp_path / "brain"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["linked"] == []

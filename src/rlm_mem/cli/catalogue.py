@@ -138,6 +138,7 @@ _COMMANDS = (
         "Approve a case: promote, keep, release or link, by its kind.",
     ),
     ("review defer", "review:review_defer", "Postpone the decision on a case."),
+    ("review find", "review:review_find", "Let a model find what later memories replace."),
     ("review judge", "review:review_judge", "Let a model decide proposals that it is certain of."),
     ("review reject", "review:review_reject", "Reject a case: keep, demote or archive, by its kind."),
     ("state show", "traces:state_show", "Show plan, context, variables, history and constraints."),

@@ -1,4 +1,4 @@
-"""`rlm-mem review`: list, show, approve, defer, reject and judge cases of the review queue."""
+"""`rlm-mem review`: the cases of the review queue, and what a model finds or decides."""
 
 from __future__ import annotations
 
@@ -132,3 +132,26 @@ def review_judge(
     for one in decided:
         print_text(f"{one.details['case']}: {one.reason}")
     print_text(f"{amount(len(decided), 'proposal')} decided", "dim")
+
+
+def review_find(
+    call: Call,
+    llm: options.Llm = None,
+    limit: Annotated[
+        int, option("--limit", "N", "Maximum number of comparisons, one short call each.", min=1)
+    ] = 20,
+    since: Annotated[str | None, option("--since", "DATE", "Only memories from this time on.")] = None,
+    nearest: Annotated[
+        int, option("--nearest", "N", "Earlier memories that each is compared with.", min=1, max=10)
+    ] = 1,
+) -> None:
+    """Let a model compare memories, the newest first, with the nearest earlier ones, and link what it is certain of."""
+    with call.open(llm=llm) as memory:
+        found = memory.continuum.review.find(memory.llm, limit, since=since, nearest=nearest)
+    linked = [one for one in found if one.word in ("replaces", "contradicts")]
+    if call.json:
+        print_json({"compared": len(found), "linked": linked})
+        return
+    for one in linked:
+        print_text(f"{one.newer_id} {one.word} {one.older_id}: {one.reason}")
+    print_text(f"{amount(len(found), 'pair')} compared, {len(linked):,} linked", "dim")

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -27,10 +27,9 @@ from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
-from rlm_mem.errors import ConflictError, InputError, InvalidConfig, InvalidMemory, NotFoundError, RlmMemError
+from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError, RlmMemError
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.changes import Edit
-from rlm_mem.store.core.records import page
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.statements import statements_in
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.models.base import LLM
     from rlm_mem.proposals.finding import Proposal
+    from rlm_mem.proposals.judging import Comparison
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.files import Signature
 
@@ -300,15 +300,9 @@ class ReviewQueue:
             ModelError: the model failed; earlier decisions stay.
         """
         from rlm_mem.proposals.finding import is_trusted_as_far
-        from rlm_mem.proposals.judging import judged
+        from rlm_mem.proposals.judging import check_judge, judged
 
-        if page(limit, "limit") < 1:
-            raise InputError(f"limit is {limit}; it must be at least 1")
-        if llm.name == "offline":
-            raise InvalidConfig(
-                "the offline model cannot judge proposals",
-                hint="name a model with --llm or the setting llm.model",
-            )
+        check_judge(llm, limit)
         decided: list[Change] = []
         calls = 0
         for case in self.cases():
@@ -325,6 +319,27 @@ class ReviewQueue:
             elif verdict.word == _PROPOSED[case.kind][1]:
                 decided.append(self.approve(case.id, **by))
         return decided
+
+    def find(
+        self, llm: LLM, limit: int = 20, *, since: str | date | None = None, nearest: int = 1
+    ) -> list[Comparison]:
+        """Let a model compare memories, the newest first, with the nearest earlier ones, in one call for each two.
+
+        What it is certain of becomes a link, which ``undo`` reverts (``proposals.judging.compare_nearest``). For
+        memories that were stored before a model was configured, or without ``updates.nearest``.
+
+        Args:
+            limit: calls at most.
+            since: only memories from this time on.
+            nearest: most earlier memories that one is compared with, 1 to 10.
+
+        Raises:
+            InputError: an argument is out of range. InvalidConfig: the model is the offline one, which cannot judge.
+            ModelError: the model failed; what it decided before stays.
+        """
+        from rlm_mem.proposals.judging import compare_stored
+
+        return list(compare_stored(self._store, llm, limit, nearest=nearest, since=since))
 
     def judged(self, made: RememberResult, llm: Callable[[], LLM]) -> RememberResult:
         """The result of remembering, after the configured model decided what the text replaces.
@@ -347,14 +362,13 @@ class ReviewQueue:
                 self.judge(model, limit, only=made.proposed)
             newer = self._store.get_chunk(made.chunk_ids[0], track=False) if nearest else None
             if newer is not None:
-                from rlm_mem.proposals.judging import judge_nearest
+                from rlm_mem.proposals.judging import compare_nearest
 
-                replaced += judge_nearest(self._store, model, newer, nearest)
+                found = compare_nearest(self._store, model, newer, nearest)
+                replaced += [one.older_id for one in found if one.word == "replaces"]
         except RlmMemError as error:
             _logger.warning("the model could not judge what the text replaces: %s", error)
-        if not made.proposed:
-            return replace(made, replaced=replaced)
-        asked = [case for case in self.cases(None) if case.id in made.proposed]
+        asked = [case for case in self.cases(None) if case.id in made.proposed] if made.proposed else []
         approved = [case for case in asked if case.kind == "replace" and case.status == "approved"]
         return replace(
             made,

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rlm_mem import search as searching
+from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.models.base import LLM, Message
 from rlm_mem.proposals.finding import is_trusted_as_far
+from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _LONGEST = 1_200
 """Most characters of each note that the model sees."""
 _CONFIDENCE = 0.9
+_MAX_NEAREST = 10
 _ANSWER_TOKENS = 400
 _REASON = 300
 _TASK = (
@@ -70,22 +76,34 @@ def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) ->
     return Verdict(word, " ".join(reason.split())[:_REASON], made.usage.total_tokens)
 
 
-def judge_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> list[str]:
-    """Let a model decide which of the nearest earlier chunks a new one replaces or contradicts, one call each.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A model's judgement of a chunk and an earlier one; ``replaces`` and ``contradicts`` have become a link.
 
-    What it is certain of becomes a link with its reason, which ``undo`` reverts. Chunks that the new one may not
+    Attributes:
+        newer_id, older_id: the chunks.
+        word: as in :class:`Verdict`.
+        reason: why, in the model's words.
+    """
+
+    newer_id: str
+    older_id: str
+    word: _Word
+    reason: str
+
+
+def compare_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> Iterator[Comparison]:
+    """Let a model decide which of the nearest earlier chunks a chunk replaces or contradicts; yield after each call.
+
+    What it is certain of becomes a link with its reason, which ``undo`` reverts. Chunks that this one may not
     replace by itself are left out: it is from a file, or not from a person or an agent, or is trusted less.
 
     Args:
         most: calls at most.
 
-    Returns:
-        The ids of the replaced chunks.
-
     Raises:
         ModelError: the model failed; what it decided before stays.
     """
-    replaced: list[str] = []
     near = [hit.chunk_id for hit in searching.earlier(store, newer.id, most)]
     for older in store.get_many(near, track=False).values():
         if not is_trusted_as_far(newer, older):
@@ -94,7 +112,47 @@ def judge_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> list[
         reason = f"model {llm.name}: {verdict.reason or verdict.word}"
         if verdict.word == "replaces":
             store.supersede(older.id, newer.id, reason, confidence=_CONFIDENCE)
-            replaced.append(older.id)
         elif verdict.word == "contradicts":
             store.add_link(newer.id, older.id, "contradicts", _CONFIDENCE, reason)
-    return replaced
+        yield Comparison(newer.id, older.id, verdict.word, verdict.reason)
+
+
+def check_judge(llm: LLM, calls: int) -> None:
+    """Raise an InputError for fewer calls than one, or InvalidConfig for the offline model, which cannot judge."""
+    if page(calls, "limit") < 1:
+        raise InputError(f"limit is {calls}; it must be at least 1")
+    if llm.name == "offline":
+        raise InvalidConfig(
+            "the offline model cannot judge proposals",
+            hint="name a model with --llm or the setting llm.model",
+        )
+
+
+def compare_stored(
+    store: ChunkStore, llm: LLM, calls: int, *, nearest: int = 1, since: str | date | None = None
+) -> Iterator[Comparison]:
+    """Compare stored chunks, the newest first, with the nearest earlier ones, as :func:`compare_nearest` does.
+
+    Parts of longer texts and chunks that are replaced already are left out.
+
+    Args:
+        calls: calls of the model at most.
+        nearest: most earlier chunks that one chunk is compared with.
+        since: only chunks from this time on.
+
+    Raises:
+        InputError, InvalidConfig: an argument is out of range, or the model cannot judge.
+    """
+    check_judge(llm, calls)
+    if not 1 <= page(nearest, "nearest") <= _MAX_NEAREST:
+        raise InputError(f"nearest is {nearest}; it must be 1 to {_MAX_NEAREST}")
+    for chunk_id in store.list_chunks(start_date=since, newest_first=True):
+        if calls <= 0:
+            return
+        chunk = store.get_chunk(chunk_id, track=False)
+        if chunk is None or chunk.metadata.superseded_by is not None:
+            continue
+        if chunk.metadata.provenance.get("parts", 1) == 1:
+            for one in compare_nearest(store, llm, chunk, min(nearest, calls)):
+                calls -= 1
+                yield one
