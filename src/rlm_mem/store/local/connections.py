@@ -44,19 +44,15 @@ class DerivedIndex(Protocol):
 
     def sync(self) -> object:
         """Bring the index up to date with the files."""
-        ...
 
     def look(self) -> None:
         """Index changes made by other programs, as far as a quick check finds them."""
-        ...
 
     def heal(self, error: Exception, known: int) -> bool:
         """Rebuild the index if the error indicates damage; return whether to repeat the failed call."""
-        ...
 
     def forget_postings(self) -> None:
         """Reread the posting files at the next search."""
-        ...
 
 
 class _Connected(Protocol):

@@ -216,27 +216,21 @@ class FileTransaction(WriteTransaction, Protocol):
     @property
     def files(self) -> Mapping[Path, Path | None]:
         """Files written or removed in this transaction, mapped to the path of their new content (None: removed)."""
-        ...
 
     def appended(self, path: Path) -> bytes:
         """The bytes appended to a file in this transaction."""
-        ...
 
     def write_file(self, path: Path, data: bytes) -> None:
         """Write a whole file."""
-        ...
 
     def write_change_record(self, path: Path, data: bytes) -> None:
         """Write the change record, a JSON object, which becomes the redo record of this transaction."""
-        ...
 
     def remove_file(self, path: Path) -> None:
         """Remove a file."""
-        ...
 
     def append_file(self, path: Path, data: bytes) -> None:
         """Append to a file."""
-        ...
 
 
 _SHARED = ("imports", "index", "log", "trajectories")

@@ -229,7 +229,7 @@ def _links(
 
 
 class Queries:
-    """Reads the index over the calling thread's connection; every method takes the name of the namespace."""
+    """`IndexQueries` over the calling thread's connection; the protocol documents the methods."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -247,7 +247,6 @@ class Queries:
 
     @healed
     def namespaces(self) -> list[tuple[str, int]]:
-        """Return every namespace with the number of its active chunks."""
         rows = self._connections.get().execute(
             "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
             " FROM namespaces n ORDER BY name"
@@ -256,7 +255,6 @@ class Queries:
 
     @healed
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:  # noqa: ARG002 - one dictionary
-        """Return one of these terms that is in the dictionary, else None; it may occur in deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) LIMIT 1",
             (msgspec.json.encode(list(terms)).decode(),),
@@ -265,13 +263,11 @@ class Queries:
 
     @healed
     def next_term(self, namespace: str) -> int:  # noqa: ARG002 - one dictionary
-        """Return the lowest number that a term not yet in the dictionary can get."""
         found = self._connections.get().execute("SELECT ifnull(max(term), 0) + 1 FROM terms").fetchone()
         return int(found[0])
 
     @healed
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
-        """Return those of these terms whose dictionary number is below ``number``; possibly of deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) AND term < ?",
             (msgspec.json.encode(list(terms)).decode(), number),
@@ -282,13 +278,11 @@ class Queries:
 
     @healed
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """Return the ids that pass the filter, each with its sort key: time and insertion number."""
         connection, page, values = self._page_query(namespace, wanted)
         return connection.execute(page, values).fetchall()
 
     @healed
     def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
-        """Return summaries of the active chunks that ``list_places`` lists."""
         connection, page, values = self._page_query(namespace, wanted)
         order = "DESC" if wanted.newest_first else "ASC"
         rows = connection.execute(
@@ -364,7 +358,6 @@ class Queries:
 
     @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        """Return summaries of active chunks in the order of ``ids``; unknown ids are left out."""
         connection, ns = self._namespace(namespace)
         found: dict[str, Summary] = {}
         wanted = list(dict.fromkeys(ids))
@@ -381,7 +374,6 @@ class Queries:
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
-        """Return the next chunks, active and archived, in order of insertion; or those with these ids."""
         # The plus sign: one scan of the rows, no sorting.
         some = "" if ids is None else f" AND id IN ({_placeholders(ids)})"
         rows = self._connections.get().execute(
@@ -397,7 +389,6 @@ class Queries:
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
-        """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
         connection, ns = self._namespace(namespace)
         found: list[LinkedChunk] = []
         if direction in ("out", "both"):
@@ -422,7 +413,6 @@ class Queries:
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        """Return the ids before and after a chunk in its conversation, both in order of time."""
         connection, ns = self._namespace(namespace)
         found = connection.execute(
             "SELECT conversation, at, doc FROM chunks WHERE id = ? AND ns = ? AND status = 0", (chunk_id, ns)
@@ -441,7 +431,6 @@ class Queries:
 
     @healed
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
-        """Return active chunks with exactly this content in this conversation (None: in none), newest first."""
         query, values = _SAME_ALONE, [digest[:16], digest, namespace]
         if conversation_id is not None:
             query = _SAME_IN_CONVERSATION
@@ -450,7 +439,6 @@ class Queries:
 
     @healed
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        """Return active or rejected chunks whose normalised content has this hash, newest first."""
         rows = self._connections.get().execute(
             f"SELECT id FROM chunks WHERE norm_hash = ? AND {_OF_NAMESPACE} AND {_KEPT} ORDER BY doc DESC LIMIT ?",
             (digest[:NORMALISED], namespace, limit),
@@ -459,7 +447,6 @@ class Queries:
 
     @healed
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Return which of these normalised hashes active or rejected chunks have."""
         connection, ns = self._namespace(namespace)
         query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
         query += f" AND +ns = ? AND {_KEPT}"
@@ -471,7 +458,6 @@ class Queries:
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        """Return the ids of active chunks of the namespace that link to ``chunk_id``."""
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?",
@@ -483,7 +469,6 @@ class Queries:
 
     @healed
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        """Tags of active chunks with their number of chunks, commonest first."""
         connection, ns = self._namespace(namespace)
         return connection.execute(
             "SELECT tag, chunks FROM tag_totals WHERE ns = ? AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
@@ -492,7 +477,6 @@ class Queries:
 
     @healed
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
-        """Conversations of active chunks, the one with the newest chunk first."""
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
@@ -504,7 +488,6 @@ class Queries:
 
     @healed
     def stats(self, namespace: str) -> dict[str, Any]:
-        """Return totals of a namespace; triggers maintain them, so the cost does not grow with the store."""
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",
@@ -516,7 +499,6 @@ class Queries:
 
     @healed
     def count_rows(self, table: str, namespace: str) -> int:
-        """Return the number of distinct tags, conversations or links of a namespace."""
         connection, ns = self._namespace(namespace)
         query = {
             "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",

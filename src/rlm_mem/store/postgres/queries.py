@@ -50,18 +50,13 @@ _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns 
 
 
 class PostgresQueries:
-    """Reads the tables; every method takes the name of the namespace."""
+    """`IndexQueries` over the tables; the protocol documents the methods."""
 
     def __init__(self, rows: Rows, everywhere: Callable[[], tuple[list[tuple[str, int]], list[str]]]) -> None:
         self._rows = rows
         self._all_namespaces = everywhere
 
     def namespaces(self) -> list[tuple[str, int]]:
-        """Return every namespace with the number of its active chunks: the only query that crosses namespaces.
-
-        Raises:
-            ServerAway: some servers did not respond; the error has the namespaces of the others.
-        """
         found, away = self._all_namespaces()
         if away:
             raise ServerAway(
@@ -72,7 +67,6 @@ class PostgresQueries:
         return found
 
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
-        """Return one of these terms that is in the dictionary, else None; it may occur in deleted chunks only."""
         found = self._rows(
             namespace,
             "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1",
@@ -81,7 +75,6 @@ class PostgresQueries:
         return shown(found[0][0]) if found else None
 
     def next_term(self, namespace: str) -> int:
-        """Return the lowest number that a term not yet in the dictionary can get."""
         found = self._rows(
             namespace,
             "SELECT next_term FROM rlm_mem.namespaces WHERE ns = %s",
@@ -90,7 +83,6 @@ class PostgresQueries:
         return found[0][0] if found else 0
 
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:
-        """Return those of these terms whose dictionary number is below ``number``; possibly of deleted chunks only."""
         found = self._rows(
             namespace,
             "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[]) AND term < %s",
@@ -101,7 +93,6 @@ class PostgresQueries:
     # --- listings --------------------------------------------------------------------------------------
 
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """Return the ids that pass the filter, each with its sort key: time and document number."""
         page, values = self._page_query(namespace, wanted)
         if wanted.alone is None:
             return self._rows(namespace, f"SELECT c.id, c.at, c.doc {page}", values)
@@ -115,7 +106,6 @@ class PostgresQueries:
         )
 
     def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
-        """Return summaries of the active chunks that ``list_places`` lists."""
         page, values = self._page_query(namespace, wanted)
         direction = "DESC" if wanted.newest_first else "ASC"
         return self._summaries(
@@ -196,7 +186,6 @@ class PostgresQueries:
         return sorted(tags, key=lambda tag: counts.get(tag, 0))
 
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        """Return summaries of active chunks in the order of ``ids``; unknown ids are left out."""
         wanted = list(dict.fromkeys(ids))
         found = {
             item.id: item
@@ -225,7 +214,6 @@ class PostgresQueries:
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
-        """Return the next chunks, active and archived, in order of insertion; or those with these ids."""
         # No LIMIT with ids: the planner might scan along doc until it has found them all.
         some = " ORDER BY c.doc LIMIT %s::bigint" if ids is None else " AND c.id = ANY(%s) ORDER BY c.doc"
         rows = self._rows(
@@ -241,7 +229,6 @@ class PostgresQueries:
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
-        """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
         ns = namespace_key(namespace)
         selects: list[str] = []
         values: list[object] = []
@@ -258,7 +245,6 @@ class PostgresQueries:
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        """Return the ids before and after a chunk in its conversation, both in order of time."""
         ns = namespace_key(namespace)
         half = (
             "(SELECT {side}, c.id, c.at, c.doc FROM rlm_mem.chunks c, here h WHERE c.ns = %s"
@@ -275,7 +261,6 @@ class PostgresQueries:
         return [row[1] for row in rows if row[0] == 0], [row[1] for row in rows if row[0] == 1]
 
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
-        """Return active chunks with exactly this content in this conversation (None: in none), newest first."""
         ns = namespace_key(namespace)
         where, values = "IS NULL", (ns, digest)
         if conversation_id is not None:
@@ -289,7 +274,6 @@ class PostgresQueries:
         return [one for (one,) in found]
 
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        """Return active or rejected chunks whose normalised content has this hash, newest first."""
         # Without "+ 0", if texts are often repeated, PostgreSQL scans all documents down to the newest equal one.
         rows = self._rows(
             namespace,
@@ -300,7 +284,6 @@ class PostgresQueries:
         return [row[0] for row in rows]
 
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Return which of these normalised hashes active or rejected chunks have."""
         rows = self._rows(
             namespace,
             "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
@@ -310,7 +293,6 @@ class PostgresQueries:
         return {row[0] for row in rows}
 
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        """Return the ids of active chunks of the namespace that link to ``chunk_id``."""
         ns = namespace_key(namespace)
         rows = self._rows(
             namespace,
@@ -323,7 +305,6 @@ class PostgresQueries:
     # --- counts ----------------------------------------------------------------------------------------
 
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        """Tags of active chunks with their counts, most frequent first."""
         return self._rows(
             namespace,
             "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.chunks > 0"
@@ -332,7 +313,6 @@ class PostgresQueries:
         )
 
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
-        """Conversations of active chunks, the one with the newest chunk first."""
         rows = self._rows(
             namespace,
             "SELECT v.id, v.chunks, (SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s"
@@ -344,7 +324,6 @@ class PostgresQueries:
         return [ConversationInfo(*row) for row in rows]
 
     def stats(self, namespace: str) -> dict[str, Any]:
-        """Return totals, which every write updates, so that reading them costs the same at any store size."""
         ns = namespace_key(namespace)
         end = "(SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 ORDER BY c.at {} LIMIT 1)"
         rows = self._rows(
@@ -357,7 +336,6 @@ class PostgresQueries:
         return totals_of([row[2:] for row in rows], first, last)
 
     def count_rows(self, table: str, namespace: str) -> int:
-        """Return the number of distinct tags, conversations or links of a namespace."""
         query = {
             "tags": "SELECT count(*) FROM rlm_mem.tag_totals WHERE ns = %s AND chunks > 0",
             "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s AND last_at IS NOT NULL",
