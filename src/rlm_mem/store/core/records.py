@@ -573,23 +573,24 @@ def other_analysis(where: str, recorded: str, own: str, hint: str = _ONE_ANALYSI
     )
 
 
+def analysed(language: str, content: str, skip_before: int, around: str) -> Sequence[AnalysedSegment]:
+    """Analyse the content of a chunk in a language; the other arguments are those of ``index_key``."""
+    from rlm_mem.text.analysis import get_analyser
+
+    return get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
+
+
 def encode_content(
     language: str, content: str, skip_before: int, around: str, term_id: Callable[[str], int]
 ) -> bytes:
     """Analyse a chunk's content in a language and encode its segments."""
-    from rlm_mem.text.analysis import get_analyser
-
-    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
-    return encode_segments(analysed, term_id)
+    return encode_segments(analysed(language, content, skip_before, around), term_id)
 
 
 def authors_of(language: str, chunk: Chunk) -> set[str]:
     """Return the authors of a chunk's segments, as the index names them."""
-    from rlm_mem.text.analysis import get_analyser
-
-    content, skip_before, around = index_key(chunk)
-    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
-    return {one.author for one in analysed if one.author is not None}
+    found = analysed(language, *index_key(chunk))
+    return {one.author for one in found if one.author is not None}
 
 
 def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:

@@ -332,7 +332,6 @@ class LocalBrainFiles:
             raise _unreadable(path, error) from error
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the name and content of each file that exists, reading one at a time."""
         for name in names:
             data = self.read(name)
             if data is not None:
@@ -380,7 +379,6 @@ class LocalBrainFiles:
         return found
 
     def namespaces(self) -> list[str]:
-        """Return the namespaces that have files of their own in this brain."""
         brain = self._base.parent
         places = [
             files.names_below(self._base / "archive/continuum", "memory/archive/continuum/"),
@@ -446,7 +444,6 @@ class LocalBrainFiles:
     # --- writing ---------------------------------------------------------------------------------------
 
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
-        """Write a whole file; readers never see a partly written file in a folder that people work in."""
         target = self._writable(name)
         transaction = self._enclosing_transaction(name)
         if transaction is not None:
@@ -499,7 +496,6 @@ class LocalBrainFiles:
             files.translate(error, str(target))
 
     def extend(self, name: str, data: bytes) -> bool:
-        """Append to a file that exists; False if it does not."""
         target = self._writable(name)
         try:
             self._write_bytes(target, data, os.O_APPEND, create=False)

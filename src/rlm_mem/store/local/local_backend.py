@@ -218,7 +218,6 @@ class LocalBackend(LocalIndex):
         return find_rows(self._connections.get(), chunk_ids, namespace)
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        """Read the chunk of a row from its file; None (logged) if the file is missing or does not validate."""
         edited: list[str] = []
         chunk = self._read(row, edited)
         if edited:
@@ -333,7 +332,6 @@ class LocalBackend(LocalIndex):
         return found if limit is None else iter(deque(found, maxlen=limit))
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """Return the newest event of these operations near the end of the audit log."""
         return self._log.latest(namespace, operations)
 
     def files(
@@ -427,7 +425,6 @@ class LocalBackend(LocalIndex):
         return check_folder(store, self, progress)
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
-        """Rename a misnamed file, or restore the newest version of a damaged one."""
         from rlm_mem.store.local.integrity import mend_folder
 
         return mend_folder(store, self, finding)
@@ -441,7 +438,6 @@ class LocalBackend(LocalIndex):
         progress: Progress | None = None,
         source: str = "local",
     ) -> BackupInfo:
-        """Write a backup of the brain around this folder, all namespaces, to the new file ``target``."""
         from rlm_mem.store.local.backup import back_up_folder
 
         if only is not None:
@@ -468,7 +464,6 @@ class LocalBackend(LocalIndex):
     def rewrite_stray_events(
         self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
     ) -> int:
-        """Replace lines of the audit log that cannot be read or are of none of these namespaces; return how many."""
         with contextlib.nullcontext() if dry_run else self.transaction(""):
             return self._log.rewrite_strays(namespaces, rewrite, dry_run=dry_run)
 
@@ -520,7 +515,6 @@ class LocalBackend(LocalIndex):
             self.write_views()
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
-        """Yield the name and bytes of every file of the brain folder, of a large one in pieces."""
         for path in sorted(self.layout.base.parent.rglob("*")):
             if path.is_file():
                 name = self.layout.relative(path)

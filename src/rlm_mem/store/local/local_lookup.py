@@ -282,7 +282,6 @@ class LocalSource:
     def holding_each(
         self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
     ) -> list[list[Held]]:
-        """See `CandidateSource.holding_each`."""
         return [self.holding(groups, weights, limit, shown_at) for groups, weights in questions]
 
     def later_with(

@@ -8,7 +8,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +24,7 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    analysed,
     analysis_name,
     is_later_analysis,
     other_analysis,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.postgres.lookup import SearchCaches
     from rlm_mem.store.postgres.pool import Pool
-    from rlm_mem.text.analysis import AnalysedSegment
 
 _T = TypeVar("_T")
 
@@ -185,17 +184,10 @@ class PostgresBackend:
     def queries(self) -> PostgresQueries:
         return PostgresQueries(self.rows, self._routes.namespaces)
 
-    def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[object]:
-        """Open a block in which this thread reads the namespace's database as of one moment; for backups."""
-        return self.pool(namespace).snapshot()
-
     # --- writing ----------------------------------------------------------------------------------------
 
-    def transaction(self, namespace: str) -> AbstractContextManager[PostgresTransaction]:
-        return self._transaction(namespace)
-
     @contextlib.contextmanager
-    def _transaction(self, namespace: str, *, any_analysis: bool = False) -> Iterator[PostgresTransaction]:
+    def transaction(self, namespace: str, *, any_analysis: bool = False) -> Iterator[PostgresTransaction]:
         """Open a transaction, or lock one more namespace in the open one.
 
         Args:
@@ -238,7 +230,7 @@ class PostgresBackend:
         while True:
             current = PostgresTransaction(
                 self._routes.of(namespace),
-                self._analyse,
+                functools.partial(analysed, self.config.search.language),
                 self._analysis,
                 durable=self.config.store.durability == "full",
                 keep_versions=self.config.store.keep_versions,
@@ -293,12 +285,6 @@ class PostgresBackend:
     def in_transaction(self) -> bool:
         return self._local.transaction is not None
 
-    def _analyse(self, content: str, skip_before: int, around: str) -> Sequence[AnalysedSegment]:
-        from rlm_mem.text.analysis import get_analyser
-
-        analyser = get_analyser(self.config.search.language)
-        return analyser.analyse_segments(content, skip_before=skip_before, around=around)
-
     def _prepare(self, namespace: str) -> None:
         """Rebuild, once per process, a namespace whose terms were produced by another version of the analyser."""
         if namespace in self._analysed or self._local.transaction is not None:
@@ -316,7 +302,7 @@ class PostgresBackend:
                 _logger.warning("%s: the terms of %s were made by another analyser", self.location, namespace)
             else:
                 _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
-                with self._transaction(namespace, any_analysis=True) as transaction:
+                with self.transaction(namespace, any_analysis=True) as transaction:
                     if transaction.lock(namespace).head.analysis != self._analysis:  # no other thread did
                         self.rebuild(namespace)
         self._analysed.add(namespace)
@@ -338,11 +324,9 @@ class PostgresBackend:
         return False
 
     def id_taken(self, chunk: Chunk) -> bool:
-        """Return whether the namespace has a chunk with this id."""
         return self.find(chunk.namespace, chunk.id) is not None
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        """Decode the chunk of a row; None (logged) if it no longer exists or does not validate."""
         namespace = self._routes.name_of(row.ns)
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
 
@@ -509,11 +493,7 @@ class PostgresBackend:
         return SyncReport()
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
-        """Rebuild everything that is derived from the chunks of a namespace, in one commit."""
-        with (
-            self._transaction(namespace, any_analysis=True) as transaction,
-            transaction.translating(),
-        ):
+        with self.transaction(namespace, any_analysis=True) as transaction, transaction.translating():
             return rebuild(transaction, namespace, self._analysis, progress)
 
     def pool(self, namespace: str) -> Pool:
@@ -528,11 +508,9 @@ class PostgresBackend:
         self._routes.close()
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """Check the rows of the store's namespace; return the findings."""
         return check_database(store, self.pool(store.namespace), self.present, progress)
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
-        """Restore the newest version of a damaged text, or remove rows that belong to no chunk."""
         with self.transaction(store.namespace) as transaction:
             return mend_rows(store, transaction, finding)
 
@@ -545,11 +523,12 @@ class PostgresBackend:
         progress: Progress | None = None,
         source: str = "postgresql",
     ) -> BackupInfo:
-        """Write a backup of the namespaces, as of one snapshot, to the new file ``target``."""
         from rlm_mem.store.core.copying import back_up_copies
 
         names = [name for name, _ in self.queries.namespaces() if only in (None, name)]
-        return back_up_copies(store, names, target, self.snapshot, progress=progress, source=source)
+        return back_up_copies(
+            store, names, target, lambda name: self.pool(name).snapshot(), progress=progress, source=source
+        )
 
     def rewrite_events(
         self,

@@ -250,7 +250,6 @@ class PostgresFiles:
             self._change(_APPEND, *values)
 
     def extend(self, name: str, data: bytes) -> bool:
-        """Append to a file that exists; False if it does not."""
         self._writable(name)
         values = (len(data), self._ns, name, self._ns, name, data)
         return bool(self._database.change(self.namespace, _EXTEND_UNLOCKED, values, separately=True))

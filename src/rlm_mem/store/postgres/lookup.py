@@ -398,13 +398,11 @@ class PostgresSource:
         limit: int,
         shown_at: str | None = None,
     ) -> list[Held]:
-        """See `CandidateSource.holding`."""
         return self.holding_each([(groups, weights)], limit, shown_at)[0]
 
     def holding_each(
         self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
     ) -> list[list[Held]]:
-        """See `CandidateSource.holding_each`."""
         sets = [list(dict.fromkeys(frozenset(group) for group in groups if group)) for groups, _ in questions]
         words = {term for groups, (_, weights) in zip(sets, questions, strict=True) if groups
                  for term in (*weights, *(term for group in groups for term in group))}  # fmt: skip
