@@ -41,9 +41,15 @@ from rlm_mem.chunk.types import (
 )
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
-from rlm_mem.store.core.cycles import refuse_cycles
 from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, Version, audit_line
-from rlm_mem.store.core.succession import ended, released, replacement, replacing_nothing, successions
+from rlm_mem.store.core.succession import (
+    ended,
+    refuse_cycles,
+    released,
+    replacement,
+    replacing_nothing,
+    successions,
+)
 from rlm_mem.text.secrets import Screened, screen, screen_data
 
 if TYPE_CHECKING:
@@ -486,13 +492,7 @@ class Writer:
         return link
 
     def agree(self, namespace: str, newer_id: str, older_id: str) -> bool:
-        """Record in both chunks a replacement that only one of them names; return whether anything was changed.
-
-        Does nothing if one of them does not exist, they are the same, or another chunk replaced the older one.
-
-        Raises:
-            InvalidLink: the older one replaces the newer one, directly or indirectly.
-        """
+        """See ``ChunkStore.agree``."""
         find = partial(self._find_active, namespace)
         with self._backend.transaction(namespace) as transaction:
             new, old = find(newer_id), find(older_id)

@@ -15,7 +15,6 @@ from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.merging import MERGE_CONFLICT
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.cycles import ORDERED_LINKS
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
@@ -25,6 +24,7 @@ from rlm_mem.store.core.integrity import (
     wrong_values,
 )
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.store.core.succession import ORDERED_LINKS
 from rlm_mem.store.local.folder import MISNAMED, Layout, former_versions, read_chunk_file
 from rlm_mem.store.local.prepare import ExaminedFile, examined
 from rlm_mem.store.local.queries import find_row

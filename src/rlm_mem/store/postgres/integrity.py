@@ -11,7 +11,6 @@ import psycopg
 from rlm_mem.chunk import NEWER_VERSION, Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.cycles import ORDERED_LINKS
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
@@ -21,6 +20,7 @@ from rlm_mem.store.core.integrity import (
     wrong_replacement,
 )
 from rlm_mem.store.core.records import ACTIVE, entry_of
+from rlm_mem.store.core.succession import ORDERED_LINKS
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.schema import namespace_key
 
