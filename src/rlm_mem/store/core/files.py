@@ -355,9 +355,16 @@ def remove(path: StrPath) -> None:
         os.unlink(path)  # noqa: PTH108 - mostly of a path that is a text
 
 
-def write_atomic(target: Path, data: bytes, *, durable: bool = True, mode: int = 0o644) -> None:
-    """Write a whole file so that readers see either the old or the new one; ``mode`` is for a new file."""
-    temp = write_temp(target.parent, f".{target.name}", data, mode, target=target)
+def write_atomic(
+    target: Path, data: bytes, *, durable: bool = True, mode: int = 0o644, folder: Path | None = None
+) -> None:
+    """Write a whole file so that readers see either the old or the new one.
+
+    Args:
+        mode: of a new file.
+        folder: where the unfinished file is; None: beside ``target``.
+    """
+    temp = write_temp(folder or target.parent, f".{target.name}", data, mode, target=target)
     try:
         if durable:
             sync_files([temp])

@@ -550,6 +550,8 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     return head.tobytes()
 
 
+NO_SEGMENTS = encode_segments((), lambda _: 0)
+
 _ONE_ANALYSIS = "upgrade or restart this program: a memory has one search.language and version of rlm-mem"
 
 

@@ -452,20 +452,8 @@ class LocalBrainFiles:
             else:
                 transaction.write_file(target, data)
             return
-        durable = durable and self._durable
-        if not folder_of(name).by_hand:
-            files.write_atomic(target, data, durable=durable)
-            return
-        temp = files.write_temp(self._unfinished, "memory", data)
-        try:
-            if durable:
-                files.sync_files([temp])
-            files.publish(temp, target)
-            if durable:
-                files.sync_folder(target.parent)
-        except OSError as error:
-            files.remove(temp)
-            files.translate(error, name)
+        folder = self._unfinished if folder_of(name).by_hand else None
+        files.write_atomic(target, data, durable=durable and self._durable, folder=folder)
 
     def create(self, name: str, data: bytes) -> bool:
         target = self._writable(name)

@@ -36,7 +36,6 @@ from rlm_mem.store.local.queries import Queries, merge_is_due
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.local.folder import Layout
     from rlm_mem.store.local.postings import PostingsIndex
     from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
     from rlm_mem.store.local.transaction import Transaction
@@ -211,7 +210,7 @@ class LocalIndex:
                     version == schema.INDEX_VERSION
                     and schema.analysis_of(connection, self._analysis) == self._analysis
                     and not changed_folders(connection, self.layout, racy=False, copied=False)
-                    and not edited_in_place(connection, self.layout, before=None, most=_FILES_PER_CHECK)[0]
+                    and not edited_in_place(connection, self.layout, before=None)[0]
                 ):
                     return
             except (sqlite3.Error, StorageError) as error:
@@ -324,6 +323,7 @@ class LocalIndex:
         return result if self.caught_up == known else ask()
 
     def forget_postings(self) -> None:
+        """Reread the posting files at the next search."""
         self._postings.close()
 
     @healed
@@ -419,7 +419,7 @@ class LocalIndex:
         """Return those of the next few hundred files that were edited in place."""
         with schema.translated(self.layout.database):
             edited, self._edited_before = edited_in_place(
-                self.connection, self.layout, before=self._edited_before, most=_FILES_PER_CHECK
+                self.connection, self.layout, before=self._edited_before
             )
         return edited
 
@@ -483,13 +483,11 @@ class LocalIndex:
                 return SyncReport()
             with self._index_transaction(connection, wait_seconds):
                 finished = local.finish_writes(self.layout) if leftovers else []
-                if only_folders is None:  # another process may have indexed its own write meanwhile
+                if (
+                    only_folders is None or finished
+                ):  # another process may have indexed its own write meanwhile
                     changed = changed_folders(connection, self.layout, full=full, racy=not quick)
-                    folders = sorted({*changed, *finished}, reverse=True)
-                elif finished:
-                    folders = sorted(
-                        {*only_folders, *changed_folders(connection, self.layout), *finished}, reverse=True
-                    )
+                    folders = sorted({*(only_folders or ()), *changed, *finished}, reverse=True)
                 stale = stale and self._is_stale(connection, renew=renew)
                 if stale or local.needs_refill(connection, self.layout):
                     report = self._reindex(connection, progress)
@@ -610,20 +608,19 @@ def changed_folders(
 
 
 def edited_in_place(
-    connection: sqlite3.Connection, layout: Layout, *, before: int | None, most: int
+    connection: sqlite3.Connection, layout: Layout, *, before: int | None
 ) -> tuple[list[str], int | None]:
     """Return the files of some chunks that differ from the index, and where to continue.
 
     Args:
         before: check chunks with a lower number than this, the latest first; None: start at the last one.
-        most: how many to check.
 
     Returns:
         The paths, and ``before`` of the next call: None after the first chunk of all.
     """
     rows = connection.execute(
         "SELECT path, size, mtime_ns, inode, doc FROM chunks WHERE doc < ? ORDER BY doc DESC LIMIT ?",
-        (_LAST if before is None else before, most),
+        (_LAST if before is None else before, _FILES_PER_CHECK),
     ).fetchall()
     edited = []
     for path, size, mtime_ns, inode, _ in rows:
@@ -633,4 +630,4 @@ def edited_in_place(
             continue
         if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (size, mtime_ns, inode):
             edited.append(path)
-    return edited, rows[-1][-1] if len(rows) == most else None
+    return edited, rows[-1][-1] if len(rows) == _FILES_PER_CHECK else None

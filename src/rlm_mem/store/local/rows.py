@@ -72,11 +72,8 @@ class LocalRowWriter:
     def forget(self) -> None:
         """Drop queued rows, and cached row numbers that a rollback made invalid."""
         self._queued = []
-        self._namespaces.clear()
-        self._conversations.clear()
-        self._targets.clear()
-        self._kinds.clear()
-        self._terms.clear()
+        for numbers in (self._namespaces, self._conversations, self._targets, self._kinds, self._terms):
+            numbers.clear()
         self._numbered = None
 
     def put(

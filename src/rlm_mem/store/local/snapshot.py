@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.files import sync_folder
-from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments
+from rlm_mem.store.core.records import NO_SEGMENTS, DocumentTerms, decode_many, document_terms
 from rlm_mem.store.core.selection import contained, distinct, held_in, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
 
@@ -313,7 +313,7 @@ _BATCH = 10_000
 #: The columns of an index row, in the order that `columns_of` expects.
 _COLUMNS = (
     f"SELECT c.doc, ifnull(c.conversation, {NO_CONVERSATION}), c.at, c.type, c.superseded_by IS NOT NULL,"
-    f" c.valid_from, c.valid_to, ifnull(s.data, x'{encode_segments((), lambda _: 0).hex()}') FROM"
+    f" c.valid_from, c.valid_to, ifnull(s.data, x'{NO_SEGMENTS.hex()}') FROM"
 )
 _ALL = "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
 #: CROSS JOIN makes SQLite look up the docs one by one; otherwise it would scan the whole namespace.

@@ -22,7 +22,7 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
-from rlm_mem.store.core.records import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
+from rlm_mem.store.core.records import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
 from rlm_mem.store.postgres.conditions import HIDDEN_FROM, admitted, conditions, is_shown
 from rlm_mem.store.postgres.neighbours import around
@@ -45,7 +45,6 @@ _MAX_TRIED = 10_000
 #: If very many chunks have the same score, the newest of them are searched among the newest of all chunks, provided
 #: that the expected number of chunks to read, times this factor, is below the number with that score.
 _READ_COST = 4
-_NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
 
 _HEAD = """
@@ -490,7 +489,7 @@ class PostgresSource:
         columns.append(accepted.tolist())
         return (
             ChunkRows(doc, chunk_id, numbers, *columns),
-            decode_many([blob or _NO_SEGMENTS for blob in blobs]),
+            decode_many([blob or NO_SEGMENTS for blob in blobs]),
         )
 
     # -- inside ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import psycopg
 
 from rlm_mem.store.core.preencoding import LocalTerms, texts_of
-from rlm_mem.store.core.records import encode_segments
+from rlm_mem.store.core.records import NO_SEGMENTS, encode_segments
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
@@ -45,7 +45,6 @@ _MAX_BYTES = 8_000_000
 #: Maximum number of term numbers cached during one transaction.
 _MAX_CACHED_TERMS = 500_000
 
-_NO_SEGMENTS = encode_segments((), lambda _: 0)
 _KNOWN = "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])"
 _KEY = 0xFFFFFFFF
 
@@ -105,11 +104,11 @@ class TermIndex:
 
     def add_blob(self, doc: int, conversation: int | None, blob: bytes) -> None:
         """Index a chunk from its encoded segments: a restored one, or one in a new conversation."""
-        self._note(doc, None, (doc, conversation, blob or _NO_SEGMENTS))
+        self._note(doc, None, (doc, conversation, blob or NO_SEGMENTS))
 
     def remove_blob(self, doc: int, conversation: int | None, blob: bytes) -> None:
         """Remove a chunk that is archived or erased, or whose content or conversation changes."""
-        self._note(doc, (doc, conversation, blob or _NO_SEGMENTS), None)
+        self._note(doc, (doc, conversation, blob or NO_SEGMENTS), None)
 
     def _note(self, doc: int, before: Indexed | None, after: Indexed | None) -> None:
         # If one chunk changes several times, only its first former state is in the tables.
