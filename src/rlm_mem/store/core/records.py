@@ -551,6 +551,7 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
 
 
 NO_SEGMENTS = encode_segments((), lambda _: 0)
+"""The encoded segments of a chunk that has none."""
 
 _ONE_ANALYSIS = "upgrade or restart this program: a memory has one search.language and version of rlm-mem"
 

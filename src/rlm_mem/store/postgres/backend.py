@@ -39,6 +39,7 @@ from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.rows import FIND, reading
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
+from rlm_mem.store.postgres.values import Statement
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class _ThreadState(threading.local):
     """The state of one thread."""
 
     transaction: PostgresTransaction | None = None
-    noted: list[tuple[str, Sequence[object]]] | None = None
+    noted: list[Statement] | None = None
     ahead: Mapping[tuple[str, str], list[tuple[Any, ...]]] = MappingProxyType({})
 
 
@@ -150,9 +151,9 @@ class PostgresBackend:
         assert transaction is not None, "outside of a transaction"
         transaction.expect([chunk], self._recorded_queries(reading))
 
-    def _recorded_queries(self, reading: Callable[[], object]) -> list[tuple[str, Sequence[object]]]:
+    def _recorded_queries(self, reading: Callable[[], object]) -> list[Statement]:
         """Return the queries that `reading` makes if all answers are empty."""
-        noted: list[tuple[str, Sequence[object]]] = []
+        noted: list[Statement] = []
         self._local.noted = noted
         try:
             reading()

@@ -18,6 +18,7 @@ from rlm_mem.store.core.brain_files import Runs, checked_name, note_former, reco
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.values import Rows
 
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
@@ -303,9 +304,7 @@ class PostgresFiles:
             raise StoreReadOnly(f"the store {self._database.location} was opened read-only")
 
 
-def damaged_files(
-    rows: Callable[[str, Sequence[object]], list[tuple[Any, ...]]], namespace: str
-) -> Iterator[tuple[str, str]]:
+def damaged_files(rows: Rows, namespace: str) -> Iterator[tuple[str, str]]:
     """Yield at most 100 files with missing or superfluous parts: name, and the problem."""
     ns = namespace_key(namespace)
     for name, size, actual, _, _ in rows(_DAMAGED, (ns, ns)):

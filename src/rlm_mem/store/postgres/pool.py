@@ -23,7 +23,7 @@ from rlm_mem.config import PostgresConfig
 from rlm_mem.dsn import shown_dsn
 from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, refused, translated
-from rlm_mem.store.postgres.values import ListDumper
+from rlm_mem.store.postgres.values import ListDumper, Statement
 
 _T = TypeVar("_T")
 
@@ -110,12 +110,10 @@ class Pool:
             return
         sound = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
         with self._guard:
-            if sound and not self._closed:
+            kept = sound and not self._closed
+            if kept:
                 self._idle.append((time.monotonic(), connection))
-                sound = False
-            else:
-                sound = True
-        if sound:
+        if not kept:
             connection.close()
         self._free.release()
 
@@ -207,25 +205,20 @@ class Pool:
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run one reading statement and return its rows."""
+        return self.rows_of([(statement, values)])[0]
 
-        return self._read(lambda connection: rows_of(connection, [(statement, values)])[0])
-
-    def rows_of(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[list[tuple[Any, ...]]]:
+    def rows_of(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         """Run several reading statements in one round trip; return the rows of each."""
-
-        return self._read(lambda connection: rows_of(connection, statements))
-
-    def _read(self, ask: Callable[[psycopg.Connection[Any]], _T]) -> _T:
         snapshot: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
         if snapshot is None:
-            return self.persist(ask)
+            return self.persist(lambda connection: rows_of(connection, statements))
         try:
-            return ask(snapshot)
+            return rows_of(snapshot, statements)
         except psycopg.Error as error:
             raise translated(error, self.shown) from error
 
     def change(
-        self, statements: Sequence[tuple[str, Sequence[object]]], *, only_if_found: bool = False
+        self, statements: Sequence[Statement], *, only_if_found: bool = False
     ) -> list[tuple[Any, ...]]:
         """Run writing statements once, in a transaction of their own; return the rows of the first statement.
 
@@ -312,14 +305,12 @@ class Pool:
         self.forget_idle()
 
 
-def _all(
-    connection: psycopg.Connection[Any], statements: Sequence[tuple[str, Sequence[object]]]
-) -> list[psycopg.Cursor[Any]]:
+def _all(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[psycopg.Cursor[Any]]:
     return [connection.cursor(binary=True).execute(sql, values or None) for sql, values in statements]
 
 
 def rows_of(
-    connection: psycopg.Connection[Any], statements: Sequence[tuple[str, Sequence[object]]]
+    connection: psycopg.Connection[Any], statements: Sequence[Statement]
 ) -> list[list[tuple[Any, ...]]]:
     """Run these statements in one round trip; return the rows of each."""
     if len(statements) == 1:

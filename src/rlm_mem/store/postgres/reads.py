@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlm_mem.errors import StorageError
 from rlm_mem.store.core.records import ReadBuffer, Reads
 from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.values import Statement
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
@@ -67,7 +68,7 @@ def _add(pool: Pool, namespace: str, reads: Reads) -> bool:
     return bool(pool.change([(_LOCK, (ns,)), touching(ns, reads)], only_if_found=True))
 
 
-def touching(ns: int, reads: Reads) -> tuple[str, tuple[Any, ...]]:
+def touching(ns: int, reads: Reads) -> Statement:
     """Return the statement that adds reads to the counts of chunks."""
     ids = sorted(reads)
     return (

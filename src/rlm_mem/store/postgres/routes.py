@@ -76,17 +76,16 @@ class Routes:
         self.unlisted: set[str] = set()
         """The namespaces that had no row when they were last looked up, and were not written to since."""
         self._guard = threading.RLock()
-        self.shown = ""
+        self.shown = shown_dsn(dsn)
         self.pinned = False
         """Whether to use the opened database for every namespace, ignoring the directory."""
 
     def home(self) -> Pool:
-        """Return the opened database; its tables are created if they are missing."""
-        pool = self._pool(self._dsn)
-        self.shown = pool.shown
-        return pool
+        """Return the opened database."""
+        return self.pool(self._dsn)
 
-    def _pool(self, dsn: str) -> Pool:
+    def pool(self, dsn: str) -> Pool:
+        """Return the connections to a database, opened once; its tables are created if they are missing."""
         with self._guard:
             pool = self._pools.get(dsn)
             if pool is None:
@@ -114,7 +113,7 @@ class Routes:
             further = listed if hop == 0 and listed else moved_to if state == "moved" else None
             if further is None or self.pinned:
                 break
-            pool = self._pool(further)
+            pool = self.pool(further)
         else:
             raise StorageError(
                 f"{self.shown}: the directory has a cycle for the namespace {namespace}",
@@ -135,7 +134,7 @@ class Routes:
 
     def moved(self, namespace: str, dsn: str) -> None:
         """Record the new database of a namespace that was moved."""
-        self._places[namespace] = (self._pool(dsn), time.monotonic())
+        self._places[namespace] = (self.pool(dsn), time.monotonic())
 
     def name_of(self, ns: int) -> str | None:
         """Return the name of a namespace by its key, if it has been used before."""
@@ -151,7 +150,7 @@ class Routes:
             directory = [row[0] for row in listed]
         for dsn in directory:
             try:
-                pool = self._pool(dsn)
+                pool = self.pool(dsn)
                 more, without = _listed(pool) if pool is not home else ([], [])
             except StorageError as error:
                 more, without = [], [f"{shown_dsn(dsn)} ({error.message})"]

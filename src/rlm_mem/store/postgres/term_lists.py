@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from threading import Lock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -12,13 +12,11 @@ import numpy.typing as npt
 
 from rlm_mem.store.core.selection import places
 from rlm_mem.store.postgres.parts import POSTINGS, Lists, joined, lists_of, pairs
+from rlm_mem.store.postgres.values import Rows
 
 Ints = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.int32]
 Frequencies = npt.NDArray[np.uint8]
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs one statement and returns all its rows."""
 
 #: Entries that are read ahead in one statement; stores of usual size need just one.
 _READ_AHEAD = 400_000

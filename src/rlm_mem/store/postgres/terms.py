@@ -27,7 +27,7 @@ from rlm_mem.store.postgres.parts import (
     pairs,
     regrouped,
 )
-from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor, shown, stored
+from rlm_mem.store.postgres.values import Blobs, Integers, Statement, array_cursor, shown, stored
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.schema import Head
@@ -37,8 +37,6 @@ Ints = npt.NDArray[np.int64]
 
 Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]
 """A statement, its values, and the function that receives its rows."""
-
-Statement = tuple[str, tuple[object, ...]]
 
 #: Collected segments are written beyond this many bytes, so that memory stays bounded in a batch of any size.
 _MAX_BYTES = 8_000_000
@@ -54,13 +52,12 @@ class TermIndex:
 
     Args:
         connection: inside the write transaction.
-        ns: key of the namespace.
-        head: its counters, as read with the lock; changed here, written by the transaction.
+        head: the counters of the namespace, as read with the lock; changed here, written by the transaction.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], ns: int, head: Head) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], head: Head) -> None:
         self._connection = connection
-        self._ns = ns
+        self._ns = head.ns
         self._head = head
         self._numbers: dict[str, int] = {}
         self._new_terms: dict[str, int] = {}
@@ -151,12 +148,8 @@ class TermIndex:
         if self._changes is None:
             return []
         sql = "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
-        statements = [self._affected_parts(self._changes)]
-        return (
-            [*statements, (sql, (self._ns, sorted(self._conversations)))]
-            if self._conversations
-            else statements
-        )
+        counted = [(sql, (self._ns, sorted(self._conversations)))] if self._conversations else []
+        return [self._affected_parts(self._changes), *counted]
 
     def flush(self, answers: Sequence[list[tuple[Any, ...]]]) -> list[Statement]:
         """Return the statement that writes everything collected except the head; none if nothing is collected.
@@ -255,10 +248,8 @@ class TermIndex:
     def _holding(self, place: Ints) -> tuple[object, ...]:
         return self._ns, Integers(place >> 32), Integers(place & _KEY), self._ns
 
-    def _parts(
-        self, table: PartTable, written: Lists, owner: Ints, first: Ints
-    ) -> list[tuple[str, tuple[object, ...]]]:
-        statements: list[tuple[str, tuple[object, ...]]] = []
+    def _parts(self, table: PartTable, written: Lists, owner: Ints, first: Ints) -> list[Statement]:
+        statements: list[Statement] = []
         if len(written.owner):
             blobs = Blobs(written.words(), written.count * 3)
             statements.append(
@@ -268,7 +259,7 @@ class TermIndex:
             statements.append((table.drop, (Integers(owner), Integers(first), self._ns)))
         return statements
 
-    def _terms(self, changes: IndexDifference, gains: Ints) -> list[tuple[str, tuple[object, ...]]]:
+    def _terms(self, changes: IndexDifference, gains: Ints) -> list[Statement]:
         """Return statements for the dictionary's figures: rows of new terms, and differences of existing ones."""
         new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in ascending order
         of_words = changes.word & _KEY
@@ -281,7 +272,7 @@ class TermIndex:
         )
         is_new = np.zeros(len(term), np.bool_)
         is_new[np.searchsorted(term, new)] = True
-        statements: list[tuple[str, tuple[object, ...]]] = []
+        statements: list[Statement] = []
         texts = [stored(text) for text in self._new_terms]
         if texts:
             statements.append(

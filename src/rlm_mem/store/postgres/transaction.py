@@ -19,13 +19,13 @@ from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import Pool, undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
-from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
-from rlm_mem.store.postgres.values import array_cursor
+from rlm_mem.store.postgres.schema import HEAD_COLUMNS, LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
+from rlm_mem.store.postgres.values import Statement, array_cursor
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.terms import Question
 
-_LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
+_LOCK = f"SELECT {HEAD_COLUMNS} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
 #: Uses no table: otherwise a worker of a cluster would answer with its own number.
 _NUMBER = "SELECT pg_current_xact_id()::text"
 _INSERT_NAMESPACE = (
@@ -174,7 +174,7 @@ class PostgresTransaction:
         writer = PostgresRowWriter(
             connection,
             head,
-            TermIndex(connection, ns, head),
+            TermIndex(connection, head),
             self._analyse,
             keep_versions=self._keep_versions,
         )
@@ -189,7 +189,7 @@ class PostgresTransaction:
         with self.translating():
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
 
-    def expect(self, chunks: Sequence[Chunk], reads: Sequence[tuple[str, Sequence[object]]] = ()) -> set[str]:
+    def expect(self, chunks: Sequence[Chunk], reads: Sequence[Statement] = ()) -> set[str]:
         """Read, in one round trip, ids, conversations and terms of new chunks, and rows that are needed next.
 
         Args:
@@ -292,14 +292,14 @@ class PostgresTransaction:
     def commit(self) -> None:
         """Make everything visible and durable, or raise and leave everything unchanged."""
         connection = self.connection
-        proof: tuple[str, tuple[Any, ...]] | None = None
+        proof: Statement | None = None
         with self.translating():
             if _failed(connection):
                 raise StorageError(
                     f"{self.pool.shown}: a statement of this batch failed before: nothing was changed",
                     hint="do not continue a batch after an error",
                 )
-            last: list[tuple[str, tuple[Any, ...]]] = []
+            last: list[Statement] = []
             for writer in self._writers.values():
                 last += writer.finish()
             if self.events:
@@ -324,7 +324,7 @@ class PostgresTransaction:
             raise StorageError(f"{self.pool.shown} rolled back the change: nothing was changed", hint="retry")
         self._release()
 
-    def _resolve_outcome(self, error: psycopg.Error, proof: tuple[str, tuple[Any, ...]] | None) -> None:
+    def _resolve_outcome(self, error: psycopg.Error, proof: Statement | None) -> None:
         """Find out whether the server committed, after an error or a lost connection during COMMIT."""
         if not is_lost(error) and not is_worker_lost(error):
             self.rollback()
@@ -399,9 +399,7 @@ def _milliseconds(until: float) -> int:
     return max(1, round((until - time.monotonic()) * 1000))  # 0 would mean to wait forever
 
 
-def _committed(
-    pool: Pool, xid: str | None, written: Sequence[int], proof: tuple[str, tuple[Any, ...]] | None
-) -> bool:
+def _committed(pool: Pool, xid: str | None, written: Sequence[int], proof: Statement | None) -> bool:
     """Return whether a transaction was committed whose COMMIT was not answered.
 
     Args:
@@ -421,9 +419,7 @@ def _committed(
     return outcome
 
 
-def _outcome(
-    pool: Pool, xid: str | None, written: Sequence[int], proof: tuple[str, tuple[Any, ...]] | None
-) -> bool | None:
+def _outcome(pool: Pool, xid: str | None, written: Sequence[int], proof: Statement | None) -> bool | None:
     deadline = time.monotonic() + pool.reconnect_seconds
     while (state := _state(pool, xid)) == "in progress":
         if time.monotonic() > deadline:
