@@ -115,6 +115,10 @@ class PostgresQueries:
         self._rows = rows
         self._all_namespaces = everywhere
 
+    def _select(self, namespace: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run a statement whose first value is the key of the namespace."""
+        return self._rows(namespace, statement, (namespace_key(namespace), *values))
+
     def namespaces(self) -> list[tuple[str, int]]:
         found, away = self._all_namespaces()
         if away:
@@ -126,27 +130,17 @@ class PostgresQueries:
         return found
 
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
-        found = self._rows(
-            namespace,
-            "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1",
-            (namespace_key(namespace), [stored(term) for term in terms]),
-        )
+        query = "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1"
+        found = self._select(namespace, query, list(map(stored, terms)))
         return shown(found[0][0]) if found else None
 
     def next_term(self, namespace: str) -> int:
-        found = self._rows(
-            namespace,
-            "SELECT next_term FROM rlm_mem.namespaces WHERE ns = %s",
-            (namespace_key(namespace),),
-        )
+        found = self._select(namespace, "SELECT next_term FROM rlm_mem.namespaces WHERE ns = %s")
         return found[0][0] if found else 0
 
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:
-        found = self._rows(
-            namespace,
-            "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[]) AND term < %s",
-            (namespace_key(namespace), [stored(term) for term in terms], number),
-        )
+        query = "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[]) AND term < %s"
+        found = self._select(namespace, query, list(map(stored, terms)), number)
         return {shown(text) for (text,) in found}
 
     # --- listings --------------------------------------------------------------------------------------
@@ -235,13 +229,8 @@ class PostgresQueries:
         """Sort tags by ascending count: the cost of a listing depends on the rarest."""
         if len(tags) < 2:
             return list(tags)
-        counts: dict[str, int] = dict(
-            self._rows(
-                namespace,
-                "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.tag = ANY(%s)",
-                (namespace_key(namespace), [plain(tag) for tag in tags]),
-            )
-        )
+        query = "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.tag = ANY(%s)"
+        counts: dict[str, int] = dict(self._select(namespace, query, list(map(plain, tags))))
         return sorted(tags, key=lambda tag: counts.get(tag, 0))
 
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
@@ -275,11 +264,12 @@ class PostgresQueries:
     ) -> list[ChunkState]:
         # No LIMIT with ids: the planner might scan along doc until it has found them all.
         some = " ORDER BY c.doc LIMIT %s::bigint" if ids is None else " AND c.id = ANY(%s) ORDER BY c.doc"
-        rows = self._rows(
+        rows = self._select(
             namespace,
             "SELECT c.doc, c.id, c.status, c.revision, c.modified_at, c.content_hash FROM rlm_mem.chunks c"
             f" WHERE c.ns = %s AND c.doc > %s{some}",
-            (namespace_key(namespace), after, limit if ids is None else list(ids)),
+            after,
+            limit if ids is None else list(ids),
         )
         return [ChunkState(*row) for row in rows[:limit]]
 
@@ -320,35 +310,24 @@ class PostgresQueries:
         return [row[1] for row in rows if row[0] == 0], [row[1] for row in rows if row[0] == 1]
 
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
-        ns = namespace_key(namespace)
-        where, values = "IS NULL", (ns, digest)
-        if conversation_id is not None:
-            where, values = f"= {_CONVERSATION}", (ns, digest, ns, plain(conversation_id))  # type: ignore[assignment]
-        found = self._rows(
-            namespace,
-            "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.content_hash = %s AND c.status = 0"
-            f" AND c.conversation {where} ORDER BY c.doc DESC LIMIT {MAX_SAME}",
-            values,
-        )
+        query = "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.content_hash = %s AND c.status = 0"
+        order = f"ORDER BY c.doc DESC LIMIT {MAX_SAME}"
+        if conversation_id is None:
+            found = self._select(namespace, f"{query} AND c.conversation IS NULL {order}", digest)
+        else:
+            query += f" AND c.conversation = {_CONVERSATION} {order}"
+            found = self._select(namespace, query, digest, namespace_key(namespace), plain(conversation_id))
         return [one for (one,) in found]
 
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
         # Without "+ 0", if texts are often repeated, PostgreSQL scans all documents down to the newest equal one.
-        rows = self._rows(
-            namespace,
-            f"SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND {_KEPT}"
-            " ORDER BY c.doc + 0 DESC LIMIT %s::bigint",
-            (namespace_key(namespace), digest, limit),
-        )
+        query = f"SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND {_KEPT}"
+        rows = self._select(namespace, f"{query} ORDER BY c.doc + 0 DESC LIMIT %s::bigint", digest, limit)
         return [row[0] for row in rows]
 
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        rows = self._rows(
-            namespace,
-            "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
-            f" AND {_KEPT}",
-            (namespace_key(namespace), list(digests)),
-        )
+        query = "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
+        rows = self._select(namespace, f"{query} AND {_KEPT}", list(digests))
         return {row[0] for row in rows}
 
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
@@ -364,12 +343,8 @@ class PostgresQueries:
     # --- counts ----------------------------------------------------------------------------------------
 
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        return self._rows(
-            namespace,
-            "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.chunks > 0"
-            " ORDER BY t.chunks DESC, t.tag LIMIT %s::bigint",
-            (namespace_key(namespace), limit),
-        )
+        query = "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.chunks > 0"
+        return self._select(namespace, f"{query} ORDER BY t.chunks DESC, t.tag LIMIT %s::bigint", limit)
 
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
         rows = self._rows(
@@ -400,5 +375,5 @@ class PostgresQueries:
             "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s AND last_at IS NOT NULL",
             "links": "SELECT count(*) FROM rlm_mem.links WHERE ns = %s",
         }[table]
-        found = self._rows(namespace, query, (namespace_key(namespace),))
+        found = self._select(namespace, query)
         return int(found[0][0]) if found else 0
