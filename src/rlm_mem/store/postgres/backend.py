@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
-from rlm_mem.errors import InvalidChunk, NamespaceError, StoreReadOnly
+from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core.changes import MAX_OFF, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ChunkRow,
+    ReadBuffer,
     StoreStatus,
     SyncReport,
     Vacuumed,
@@ -34,9 +35,8 @@ from rlm_mem.store.postgres.files import PostgresFiles
 from rlm_mem.store.postgres.integrity import check_database, chunk_in, mend_rows
 from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacuum_tables
 from rlm_mem.store.postgres.queries import PostgresQueries
-from rlm_mem.store.postgres.reads import ReadCounts
 from rlm_mem.store.postgres.routes import Routes
-from rlm_mem.store.postgres.rows import FIND, reading
+from rlm_mem.store.postgres.rows import FIND, reading, touching
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
 from rlm_mem.store.postgres.values import Statement
@@ -64,6 +64,11 @@ _CLOCK_TOLERANCE = timedelta(seconds=1)
 """Clocks that differ by less count as equal: the difference includes the latency of the server."""
 _CLOCK_SECONDS = 600.0
 """Time for which a measured difference of the clocks is reused."""
+_READS_SECONDS = 5.0
+"""How long a flush waits for the lock of a namespace."""
+_LOCK_FOR_READS = (
+    "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'here' FOR NO KEY UPDATE SKIP LOCKED"
+)
 
 
 class _ThreadState(threading.local):
@@ -93,7 +98,8 @@ class PostgresBackend:
         self.read_only = read_only
         self._routes = Routes(dsn, config, read_only=read_only)
         self._local = _ThreadState()
-        self._reads = ReadCounts()
+        self._reads: dict[str, ReadBuffer] = {}
+        """Reads by namespace that are not written yet."""
         self._clocks: dict[str, tuple[float, timedelta]] = {}
         """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
         server's is ahead."""
@@ -206,7 +212,7 @@ class PostgresBackend:
                 self._prepare(namespace)
             current = self._begin(namespace, until)
         self._local.transaction = current
-        reads = self._reads.of(namespace).take()
+        reads = self._buffer(namespace).take()
         try:
             with operation("write", backend="postgresql"):
                 if not any_analysis:
@@ -217,7 +223,7 @@ class PostgresBackend:
                 current.commit()
         except BaseException:
             current.rollback()
-            self._reads.of(namespace).put_back(reads)
+            self._buffer(namespace).put_back(reads)
             raise
         finally:
             self._local.transaction = None
@@ -346,7 +352,7 @@ class PostgresBackend:
         if not wanted:
             return {}
         rows = self.rows(namespace, *reading(namespace_key(namespace), wanted, status))
-        buffered = self._reads.of(namespace)
+        buffered = self._buffer(namespace)
         found: dict[str, Chunk] = {}
         for chunk_id, body, count, when in rows:
             chunk = _decoded(namespace, chunk_id, body)
@@ -430,14 +436,37 @@ class PostgresBackend:
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
         """Count one read in memory; counts are written in small batches, so that a read never waits for a writer."""
-        if not self.read_only and self._reads.of(namespace).add(chunk_id, when):
+        if not self.read_only and self._buffer(namespace).add(chunk_id, when):
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> int:
         """Write buffered reads; return for how many chunks. Without ``wait``, skipped while another process writes."""
         if self.read_only or self._local.transaction is not None:
             return 0
-        return self._reads.flush(self._routes.of, wait=wait)
+        written = 0
+        until = time.monotonic() + (_READS_SECONDS if wait else 0.0)
+        for namespace, buffer in list(self._reads.items()):
+            reads = buffer.take()
+            if not reads:
+                continue
+            ns, done = namespace_key(namespace), False
+            statements = [(_LOCK_FOR_READS, (ns,)), touching(ns, reads)]
+            try:
+                # Not if another process holds the lock, or the namespace was moved.
+                while not (done := bool(self.pool(namespace).change(statements, only_if_found=True))):
+                    if time.monotonic() >= until:
+                        break
+                    time.sleep(0.05)
+            except StorageError as error:  # counts are a convenience: the next flush writes them
+                _logger.debug("access counts not written yet: %s", error)
+            if done:
+                written += len(reads)
+            else:
+                buffer.put_back(reads)
+        return written
+
+    def _buffer(self, namespace: str) -> ReadBuffer:
+        return self._reads.setdefault(namespace, ReadBuffer())
 
     # --- audit ------------------------------------------------------------------------------------------
 
@@ -479,7 +508,7 @@ class PostgresBackend:
     def status(self, namespace: str) -> StoreStatus:
         """Return the number of reads that are not written yet; nothing else can be unfinished."""
         self.flush_reads(wait=False)
-        return StoreStatus(0, 0, self._reads.of(namespace).size)
+        return StoreStatus(0, 0, self._buffer(namespace).size)
 
     def checkpoint(self) -> dict[str, Any]:
         """Write the access counts that are still in memory."""

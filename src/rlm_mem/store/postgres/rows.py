@@ -13,7 +13,6 @@ from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.store.core.preencoding import AHEAD, texts_of
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, entry_of, index_key
 from rlm_mem.store.postgres.pool import rows_of
-from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
 from rlm_mem.store.postgres.values import Statement, array_cursor
 
@@ -65,6 +64,19 @@ def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> Statement:
         " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
         f" WHERE c.ns = %s AND c.id = ANY(%s){'' if status is None else ' AND c.status = %s'}",
         (ns, ns, ns, list(chunk_ids), *(() if status is None else (status,))),
+    )
+
+
+def touching(ns: int, reads: Reads) -> Statement:
+    """Return the statement that adds reads to the counts of chunks."""
+    ids = sorted(reads)
+    return (
+        "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at)"
+        " SELECT c.ns, c.doc, g.n, g.at FROM unnest(%s::text[], %s::integer[], %s::text[]) AS g(id, n, at)"
+        " JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = g.id ORDER BY c.doc"
+        " ON CONFLICT (ns, doc) DO UPDATE SET access_count = r.access_count + excluded.access_count,"
+        " accessed_at = greatest(r.accessed_at, excluded.accessed_at)",
+        (ids, [reads[chunk_id][0] for chunk_id in ids], [reads[chunk_id][1] for chunk_id in ids], ns),
     )
 
 

@@ -101,23 +101,7 @@ class PostgresTransaction:
             StoreLocked: another process holds the lock for too long. Moved: the namespace is on another server.
             StorageError: the server cannot be reached.
         """
-        while True:
-            try:
-                self._begin(namespace, until)
-                return
-            except _BeingMoved:
-                self.rollback()
-                if time.monotonic() >= until:
-                    raise StoreLocked(
-                        f"the namespace {namespace} is being moved to another server: nothing was changed",
-                        hint="retry in a moment",
-                    ) from None
-                time.sleep(0.1)
-            except BaseException:
-                self.rollback()
-                raise
 
-    def _begin(self, namespace: str, until: float) -> None:
         def start(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             try:
                 with connection.pipeline():
@@ -136,9 +120,13 @@ class PostgresTransaction:
                 raise
             return connection
 
-        self.pool.admit_writer(until)
-        self._is_admitted = True
-        self._connection = self.pool.persist(start, keep=True)
+        try:
+            self.pool.admit_writer(until)
+            self._is_admitted = True
+            self._connection = self.pool.persist(start, keep=True)
+        except BaseException:
+            self.rollback()
+            raise
 
     def lock(self, namespace: str) -> PostgresRowWriter:
         """Return the writer of a namespace, taking its lock if it is not held yet."""
@@ -167,8 +155,6 @@ class PostgresTransaction:
             )
         if head.state == "moved" and head.moved_to:
             raise Moved(namespace, head.moved_to)
-        if head.state == "moving":
-            raise _BeingMoved
         if not head.analysis:
             head.analysis = self._analysis
         writer = PostgresRowWriter(
@@ -380,10 +366,6 @@ def _with_unchanged_note(error: StorageError) -> StorageError:
     if outcome in error.message:
         return error
     return type(error)(f"{error.message}: {outcome}", hint=error.hint)
-
-
-class _BeingMoved(Exception):
-    """The namespace is being moved to another server; writers wait."""
 
 
 def _failed(connection: psycopg.Connection[Any]) -> bool:
