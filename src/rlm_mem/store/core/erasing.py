@@ -25,7 +25,6 @@ from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines, parse_event
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
-from rlm_mem.store.core.writer import Writer
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress
@@ -266,11 +265,11 @@ def erase(
         if ids or len(report.files) + report.events > before:
             changed.append(name)
         if not dry_run:
-            writer = Writer(store.backend, name, store.types, store.clock, store.actor)
+            part = store.confined_to(name, actor=store.actor)
             for start in range(0, len(ids), _LOT):
-                with store.backend.transaction(name):
+                with part.batch():
                     for chunk_id in ids[start : start + _LOT]:
-                        writer.erase(chunk_id)
+                        part.delete_chunk(chunk_id, permanent=True)
             store.backend.erase_stray_versions(name, strays.get(name, ()))
     _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids))
     if store.confined:

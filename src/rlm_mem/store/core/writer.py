@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -298,6 +299,7 @@ class Writer:
         types: the chunk and link types that may be written.
         clock: returns the current time.
         actor: who writes, for the audit log.
+        written: set by every change.
     """
 
     def __init__(
@@ -307,12 +309,14 @@ class Writer:
         types: TypeRegistry,
         clock: Callable[[], datetime],
         actor: str | None,
+        written: Event,
     ) -> None:
         self._backend = backend
         self._namespace = namespace
         self._types = types
         self.clock = clock
         self._actor = actor
+        self._written = written
 
     def now(self) -> str:
         """Return the current time in stored form."""
@@ -533,6 +537,7 @@ class Writer:
             for old_id, link in successions(self._read(row)).items():
                 self._reinstate(transaction, old_id, chunk_id, link)
             transaction.erase(row)
+            self._written.set()
             transaction.events.append(
                 audit_line("erase", self.clock(), self._actor, self._namespace)
                 | {"chunk_id": chunk_id, "revision": row.revision, "before": row.content_hash}
@@ -687,6 +692,7 @@ class Writer:
         self, transaction: WriteTransaction, op: str, chunk: Chunk, *, former: Chunk | None = None, **more: Any
     ) -> None:  # fmt: skip
         """Queue an audit event, which is written when the transaction has been committed."""
+        self._written.set()
         transaction.events.append(
             audit_line(op, self.clock(), self._actor, self._namespace)
             | {
