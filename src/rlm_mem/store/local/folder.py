@@ -464,7 +464,7 @@ class LocalBrainFiles:
             transaction.write_file(target, data)
             return True
         try:
-            self._write_bytes(target, data, os.O_EXCL)
+            files.write_bytes(target, data, os.O_CREAT | os.O_EXCL)
         except FileExistsError:
             return False
         except OSError as error:
@@ -479,36 +479,19 @@ class LocalBrainFiles:
             transaction.append_file(target, data)
             return
         try:
-            self._write_bytes(target, data, os.O_APPEND)
+            files.write_bytes(target, data, os.O_CREAT | os.O_APPEND)
         except OSError as error:
             files.translate(error, str(target))
 
     def extend(self, name: str, data: bytes) -> bool:
         target = self._writable(name)
         try:
-            self._write_bytes(target, data, os.O_APPEND, create=False)
+            files.write_bytes(target, data, os.O_APPEND)
         except FileNotFoundError:
             return False
         except OSError as error:
             files.translate(error, str(target))
         return True
-
-    @staticmethod
-    def _write_bytes(target: Path, data: bytes, how: int, *, create: bool = True) -> None:
-        flags = os.O_WRONLY | (os.O_CREAT if create else 0) | how | getattr(os, "O_BINARY", 0)
-        try:
-            descriptor = os.open(target, flags, 0o644)
-        except FileNotFoundError:
-            if not create:
-                raise
-            files.make_folder(target.parent)
-            descriptor = os.open(target, flags, 0o644)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-        finally:
-            os.close(descriptor)
 
     def remove(self, name: str) -> bool:
         """Remove a file, and its monthly trajectory folder if that is then empty."""

@@ -8,10 +8,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError
@@ -20,11 +19,8 @@ from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import (
-    ChunkRow,
-    Encode,
     SyncReport,
     analysis_name,
-    encode_content,
     is_later_analysis,
     other_analysis,
 )
@@ -97,19 +93,6 @@ class _ThreadState(threading.local):
     transaction: Transaction | None = None
 
 
-class FolderBackend(Protocol):
-    """The part of a folder's backend that a check and a backup use."""
-
-    @property
-    def layout(self) -> Layout: ...
-    @property
-    def read_only(self) -> bool: ...
-    @property
-    def connection(self) -> sqlite3.Connection: ...
-    def read(self, row: ChunkRow) -> Chunk | None: ...
-    def transaction(self, namespace: str) -> AbstractContextManager[Transaction]: ...
-
-
 class LocalIndex:
     """The part of `Backend` that is index, postings and connections of one store folder, a `DerivedIndex`.
 
@@ -151,11 +134,7 @@ class LocalIndex:
     @cached_property
     def _rows(self) -> ThreadRows:
         """The row writers of all threads, created only by a process that writes."""
-        return local.ThreadRows(self._connections, self._encode)
-
-    @property
-    def _encode(self) -> Encode:
-        return partial(encode_content, self.config.search.language)
+        return local.ThreadRows(self._connections, self.config.search.language)
 
     # --- opening ---------------------------------------------------------------------------------------
 
@@ -334,7 +313,7 @@ class LocalIndex:
 
     def postings(self, namespace: str) -> PostingsIndex:
         """The postings of one namespace."""
-        return self._postings.of(self.queries.namespace_number(namespace))
+        return self._postings.of(self.queries.numbered(namespace)[1])
 
     @healed
     def unreadable(self) -> Sequence[tuple[str, str]]:
@@ -442,7 +421,7 @@ class LocalIndex:
     def _index_in_memory(self, folders: list[str], paths: Sequence[str] = ()) -> None:
         """Index these folders and files in memory; other threads read the former index until it is complete."""
         with self._connections.index_in_memory() as connection:
-            rows = local.LocalRowWriter(connection, self._encode)
+            rows = local.LocalRowWriter(connection, self.config.search.language)
             self._sync_locked(connection, rows, folders, None, paths)
 
     def sync(
@@ -483,9 +462,8 @@ class LocalIndex:
                 return SyncReport()
             with self._index_transaction(connection, wait_seconds):
                 finished = local.finish_writes(self.layout) if leftovers else []
-                if (
-                    only_folders is None or finished
-                ):  # another process may have indexed its own write meanwhile
+                if only_folders is None or finished:
+                    # Another process may have indexed its own write meanwhile.
                     changed = changed_folders(connection, self.layout, full=full, racy=not quick)
                     folders = sorted({*(only_folders or ()), *changed, *finished}, reverse=True)
                 stale = stale and self._is_stale(connection, renew=renew)

@@ -90,7 +90,7 @@ class LocalSource:
             str, LocalTermPostings
         ] = {}  # postings of the terms in questions to `holding`
         self._masks: dict[Filters, Bools | None] = {}
-        self._hidden: dict[str, Ints] = {}  # by time, chunks in quarantine or expired
+        self._known: dict[tuple[object, ...], Ints] = {}  # by query and values, the chunks that it finds
         self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # answers of `holding`
 
     # -- terms and statistics --------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class LocalSource:
         scores[view.both("superseded", old, new)] = -1
         docs = view.both("doc", old, new)
         if shown_at is not None:
-            hidden = self._hidden_at(shown_at)
+            hidden = self._found(_HIDDEN, self._ns, self._ns, shown_at)
             if len(hidden):
                 scores[contained(docs, hidden)] = -1
         order = np.lexsort((docs, view.both("at", old, new), scores))[: -limit - 1 : -1]
@@ -453,7 +453,7 @@ class LocalSource:
                 ).fetchone()
             yield view.column("conversation") == (_UNKNOWN_CONVERSATION if row is None else row[0])
         if filters.shown_at is not None:
-            hidden = self._hidden_at(filters.shown_at)
+            hidden = self._found(_HIDDEN, self._ns, self._ns, filters.shown_at)
             if len(hidden):
                 yield ~self._of_docs(hidden)
         for column, names in (
@@ -476,15 +476,13 @@ class LocalSource:
             query = "SELECT doc FROM tags WHERE ns = ? AND tag IN (SELECT value FROM json_each(?))"
             yield self._of_docs(self._found(query, self._ns, msgspec.json.encode(known).decode()))
 
-    def _found(self, query: str, *values: object) -> Ints:
-        """Return the chunks that a query finds."""
-        rows = self._connection.execute(query, values).fetchall()
-        return np.fromiter((row[0] for row in rows), np.int64, len(rows))
-
-    def _hidden_at(self, time: str) -> Ints:
-        if time not in self._hidden:
-            self._hidden[time] = self._found(_HIDDEN, self._ns, self._ns, time)
-        return self._hidden[time]
+    def _found(self, query: str, *values: str | int) -> Ints:
+        """Return the chunks that a query finds; cached, since the view does not change."""
+        key = query, values
+        if key not in self._known:
+            rows = self._connection.execute(query, values).fetchall()
+            self._known[key] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        return self._known[key]
 
     def _of_docs(self, docs: Ints) -> Bools:
         """Return the mask of the slots of the chunks with these numbers."""

@@ -190,10 +190,6 @@ LAST_CHANGE = (
 _VARIABLES = 900  # some builds of SQLite allow no more than 999 in one statement
 
 
-def _placeholders(values: Sequence[object]) -> str:
-    return ",".join("?" * len(values))
-
-
 def _rarest(connection: sqlite3.Connection, ns: int, tags: Sequence[str]) -> str:
     if len(tags) == 1:
         return tags[0]
@@ -213,7 +209,7 @@ def _summaries(connection: sqlite3.Connection, namespace: str, rows: Sequence[An
     for start in range(0, len(docs), _VARIABLES):
         part = docs[start : start + _VARIABLES]
         for doc, tag in connection.execute(
-            f"SELECT doc, tag FROM tags WHERE doc IN ({_placeholders(part)}) ORDER BY tag", part
+            f"SELECT doc, tag FROM tags WHERE doc IN ({','.join('?' * len(part))}) ORDER BY tag", part
         ):
             tags.setdefault(doc, []).append(tag)
     return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
@@ -234,16 +230,11 @@ class Queries:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def _namespace(self, name: str) -> tuple[sqlite3.Connection, int]:
-        """Return the connection and the number of a namespace; -1, which no row has, if it has no chunks."""
+    def numbered(self, name: str) -> tuple[sqlite3.Connection, int]:
+        """Return the thread's connection, and the number of a namespace: -1, which no row has, if it has no chunks."""
         connection = self._connections.get()
         found = connection.execute("SELECT ns FROM namespaces WHERE name = ?", (name,)).fetchone()
         return connection, int(found[0]) if found else -1
-
-    @healed
-    def namespace_number(self, name: str) -> int:
-        """Return the number of a namespace; -1 if it has no chunks."""
-        return self._namespace(name)[1]
 
     @healed
     def namespaces(self) -> list[tuple[str, int]]:
@@ -295,7 +286,7 @@ class Queries:
         """Return the connection, and the statement and its values for the id, time and number of each listed chunk."""
         connection, ns = self._connections.get(), -1
         if wanted.tags or wanted.any_tags:
-            connection, ns = self._namespace(namespace)
+            connection, ns = self.numbered(namespace)
         where = [f"chunks.ns = {_NUMBER}", "status = ?"]
         values: list[object] = [namespace, int(wanted.archived)]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
@@ -316,7 +307,7 @@ class Queries:
                     values += [ns, tag]
         if wanted.any_tags and not wanted.archived:
             where += [
-                f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({_placeholders(wanted.any_tags)}))"
+                f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({','.join('?' * len(wanted.any_tags))}))"
             ]
             values += [ns, *wanted.any_tags]
         if wanted.conversation_id is not None:
@@ -340,7 +331,7 @@ class Queries:
             values += [text, seconds, text]
         for column, names in (("origin", wanted.origins), ("trust", wanted.trusts)):
             if names:
-                where.append(f"{column} IN ({_placeholders(names)})")
+                where.append(f"{column} IN ({','.join('?' * len(names))})")
                 values += names
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
@@ -358,13 +349,13 @@ class Queries:
 
     @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         found: dict[str, Summary] = {}
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), _VARIABLES):
             part = wanted[start : start + _VARIABLES]
             rows = connection.execute(
-                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({_placeholders(part)})",
+                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({','.join('?' * len(part))})",
                 (ns, *part),
             ).fetchall()
             found.update((item.id, item) for item in _summaries(connection, namespace, rows))
@@ -375,7 +366,7 @@ class Queries:
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
         # The plus sign: one scan of the rows, no sorting.
-        some = "" if ids is None else f" AND id IN ({_placeholders(ids)})"
+        some = "" if ids is None else f" AND id IN ({','.join('?' * len(ids))})"
         rows = self._connections.get().execute(
             f"SELECT doc, id, status, revision, {_MODIFIED}, content_hash FROM chunks"
             f" WHERE {_OF_NAMESPACE} AND doc > ?{some} ORDER BY doc LIMIT ?",
@@ -389,7 +380,7 @@ class Queries:
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         found: list[LinkedChunk] = []
         if direction in ("out", "both"):
             found += _links(
@@ -413,7 +404,7 @@ class Queries:
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         found = connection.execute(
             "SELECT conversation, at, doc FROM chunks WHERE id = ? AND ns = ? AND status = 0", (chunk_id, ns)
         ).fetchone()
@@ -447,7 +438,7 @@ class Queries:
 
     @healed
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
         query += f" AND +ns = ? AND {_KEPT}"
         begin = {digest[:NORMALISED]: digest for digest in digests}
@@ -458,7 +449,7 @@ class Queries:
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         rows = connection.execute(
             "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?",
             (chunk_id, ns),
@@ -469,7 +460,7 @@ class Queries:
 
     @healed
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         return connection.execute(
             "SELECT tag, chunks FROM tag_totals WHERE ns = ? AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
             (ns, -1 if limit is None else limit),
@@ -477,7 +468,7 @@ class Queries:
 
     @healed
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         rows = connection.execute(
             "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
             " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at > -1e16"
@@ -488,7 +479,7 @@ class Queries:
 
     @healed
     def stats(self, namespace: str) -> dict[str, Any]:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         rows = connection.execute(
             "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",
             (ns,),
@@ -499,7 +490,7 @@ class Queries:
 
     @healed
     def count_rows(self, table: str, namespace: str) -> int:
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         query = {
             "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",
             "conversations": "SELECT count(*) FROM conversations WHERE ns = ? AND last_at > -1e16",

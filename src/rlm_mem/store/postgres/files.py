@@ -287,7 +287,7 @@ class PostgresFiles:
     # --- statements ------------------------------------------------------------------------------------
 
     def _write(self, name: str, data: bytes) -> None:
-        parts = list(_parts(data))
+        parts = [data[start : start + PART] for start in range(0, max(1, len(data)), PART)]
         self._change(
             _PUT, self._ns, name, len(parts), len(data), self._ns, name, self._ns, name, len(parts), parts
         )  # under the lock of the namespace: the deleted parts are all parts
@@ -324,11 +324,6 @@ def _checked(name: str) -> str:
     except UnicodeEncodeError:
         raise InputError(f"{name!r:.80} is not valid Unicode text, so not the name of a file") from None
     return checked_name(name)
-
-
-def _parts(data: bytes) -> Iterator[bytes]:
-    for start in range(0, max(1, len(data)), PART):
-        yield data[start : start + PART]
 
 
 def _signature(size: int, modified_at: datetime, revision: int) -> Signature:

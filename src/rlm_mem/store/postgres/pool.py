@@ -47,11 +47,13 @@ class Pool:
 
     Attributes:
         distributed: whether the tables are spread over the servers of a Citus cluster.
+        reconnect_seconds: how long to wait for an unreachable server.
     """
 
     def __init__(self, dsn: str, settings: PostgresConfig, *, worker_seconds: float = 2.0) -> None:
         self.shown = shown_dsn(dsn)
         self.distributed = False
+        self.reconnect_seconds = settings.reconnect_seconds
         self._worker_seconds = min(worker_seconds, settings.reconnect_seconds)
         # Without a handler the driver's warnings about a lost server would be printed to the terminal.
         if not logging.getLogger("psycopg").handlers:
@@ -86,7 +88,7 @@ class Pool:
         self._check_process()
         if self._closed:
             raise StoreClosed(f"the store of {self.shown} was closed", hint="open it again")
-        if not self._free.acquire(timeout=self._settings.reconnect_seconds + 1.0):
+        if not self._free.acquire(timeout=self.reconnect_seconds + 1.0):
             raise StoreLocked(
                 f"all {self._settings.pool_size} connections to {self.shown} are in use",
                 hint="raise postgres.pool_size, or use fewer threads",
@@ -140,11 +142,6 @@ class Pool:
 
     def _writers_semaphore(self) -> threading.BoundedSemaphore:
         return threading.BoundedSemaphore(max(1, self._settings.pool_size - _FOR_READERS))
-
-    @property
-    def reconnect_seconds(self) -> float:
-        """How long to wait for an unreachable server, in seconds."""
-        return self._settings.reconnect_seconds
 
     def persist(self, work: Callable[[psycopg.Connection[Any]], _T], *, keep: bool = False) -> _T:
         """Run ``work``, which must be repeatable, again on a new connection if the connection is lost.
