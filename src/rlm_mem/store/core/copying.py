@@ -259,11 +259,8 @@ def _page_differences(
     source_chunks, target_chunks = source.chunks(ids), target.chunks(ids)
     for state in page:
         message = None
-        target_state, source_chunk, target_chunk = (
-            known.get(state.id),
-            source_chunks.get(state.id),
-            target_chunks.get(state.id),
-        )
+        target_state = known.get(state.id)
+        source_chunk, target_chunk = source_chunks.get(state.id), target_chunks.get(state.id)
         if target_state is None:
             message = "is missing in the target"
         elif not _same(state, target_state):

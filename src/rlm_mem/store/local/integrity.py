@@ -75,9 +75,8 @@ def _is_confirmed(index: LocalIndex, finding: Finding) -> bool:
         return True
     row = find_row(index.connection, finding.chunk_id) if finding.chunk_id else None
     path = index.layout.absolute(finding.file)
-    if (
-        finding.code == "duplicate-id"
-    ):  # archived or restored since its file was read, unless both files are there
+    if finding.code == "duplicate-id":
+        # Archived or restored since its file was read, unless both files are there.
         return path.exists() and (row is None or row.path != finding.file)
     if row is None or row.path != finding.file:
         return path.exists() == (finding.code == "orphaned-file")

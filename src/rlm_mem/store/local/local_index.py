@@ -349,10 +349,8 @@ class LocalIndex:
 
     def _sync_folder_of(self, path: str) -> None:
         """Sync the folder of a missing file, if the write lock can be taken."""
-        folders = {
-            path.rsplit("/", 1)[0],
-            "archive",
-        }  # a killed process may have moved it there, or begun to bring it back
+        # A killed process may have moved it to the archive, or begun to bring it back.
+        folders = {path.rsplit("/", 1)[0], "archive"}
         if self.read_only or self.connection.in_transaction:
             return
         with contextlib.suppress(StorageError):

@@ -86,9 +86,7 @@ class LocalSource:
         self._view = view
         self._names = {} if names is None else names  # number → author; numbers are never reused
         self._lists: dict[int, LocalTermPostings] = {}
-        self._term_postings: dict[
-            str, LocalTermPostings
-        ] = {}  # postings of the terms in questions to `holding`
+        self._term_postings: dict[str, LocalTermPostings] = {}  # of the terms in questions to `holding`
         self._masks: dict[Filters, Bools | None] = {}
         self._known: dict[tuple[object, ...], Ints] = {}  # by query and values, the chunks that it finds
         self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # answers of `holding`

@@ -288,9 +288,9 @@ class PostgresFiles:
 
     def _write(self, name: str, data: bytes) -> None:
         parts = [data[start : start + PART] for start in range(0, max(1, len(data)), PART)]
-        self._change(
-            _PUT, self._ns, name, len(parts), len(data), self._ns, name, self._ns, name, len(parts), parts
-        )  # under the lock of the namespace: the deleted parts are all parts
+        # Under the lock of the namespace: the deleted parts are all parts.
+        key = self._ns, name
+        self._change(_PUT, *key, len(parts), len(data), *key, *key, len(parts), parts)
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._database.rows(self.namespace, statement, values)

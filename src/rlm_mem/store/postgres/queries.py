@@ -7,7 +7,6 @@ from typing import Any
 
 from rlm_mem.chunk import format_time, from_epoch
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
-from rlm_mem.errors import ServerAway
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import (
     MAX_SAME,
@@ -111,23 +110,13 @@ def is_shown(hidden_from: str | None, filters: Filters) -> bool:
 class PostgresQueries:
     """`IndexQueries` over the tables; the protocol documents the methods."""
 
-    def __init__(self, rows: Rows, everywhere: Callable[[], tuple[list[tuple[str, int]], list[str]]]) -> None:
+    def __init__(self, rows: Rows, namespaces: Callable[[], list[tuple[str, int]]]) -> None:
         self._rows = rows
-        self._all_namespaces = everywhere
+        self.namespaces = namespaces
 
     def _select(self, namespace: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement whose first value is the key of the namespace."""
         return self._rows(namespace, statement, (namespace_key(namespace), *values))
-
-    def namespaces(self) -> list[tuple[str, int]]:
-        found, away = self._all_namespaces()
-        if away:
-            raise ServerAway(
-                f"the list of namespaces is incomplete: {'; '.join(away)} did not respond",
-                hint="retry when they are back",
-                namespaces=found,
-            )
-        return found
 
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
         query = "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1"

@@ -140,15 +140,12 @@ class Routes:
         """Return the name of a namespace by its key, if it has been used before."""
         return self._names.get(ns)
 
-    def namespaces(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Return every namespace with its number of active chunks, and unreachable servers with reasons."""
+    def namespaces(self) -> list[tuple[str, int]]:
+        """See ``IndexQueries.namespaces``."""
         home = self.home()
         found, away = _listed(home)
-        directory: list[str] = []
-        if not away:
-            listed = home.rows("SELECT DISTINCT dsn FROM rlm_mem.shards ORDER BY dsn")
-            directory = [row[0] for row in listed]
-        for dsn in directory:
+        directory = [] if away else home.rows("SELECT DISTINCT dsn FROM rlm_mem.shards ORDER BY dsn")
+        for (dsn,) in directory:
             try:
                 pool = self.pool(dsn)
                 more, without = _listed(pool) if pool is not home else ([], [])
@@ -156,7 +153,13 @@ class Routes:
                 more, without = [], [f"{shown_dsn(dsn)} ({error.message})"]
             found += more
             away += without
-        return sorted(found), away
+        if away:
+            raise ServerAway(
+                f"the list of namespaces is incomplete: {'; '.join(away)} did not respond",
+                hint="retry when they are back",
+                namespaces=sorted(found),
+            )
+        return sorted(found)
 
     def close(self) -> None:
         """Close every connection."""

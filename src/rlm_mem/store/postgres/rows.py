@@ -533,8 +533,8 @@ class PostgresRowWriter:
     @property
     def pending(self) -> bool:
         """Whether there are collected rows that statements on the connection do not see yet."""
-        parts = (self._queue, self._chunks, self._totals, self._new_conversations, self._counts, self._tags)
-        return any(parts) or bool(self._links)
+        rows = self._chunks, self._tags, self._links, self._counts, self._totals, self._new_conversations
+        return bool(self._queue) or any(rows)
 
     def send(self, wanted: Sequence[Statement] = ()) -> list[list[tuple[Any, ...]]]:
         """Write the collected rows except those of the term index, in one round trip unless many chunks are new.

@@ -9,6 +9,7 @@ by byte (COLLATE "C"), which is the order of Python and of the local store.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -245,26 +246,7 @@ MIGRATIONS: tuple[str, ...] = (_FIRST, _TRUST, _NORMAL_TAGS)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 #: Every table with rows of namespaces, in an order in which they can be copied and distributed.
-TABLES = (
-    "namespaces",
-    "chunks",
-    "bodies",
-    "reads",
-    "tags",
-    "tag_totals",
-    "links",
-    "conversations",
-    "terms",
-    "postings",
-    "conversation_terms",
-    "totals",
-    "versions",
-    "events",
-    "event_chunks",
-    "files",
-    "file_parts",
-    "shards",
-)
+TABLES = tuple(re.findall(r"CREATE TABLE rlm_mem\.(\w+)", "".join(MIGRATIONS)))
 
 #: Tables of the database itself, without a namespace: they stay on the coordinator of a cluster.
 LOCAL_TABLES = ("migrations",)

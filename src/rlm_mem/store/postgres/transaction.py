@@ -414,9 +414,8 @@ def _outcome(pool: Pool, xid: str | None, written: Sequence[int], proof: Stateme
         # A worker may still be about to commit: until then, it holds the locks.
         try:
             pool.change([*LIMIT_LOCK_WAIT, *((_LOCK, (ns,)) for ns in written)])
-        except (
-            StoreLocked
-        ):  # a worker waits for the second phase of the commit, which follows the coordinator's outcome
+        except StoreLocked:
+            # A worker waits for the second phase of the commit, which follows the coordinator's outcome.
             return state == "committed" or bool(pool.rows(*proof))
     # A server that took over may reuse transaction ids: the event in the audit log is the proof.
     return bool(pool.rows(*proof))
