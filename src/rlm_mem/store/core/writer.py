@@ -91,7 +91,7 @@ def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Check every metadata field and return the values in stored form; raises InvalidChunk."""
+    """Check metadata fields, but the hash, which is computed; return them in stored form. Raises InvalidChunk."""
     checked: dict[str, Any] = {}
     for name, value in known.items():
         if name in _TIMES:
@@ -115,8 +115,6 @@ def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
                 raise InvalidChunk(f"provenance must be a dict, not {type(value).__name__}")
             check_plain(value, "provenance")
             checked[name] = dict(value)
-        elif name == "content_hash":
-            continue  # computed, never accepted from the caller
     if checked.get("valid_from") and checked.get("valid_to") and checked["valid_from"] > checked["valid_to"]:
         raise InvalidChunk(f"valid_from {checked['valid_from']} is after valid_to {checked['valid_to']}")
     return checked
@@ -533,7 +531,11 @@ class Writer:
             if row is None:
                 return False
             for source_id in self._backend.queries.linking_to(self._namespace, chunk_id):
-                self._remove_links_to(transaction, source_id, chunk_id)
+                source = self._find_any(self._namespace, source_id)
+                if source is not None and source_id != chunk_id:
+                    updated = Chunk.from_dict(source.to_dict())
+                    updated.links = [link for link in source.links if link.target_id != chunk_id]
+                    self._put_next(transaction, source, updated, "unlink", target=chunk_id)
             for old_id, link in successions(self._read(row)).items():
                 self._reinstate(transaction, old_id, chunk_id, link)
             transaction.erase(row)
@@ -544,14 +546,6 @@ class Writer:
                 | {"change": transaction.change.id}
             )
             return True
-
-    def _remove_links_to(self, transaction: WriteTransaction, source_id: str, target_id: str) -> None:
-        source = self._read(self._backend.find(self._namespace, source_id))
-        if source is None or source_id == target_id:
-            return
-        updated = Chunk.from_dict(source.to_dict())
-        updated.links = [link for link in source.links if link.target_id != target_id]
-        self._put_next(transaction, source, updated, "unlink", target=target_id)
 
     def restore(self, chunk_id: str) -> Chunk | None:
         """Restore a chunk from the archive unchanged, but without links and replacements that no longer exist."""
