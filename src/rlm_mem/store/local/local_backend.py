@@ -172,8 +172,18 @@ class LocalBackend(LocalIndex):
     def fold_reads(self) -> int:
         """Write access counts that are only in the index to the chunk files; return how many files were written."""
         self.flush_reads(wait=True)
+        folded = 0
         with self.transaction("") as transaction:
-            return local.fold_reads(transaction, self.read)
+            for chunk_id, count, when in transaction.connection.execute(
+                "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"
+            ).fetchall():
+                row = find_row(transaction.connection, chunk_id)
+                chunk = self.read(row) if row else None
+                if chunk is not None:
+                    chunk.metadata.access_count, chunk.metadata.accessed_at = count, when
+                    transaction.put(chunk, keep_version=False)
+                    folded += 1
+        return folded
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -407,7 +417,14 @@ class LocalBackend(LocalIndex):
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store
         """Return counts of unfinished files, of reads not yet in chunk files, and of files that do not validate."""
         self.flush_reads(wait=False)  # reads that this process has buffered are not in the index yet
-        return local.status_of(self.connection, self.layout)
+        unreadable, unsaved = self.connection.execute(
+            "SELECT (SELECT count(*) FROM unreadable), (SELECT count(*) FROM chunks WHERE access_unsaved = 1)"
+        ).fetchone()
+        try:
+            unfinished = sum(1 for _ in self.layout.unfinished.iterdir())
+        except OSError:  # no such folder, or no access to it: no write of this store can be unfinished there
+            unfinished = 0
+        return StoreStatus(unreadable, unfinished, unsaved)
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:  # noqa: ARG002 - an unreadable file names none
         name = f"{chunk_id}.json"

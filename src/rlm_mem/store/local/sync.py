@@ -10,13 +10,13 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
 
-from rlm_mem.chunk import Chunk, is_chunk_id
+from rlm_mem.chunk import is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
@@ -27,7 +27,6 @@ from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import find_row, row_at_path
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import SUMS, in_pages
-from rlm_mem.store.local.transaction import Transaction
 
 if TYPE_CHECKING:
     from rlm_mem.store.local.prepare import Prepared
@@ -311,21 +310,6 @@ def drop_unused_terms(connection: sqlite3.Connection) -> None:
 
 
 # --- read counts -----------------------------------------------------------------------------------------
-
-
-def fold_reads(transaction: Transaction, read: Callable[[ChunkRow], Chunk | None]) -> int:
-    """Write read counts that are only in the index to the chunk files; return how many files were written."""
-    folded = 0
-    for chunk_id, count, when in transaction.connection.execute(
-        "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"
-    ).fetchall():
-        row = find_row(transaction.connection, chunk_id)
-        chunk = read(row) if row else None
-        if chunk is not None:
-            chunk.metadata.access_count, chunk.metadata.accessed_at = count, when
-            transaction.put(chunk, keep_version=False)
-            folded += 1
-    return folded
 
 
 def unsaved_reads(connection: sqlite3.Connection, layout: Layout) -> Reads:

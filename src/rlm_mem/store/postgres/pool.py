@@ -60,13 +60,10 @@ class Pool:
             logging.getLogger("psycopg").addHandler(logging.NullHandler())
         self._settings = settings
         self._options = _options(dsn, self.shown, settings)
-        self._guard = threading.Lock()
-        self._free = threading.BoundedSemaphore(settings.pool_size)
-        self._for_writers = self._writers_semaphore()
+        self._reset()
         self._idle: list[tuple[float, psycopg.Connection[Any]]] = []
         self._served = False
         self._closed = False
-        self._pid = os.getpid()
         self._inherited_connections: list[object] = []
         self._snapshots = threading.local()
 
@@ -140,8 +137,12 @@ class Pool:
         if os.getpid() == self._pid:
             self._for_writers.release()
 
-    def _writers_semaphore(self) -> threading.BoundedSemaphore:
-        return threading.BoundedSemaphore(max(1, self._settings.pool_size - _FOR_READERS))
+    def _reset(self) -> None:
+        """Set up what belongs to one process."""
+        self._guard = threading.Lock()
+        self._free = threading.BoundedSemaphore(self._settings.pool_size)
+        self._for_writers = threading.BoundedSemaphore(max(1, self._settings.pool_size - _FOR_READERS))
+        self._pid = os.getpid()  # last: another thread must not use what is left of the parent
 
     def persist(self, work: Callable[[psycopg.Connection[Any]], _T], *, keep: bool = False) -> _T:
         """Run ``work``, which must be repeatable, again on a new connection if the connection is lost.
@@ -290,10 +291,7 @@ class Pool:
         if os.getpid() != self._pid:  # forked: connections must not be shared, not even to be closed
             self._inherited_connections.append(self._idle)
             self._idle = []
-            self._guard = threading.Lock()
-            self._free = threading.BoundedSemaphore(self._settings.pool_size)
-            self._for_writers = self._writers_semaphore()
-            self._pid = os.getpid()
+            self._reset()
 
     def close(self) -> None:
         """Close every idle connection; those in use are closed when they are released."""

@@ -7,7 +7,7 @@ these rows meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,20 +125,16 @@ class TermIndex:
         missing = [text for text in wanted if text not in self._numbers]
         if not missing:
             return
-        self._numbers.update(self._existing_numbers([text for text in missing if text not in self._unknown]))
+        asked = [stored(text) for text in missing if text not in self._unknown]
+        if asked:
+            with self._connection.cursor(binary=True) as cursor:
+                found = cursor.execute(_KNOWN, (self._ns, asked)).fetchall()
+            self._numbers.update((shown(text), number) for text, number in found)
         for text in missing:
             if text not in self._numbers:
                 self._unknown.discard(text)
                 self._numbers[text] = self._new_terms[text] = self._head.next_term
                 self._head.next_term += 1
-
-    def _existing_numbers(self, texts: Collection[str]) -> dict[str, int]:
-        """Return the numbers of those terms that are in the dictionary."""
-        if not texts:
-            return {}
-        with self._connection.cursor(binary=True) as cursor:
-            found = cursor.execute(_KNOWN, (self._ns, [stored(text) for text in texts])).fetchall()
-        return {shown(text): number for text, number in found}
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
