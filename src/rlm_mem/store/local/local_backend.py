@@ -120,14 +120,7 @@ class LocalBackend(LocalIndex):
             rows.connection.execute("ROLLBACK")
             self._mark.end(rows.connection)
             raise other_analysis(str(self.layout.database), self._rows.analysis, self._analysis)
-        current = local.Transaction(
-            self.layout,
-            rows,
-            self._log,
-            durable=self.config.store.durability == "full",
-            keep_versions=self.config.store.keep_versions,
-            wait_seconds=self.config.store.lock_wait_seconds,
-        )
+        current = local.Transaction(self.layout, rows, self._log, self.config.store)
         self._thread.transaction = current
         reads = self._reads.take()
         try:

@@ -510,12 +510,11 @@ class LocalIndex:
             self.layout,
             rows,
             folders,
-            language=self.config.search.language,
+            self.config,
             progress=progress,
             paths=paths,
             tidy=not self.read_only,
             fresh=fresh,
-            processes=self.config.store.processes,
         )
         self._recorded_times.update(report.folder_times)
         return report

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import structs
 
 from rlm_mem.chunk import is_chunk_id
+from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
@@ -42,13 +43,12 @@ def sync_folders(
     layout: Layout,
     rows: LocalRowWriter,
     folders: list[str],
+    config: Config,
     *,
-    language: str,
-    progress: Progress | None = None,
-    paths: Sequence[str] = (),
-    tidy: bool = True,
-    fresh: bool = False,
-    processes: int = 0,
+    progress: Progress | None,
+    paths: Sequence[str],
+    tidy: bool,
+    fresh: bool,
 ) -> SyncReport:
     """Bring the index up to date with ``folders``; the caller holds the write lock and commits.
 
@@ -57,7 +57,6 @@ def sync_folders(
         progress: called now and then with (files read, files to read).
         tidy: also handle the files of killed processes.
         fresh: the index is empty, so there is no former state to compare with.
-        processes: maximum number of processes that read files; 0: one per core.
     """
     report = SyncReport(scanned_folders=len(folders))
     if tidy:
@@ -84,7 +83,7 @@ def sync_folders(
         ]
         for path in [path for path in recorded if path not in present]:
             connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
-    for done, found in enumerate(_read(layout, todo, language, processes), 1):
+    for done, found in enumerate(_read(layout, todo, config), 1):
         _index_file(connection, layout, rows, found, report, fresh=fresh)
         if progress is not None and (done % _PROGRESS_STEP == 0 or done == len(todo)):
             progress(done, len(todo))
@@ -102,16 +101,16 @@ def sync_folders(
     return report
 
 
-def _read(layout: Layout, paths: list[str], language: str, processes: int) -> Iterator[Prepared]:
+def _read(layout: Layout, paths: list[str], config: Config) -> Iterator[Prepared]:
     """Yield the prepared chunk files at these paths, in the order in which their chunks were created."""
     if not paths:
         return
     from rlm_mem.store.local.prepare import by_creation_time, prepared
 
-    base = str(layout.base)
+    base, processes = str(layout.base), config.store.processes
     if len(paths) > 1:
         paths = by_creation_time(base, paths, processes=processes)
-    yield from prepared(base, paths, language, processes=processes)
+    yield from prepared(base, paths, config.search.language, processes=processes)
 
 
 def _mtime(layout: Layout, path: str) -> int | None:

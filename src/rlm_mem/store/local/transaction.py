@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
+from rlm_mem.config import StoreConfig
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
@@ -56,29 +57,17 @@ class Transaction:
     Args:
         layout: the paths of the store.
         rows: writer of index rows, on a connection inside BEGIN IMMEDIATE.
-        durable: sync files and folders before the commit.
-        keep_versions: how many former versions of a chunk are kept.
-        wait_seconds: how long the commit waits for readers.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        rows: LocalRowWriter,
-        log: EventLog,
-        *,
-        durable: bool,
-        keep_versions: int,
-        wait_seconds: float,
-    ) -> None:
+    def __init__(self, layout: Layout, rows: LocalRowWriter, log: EventLog, settings: StoreConfig) -> None:
         self.rows = rows
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
         self._layout = layout
         self._log = log
-        self._durable = durable
-        self._keep_versions = keep_versions
-        self._wait_seconds = wait_seconds
+        self._durable = settings.durability == "full"
+        self._keep_versions = settings.keep_versions
+        self._wait_seconds = settings.lock_wait_seconds
         self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}

@@ -25,7 +25,6 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
-    analysed,
     analysis_name,
     is_later_analysis,
     other_analysis,
@@ -235,13 +234,7 @@ class PostgresBackend:
 
     def _begin(self, namespace: str, until: float) -> PostgresTransaction:
         while True:
-            current = PostgresTransaction(
-                self._routes.of(namespace),
-                functools.partial(analysed, self.config.search.language),
-                self._analysis,
-                durable=self.config.store.durability == "full",
-                keep_versions=self.config.store.keep_versions,
-            )
+            current = PostgresTransaction(self._routes.of(namespace), self.config, self._analysis)
             try:
                 with waiting("rlm_mem.store.lock.wait", backend="postgresql"):
                     current.begin(namespace, until)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -11,17 +12,15 @@ import psycopg
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.store.core.preencoding import AHEAD, texts_of
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, entry_of, index_key
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, analysed, entry_of, index_key
 from rlm_mem.store.postgres.pool import rows_of
 from rlm_mem.store.postgres.schema import Head
 from rlm_mem.store.postgres.values import Statement, array_cursor
 
 if TYPE_CHECKING:
+    from rlm_mem.config import Config
     from rlm_mem.store.postgres.terms import Question, TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
-
-Analyse = Callable[[str, int, str], "Sequence[AnalysedSegment]"]
-"""Maps content, the length of its repeated prefix and its surroundings to segments."""
 
 #: At least this many new chunks are sent by COPY.
 _COPY_FROM = 50
@@ -114,24 +113,16 @@ class PostgresRowWriter:
         connection: inside the transaction.
         head: the namespace's row.
         terms: the term index, which receives every text that is added or removed.
-        analyse: splits content into segments.
-        keep_versions: how many former versions of a chunk are kept.
     """
 
     def __init__(
-        self,
-        connection: psycopg.Connection[Any],
-        head: Head,
-        terms: TermIndex,
-        analyse: Analyse,
-        *,
-        keep_versions: int,
+        self, connection: psycopg.Connection[Any], head: Head, terms: TermIndex, config: Config
     ) -> None:
         self.head = head
         self._connection = connection
         self._terms = terms
-        self._analyse = analyse
-        self._keep_versions = keep_versions
+        self._analyse = partial(analysed, config.search.language)
+        self._keep_versions = config.store.keep_versions
         self._missing: set[str] = set()
         self._kept: set[str] = set()
         self._conversations: dict[str, int] = {}

@@ -18,11 +18,12 @@ from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import Pool, undo
-from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
+from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter
 from rlm_mem.store.postgres.schema import HEAD_COLUMNS, LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
 from rlm_mem.store.postgres.values import Statement, array_cursor
 
 if TYPE_CHECKING:
+    from rlm_mem.config import Config
     from rlm_mem.store.postgres.terms import Question
 
 _LOCK = f"SELECT {HEAD_COLUMNS} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
@@ -56,25 +57,14 @@ class PostgresTransaction:
     Args:
         pool: provides the connection, and a second one if the first is lost during the commit.
         analysis: the name of the analyser, recorded with a new namespace.
-        durable: acknowledge a commit only once it is on disk.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        analyse: Analyse,
-        analysis: str,
-        *,
-        durable: bool,
-        keep_versions: int,
-    ) -> None:
+    def __init__(self, pool: Pool, config: Config, analysis: str) -> None:
         self.pool = pool
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
-        self._analyse = analyse
+        self._config = config
         self._analysis = analysis
-        self._durable = durable
-        self._keep_versions = keep_versions
         self._connection: psycopg.Connection[Any] | None = None
         self._is_admitted = False
         self._writers: dict[int, PostgresRowWriter] = {}
@@ -109,7 +99,7 @@ class PostgresTransaction:
                     if self.pool.distributed:
                         connection.execute(SET_ON_WORKERS)
                     connection.execute(f"SET LOCAL lock_timeout = {_milliseconds(until)}")
-                    if not self._durable:
+                    if self._config.store.durability != "full":
                         connection.execute("SET LOCAL synchronous_commit = off")
                     number = connection.execute(_NUMBER)
                     locked = connection.execute(_LOCK, (namespace_key(namespace),))
@@ -157,13 +147,7 @@ class PostgresTransaction:
             raise Moved(namespace, head.moved_to)
         if not head.analysis:
             head.analysis = self._analysis
-        writer = PostgresRowWriter(
-            connection,
-            head,
-            TermIndex(connection, head),
-            self._analyse,
-            keep_versions=self._keep_versions,
-        )
+        writer = PostgresRowWriter(connection, head, TermIndex(connection, head), self._config)
         self._writers[ns] = writer
         self._first_docs.setdefault(ns, head.next_doc)
         return writer
