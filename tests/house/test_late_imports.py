@@ -100,7 +100,7 @@ LATE = {
     "rlm_mem.telemetry.logs": Late(6, "cli.logging"),
     "rlm_mem.telemetry.providers": Late(19, "telemetry"),
     "rlm_mem.telemetry.recorder": Late(24, "telemetry"),
-    "rlm_mem.text.analysis": Late(7, "store.core.preencoding store.core.records store.postgres.backend"),
+    "rlm_mem.text.analysis": Late(7, "store.core.records"),
     "ruamel": Late(86, "continuum.frontmatter text.yaml"),
 }
 

@@ -53,6 +53,13 @@ def test_a_file_is_read_as_it_was_written_and_gone_when_removed(
     assert (files.read(name), files.names(name.rpartition("/")[0])) == (None, [])
 
 
+def test_a_name_may_be_as_long_as_file_systems_allow(files: BrainFiles) -> None:
+    for folder in ("sliders", "persona"):
+        name = f"{folder}/{'a' * 250}.json"
+        files.write(name, b"x")
+        assert files.read(name) == b"x"
+
+
 def test_a_file_is_made_once(files: BrainFiles) -> None:
     for name in ("sliders/MINE.md", "trajectories/2026-02/x.jsonl"):
         assert files.create(name, b"first")

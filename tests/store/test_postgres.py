@@ -438,18 +438,6 @@ def test_a_namespace_that_moved_is_followed_by_writers_at_once_and_by_readers_wi
         assert store.namespaces() == [], "what has moved is not listed where it was"
 
 
-def test_writers_wait_while_a_namespace_is_being_moved_and_readers_do_not(
-    store: ChunkStore, dsn: str
-) -> None:
-    chunk = store.create_chunk("On its way.")
-    sql(dsn, "UPDATE rlm_mem.namespaces SET state = 'moving'")
-    with pytest.raises(StoreLocked, match="being moved"):
-        store.create_chunk("Too early.")
-    assert store.get_chunk(chunk.id) is not None
-    sql(dsn, "UPDATE rlm_mem.namespaces SET state = 'here'")
-    store.create_chunk("In time.")
-
-
 def test_a_batch_cannot_span_two_servers(store: ChunkStore, dsn: str, databases: Databases) -> None:
     with databases.lend() as elsewhere:
         ChunkStore(elsewhere, config=QUICK).close()

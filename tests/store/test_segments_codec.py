@@ -119,3 +119,4 @@ def test_a_damaged_blob_is_refused_with_a_remedy(damage: Callable[[bytes], bytes
     with pytest.raises(CorruptStore) as caught:
         decode_many([good, damage(good)])
     assert "rebuild" in (caught.value.hint or "")
+    assert "files" not in (caught.value.hint or ""), "a database has none"

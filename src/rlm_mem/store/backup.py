@@ -11,7 +11,7 @@ from rlm_mem.errors import CorruptStore, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.backup_archive import BackupInfo
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.copying import compare, copy_namespace, store_within
+from rlm_mem.store.core.copying import compare, copy_namespace
 from rlm_mem.store.core.records import Vacuumed
 from rlm_mem.store.local.restore import RestoreReport, restore_folder
 
@@ -54,7 +54,8 @@ def restore_backup(
         with ChunkStore(place) as target:
             restored.kept = _back_up_existing(target, names, backup, replace=replace)
             for name in names:
-                _copy_in(Path(scratch, "brain", "memory"), store_within(target, name), progress)
+                confined = target.confined_to(name, actor=target.actor)
+                _copy_in(Path(scratch, "brain", "memory"), confined, progress)
         restored.brain = Path()
         return restored
 

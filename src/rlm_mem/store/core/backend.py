@@ -41,32 +41,71 @@ _T = TypeVar("_T")
 
 
 class IndexQueries(Protocol):
-    """Queries that the index answers alone, each for one namespace (see ``store.local.queries``)."""
+    """Queries that the index answers alone, each for the namespace of this name."""
 
-    def namespaces(self) -> list[tuple[str, int]]: ...
-    def any_term(self, namespace: str, terms: Collection[str]) -> str | None: ...
-    def next_term(self, namespace: str) -> int: ...
-    def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]: ...
-    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]: ...
-    def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]: ...
-    def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]: ...
+    def namespaces(self) -> list[tuple[str, int]]:
+        """Return every namespace with the number of its active chunks: the only query that crosses namespaces.
+
+        Raises:
+            ServerAway: some of several servers did not respond; the error has the namespaces of the others.
+        """
+
+    def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
+        """Return one of these terms that is in the dictionary, else None; it may occur in deleted chunks only."""
+
+    def next_term(self, namespace: str) -> int:
+        """Return the lowest number that a term not yet in the dictionary can get."""
+
+    def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:
+        """Return those of these terms whose dictionary number is below ``number``; possibly of deleted chunks only."""
+
+    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
+        """Return the ids that pass the filter, each with its sort key: time and insertion number."""
+
+    def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
+        """Return summaries of the active chunks that ``list_places`` lists."""
+
+    def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
+        """Return summaries of active chunks in the order of ``ids``; unknown ids are left out."""
+
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
-    ) -> list[ChunkState]: ...
+    ) -> list[ChunkState]:
+        """Return the next chunks, active and archived, in order of insertion; or those with these ids."""
+
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
-    ) -> list[LinkedChunk]: ...
+    ) -> list[LinkedChunk]:
+        """Return links of a chunk to and from active chunks of its namespace, strongest then newest."""
+
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
-    ) -> tuple[list[str], list[str]]: ...
-    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]: ...
-    def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]: ...
-    def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]: ...
-    def linking_to(self, namespace: str, chunk_id: str) -> list[str]: ...
-    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]: ...
-    def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]: ...
-    def stats(self, namespace: str) -> dict[str, Any]: ...
-    def count_rows(self, table: str, namespace: str) -> int: ...
+    ) -> tuple[list[str], list[str]]:
+        """Return the ids before and after a chunk in its conversation, both in order of time."""
+
+    def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
+        """Return active chunks with exactly this content in this conversation (None: in none), newest first."""
+
+    def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
+        """Return active or rejected chunks whose normalised content has this hash, newest first."""
+
+    def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
+        """Return which of these normalised hashes active or rejected chunks have."""
+
+    def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
+        """Return the ids of active chunks of the namespace that link to ``chunk_id``."""
+
+    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
+        """Return tags of active chunks with their number of chunks, the most frequent first."""
+
+    def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
+        """Return conversations of active chunks, the one with the newest chunk first."""
+
+    def stats(self, namespace: str) -> dict[str, Any]:
+        """Return totals, which every write updates, so that reading them costs the same at any store size."""
+
+    def count_rows(self, table: str, namespace: str) -> int:
+        """Return the number of distinct ``tags``, ``conversations`` or ``links`` of a namespace."""
 
 
 class Backend(Protocol):
@@ -79,59 +118,46 @@ class Backend(Protocol):
     @property
     def location(self) -> str:
         """The name of the store in messages: its folder, or its DSN without the password."""
-        ...
 
     @property
     def queries(self) -> IndexQueries:
         """The index queries, as the calling thread sees the index now."""
-        ...
 
     def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]:
         """Take the write lock of a namespace or of the whole store; nests. An exception rolls everything back."""
-        ...
 
     @property
     def in_transaction(self) -> bool:
         """Whether the calling thread is inside ``transaction()``."""
-        ...
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """Return the row of a chunk of this namespace, active or archived."""
-        ...
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """Return the row of a chunk to repair; in a folder, of any namespace, since its check covers all of them."""
-        ...
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
         """Return whether a chunk of another namespace has this id; always False if ids are unique per namespace."""
-        ...
 
     def read(self, row: ChunkRow) -> Chunk | None:
         """Return the chunk of a row; None if it no longer exists or does not validate."""
-        ...
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:
         """Return why an existing chunk cannot be read; None if it can, or does not exist."""
-        ...
 
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
         """Return the valid chunks with this status (None: any), by id, in the order of ``chunk_ids``."""
-        ...
 
     def id_taken(self, chunk: Chunk) -> bool:
         """Return whether a chunk, readable or not, has this chunk's id."""
-        ...
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
         """Count one read."""
-        ...
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
         """Return the kept versions with a revision below ``below``, oldest first."""
-        ...
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
         """Append events to the audit log.
@@ -139,7 +165,6 @@ class Backend(Protocol):
         Raises:
             StorageError: they cannot be written.
         """
-        ...
 
     def read_events(
         self,
@@ -151,11 +176,9 @@ class Backend(Protocol):
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Yield events of the audit log, oldest first; with ``limit``, only the newest."""
-        ...
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         """Return the newest event of one of these operations; None if a cheap search of recent events finds none."""
-        ...
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
@@ -165,15 +188,12 @@ class Backend(Protocol):
         Args:
             actor, clock: who changes them, and the current time, for change records.
         """
-        ...
 
     def status(self, namespace: str) -> StoreStatus:
         """Return counts that are 0 in a sound store at rest."""
-        ...
 
     def version(self, namespace: str) -> int:
         """Return a number that grows with every change of a chunk of the namespace; cheap enough to poll."""
-        ...
 
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:
         """Return the time to record for a chunk written now, so that later writes do not look older.
@@ -181,23 +201,18 @@ class Backend(Protocol):
         ``now`` is from the clock of this machine, which may have been set back, or differ from those of others, by
         up to ``changes.MAX_OFF``.
         """
-        ...
 
     def clock_fault(self, namespace: str, now: datetime) -> str:
         """Describe how far the clock reading ``now`` is from the store's reference; empty if it is not far."""
-        ...
 
     def figures(self) -> dict[str, Any]:
         """Return figures that only this kind of backend has."""
-        ...
 
     def checkpoint(self) -> dict[str, Any]:
         """Write data that ordinary writes defer, such as access counts."""
-        ...
 
     def write_views(self, *, up_to: int | None = None) -> list[str]:
         """Write the JSON views, unless there are more than ``up_to`` chunks; return their names."""
-        ...
 
     def sync(self, *, full: bool = False, wait_seconds: float | None = None) -> SyncReport:
         """Index changes that other programs made to files.
@@ -209,19 +224,15 @@ class Backend(Protocol):
         Raises:
             StoreLocked: another process writes.
         """
-        ...
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
         """Rebuild the index of this namespace, or of the whole store if all namespaces share one index."""
-        ...
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
         """Check chunks, links and index for defects (see ``integrity.check``); changes nothing."""
-        ...
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
         """Repair a defect that only this kind of backend can have; False if it cannot be repaired."""
-        ...
 
     def back_up(
         self,
@@ -233,17 +244,14 @@ class Backend(Protocol):
         source: str = "local",
     ) -> BackupInfo:
         """Write a backup of the brain to the new file ``target`` (see ``store.backup.back_up``)."""
-        ...
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
         """Free unneeded space; others can read and write meanwhile."""
-        ...
 
     def rewrite_events(
         self, namespace: str, rewrite: Callable[[dict[str, Any]], dict[str, Any] | None], *, dry_run: bool
     ) -> int:
         """Replace events of the audit log by the results of ``rewrite`` (None: unchanged); return how many."""
-        ...
 
     def rewrite_stray_events(
         self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
@@ -252,37 +260,30 @@ class Backend(Protocol):
 
         ``rewrite`` returns the new line, empty to remove it, or None to leave it unchanged.
         """
-        ...
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield what is stored of chunks and former versions that do not validate: namespace, chunk id and bytes.
 
         The namespace is empty if it is unknown. Chunk files that do not validate are left out: ``figures`` counts them.
         """
-        ...
 
     def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
         """Yield the ids of chunks that no longer exist, in any namespace, each with its former versions."""
-        ...
 
     def erase_stray_versions(self, namespace: str, chunk_ids: Sequence[str]) -> None:
         """Delete the versions that ``stray_versions`` returned for these chunks."""
-        ...
 
     def purge(self, namespaces: Sequence[str]) -> None:
         """Remove all traces of chunks erased in these namespaces from derived data and from free pages and rows."""
-        ...
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the bytes of every file, or of every row of these namespaces, each after the name of its location.
 
         Those of a large file come in several pieces, which overlap and are cut between words.
         """
-        ...
 
     def candidate_source(self, namespace: str) -> CandidateSource:
         """Return the index for one search, as of now."""
-        ...
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
         """Prefetch the results of the queries for storing a new chunk, in one round trip inside a transaction.
@@ -290,19 +291,15 @@ class Backend(Protocol):
         The queries that ``reading`` makes are included; it runs with empty answers. Does nothing if queries require
         no round trip.
         """
-        ...
 
     def together(self, namespace: str, reading: Callable[[], _T]) -> _T:
         """Return the result of ``reading``, sending its independent queries at once if queries require round trips.
 
         All queries are of one namespace. ``reading`` may be called twice, first with empty answers.
         """
-        ...
 
     def retried(self, ask: Callable[[], _T]) -> _T:
         """Return the result of ``ask``, called again if an index was damaged, or caught up with files meanwhile."""
-        ...
 
     def close(self) -> None:
         """Flush buffers and release all resources."""
-        ...

@@ -123,74 +123,57 @@ class BrainFiles(Protocol):
         Holds the write lock of the namespace, and nests. Reads inside it see its writes. An exception rolls everything
         back. Additions to ``trajectories`` and ``index`` do not belong to it.
         """
-        ...
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None if it does not exist."""
-        ...
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield name and content of the files that exist, in this order, read in batches."""
-        ...
 
     def read_from(self, name: str, offset: int) -> bytes:
         """Return the bytes from ``offset`` on, or the last ``-offset`` bytes if negative; empty without a file."""
-        ...
 
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
         """Write a whole file atomically: readers see the old or the new one. ``durable`` False: no sync."""
-        ...
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new file; False, with nothing written, if the name is taken."""
-        ...
 
     def append(self, name: str, data: bytes) -> None:
         """Append to a file, created if missing; data of concurrent writers is not interleaved."""
-        ...
 
     def extend(self, name: str, data: bytes) -> bool:
         """Append to a file of ``trajectories``; False, with nothing written, if it does not exist any more."""
-        ...
 
     def remove(self, name: str) -> bool:
         """Remove a file; False if there was none."""
-        ...
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file, replacing any file of the new name."""
-        ...
 
     def exists(self, name: str) -> bool:
         """Return whether the file exists."""
-        ...
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
         """Return full names of the files in a folder, in order, without hidden ones; empty if it does not exist.
 
         The folder ``""`` with ``recursive`` means every file of the namespace that is not derived.
         """
-        ...
 
     def everything(self, runs: Runs) -> list[str]:
         """Return ``names("", recursive=True)``, given the result of ``runs`` for any namespace of the store."""
-        ...
 
     def namespaces(self) -> list[str]:
         """Return the namespaces that have files beside these, with or without chunks; empty if files are rows."""
-        ...
 
     def runs(self) -> Runs:
         """Return the recorded runs of all namespaces that share one folder, reading each once; otherwise nothing."""
-        ...
 
     def signature(self, name: str) -> Signature | None:
         """Return a value that changes with the file, without reading it; None if there is no file."""
-        ...
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
         """Return ``names`` with the signature of each."""
-        ...
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
         """Return the last files of a folder and its subfolders by name, in descending order.
@@ -198,19 +181,15 @@ class BrainFiles(Protocol):
         Args:
             before: only names that sort before this one, the last of the previous call.
         """
-        ...
 
     def tidy(self) -> None:
         """Remove unfinished files of killed writers; the caller must hold the write lock."""
-        ...
 
     def path(self, name: str) -> Path | None:
         """Return the path of the file on disk; None if files are stored as rows."""
-        ...
 
     def where(self, name: str) -> str:
         """Return the name of the file in messages to people."""
-        ...
 
 
 # --- recording of changes --------------------------------------------------------------------------------

@@ -149,7 +149,6 @@ class WriteTransaction(Protocol):
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
         """Write a new or changed chunk; the former version is kept unless ``keep_version`` is False."""
-        ...
 
     def expect(self, chunks: Sequence[Chunk]) -> set[str]:
         """Announce new chunks that are about to be put, so that the queries for all of them are sent together.
@@ -157,16 +156,12 @@ class WriteTransaction(Protocol):
         Returns:
             Those of their conversations that have no chunk yet.
         """
-        ...
 
     def keep(self, chunk: Chunk) -> None:
         """Store a former version of a chunk unchanged, replacing one of the same revision."""
-        ...
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
         """Archive or restore a chunk unchanged."""
-        ...
 
     def erase(self, row: ChunkRow) -> None:
         """Delete a chunk permanently, including its versions."""
-        ...

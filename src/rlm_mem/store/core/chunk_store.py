@@ -225,7 +225,6 @@ class ChunkStore(ChunkReader):
         fields, extra = core.given_fields(metadata, given)
         chunk = self.draft(content, fields, extra, chunk_id=chunk_id, namespace=namespace)
         chunk.links = core.check_links(links, self.types, chunk.metadata.modified_at, chunk.id)
-        self._written.set()
         made = self._writer.create(chunk, fixed_id=chunk_id is not None)
         self._report_secrets(made.id, found + more, on_secret)
         return made
@@ -273,7 +272,6 @@ class ChunkStore(ChunkReader):
 
     def add(self, chunk: Chunk) -> Chunk:
         """Store a draft whose text was screened for secrets and whose links lead to existing chunks."""
-        self._written.set()
         return self._writer.add(chunk)
 
     def _screened(self, content: Any, action: SecretAction | None) -> tuple[Any, list[Screened]]:
@@ -312,7 +310,6 @@ class ChunkStore(ChunkReader):
         check_flag(archived, "archived")
         chunk, found = core.screened_chunk(chunk, self.config.secrets, secrets)
         checked = core.check_complete(chunk, max_bytes=self.config.store.max_content_bytes)
-        self._written.set()
         self._writer.adopt(checked, archived=archived)
         self._report_secrets(checked.id, [found] if found.found else [])
         return checked
@@ -327,7 +324,6 @@ class ChunkStore(ChunkReader):
             NamespaceError: this store is confined to another namespace.
         """
         self._checked_namespace(namespace)
-        self._written.set()
         return self._writer.agree(namespace, newer_id, older_id)
 
     def update_chunk(
@@ -359,7 +355,6 @@ class ChunkStore(ChunkReader):
         (metadata, tags, links), more = self._screened_fields((metadata, tags, links), secrets)
         if not hidden and not self.exists(chunk_id):
             return None
-        self._written.set()
         changed = self._writer.change(
             chunk_id,
             lambda chunk: core.revise_chunk(
@@ -386,7 +381,6 @@ class ChunkStore(ChunkReader):
             False if there is no such chunk (a permanent delete also finds archived ones).
         """
         for_good = check_flag(permanent, "permanent")
-        self._written.set()
         return self._writer.erase(chunk_id) if for_good else self._writer.archive(chunk_id)
 
     def settle(self, chunk_id: str) -> None:
@@ -395,7 +389,6 @@ class ChunkStore(ChunkReader):
 
     def restore_chunk(self, chunk_id: str) -> Chunk | None:
         """Restore an archived chunk unchanged; None if it is not in the archive."""
-        self._written.set()
         return self._writer.restore(chunk_id)
 
     def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None:
@@ -407,7 +400,6 @@ class ChunkStore(ChunkReader):
         Returns:
             The chunk as it is now, or None if there is no such chunk or version, and no replacement to revert.
         """
-        self._written.set()
         return self._writer.undo(chunk_id, to_revision)
 
     def note_repetition(self, chunk_id: str) -> None:
@@ -500,7 +492,6 @@ class ChunkStore(ChunkReader):
             return self.delete_chunk(chunk_id)
 
     def _quarantine_change(self, chunk_id: str, revise: Callable[[Chunk], Chunk], op: str) -> Chunk:
-        self._written.set()
         made = self._writer.change(chunk_id, revise, op=op)
         if made is None:
             hint = "search gives the ids; a chunk in the archive must be restored first"
@@ -540,7 +531,6 @@ class ChunkStore(ChunkReader):
             InvalidLink: unknown type, strength outside 0-1, missing chunk, or a chunk linked to itself.
         """
         reasoning, found = self._screened(reasoning, None)
-        self._written.set()
         made = self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
         self._report_secrets(source_id, found)
         return made
@@ -598,7 +588,6 @@ class ChunkStore(ChunkReader):
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
         """Remove links from one chunk to another (of one type, or all); return how many."""
-        self._written.set()
         return self._writer.remove_link(source_id, target_id, link_type)
 
     # --- the whole store --------------------------------------------------------------------------------

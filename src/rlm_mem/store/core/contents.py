@@ -22,6 +22,7 @@ from rlm_mem.store.core.brain_files import JOURNAL, Runs, own_lines, parse_event
 from rlm_mem.store.core.records import ANY_REVISION, ChunkState
 
 if TYPE_CHECKING:
+    from rlm_mem.results import Progress
     from rlm_mem.store.core.changes import WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -60,12 +61,19 @@ class NamespaceReader:
         stats = self._backend.queries.stats(self.namespace)
         return int(stats["chunk_count"]) + int(stats["archived_count"])
 
-    def pages(self) -> Iterator[list[ChunkState]]:
-        """Yield the states of all chunks, in order of insertion, a page at a time."""
-        after = 0
+    def pages(self, progress: Progress | None = None) -> Iterator[list[ChunkState]]:
+        """Yield the states of all chunks, in order of insertion, a page at a time.
+
+        Args:
+            progress: called with (chunks done, chunks in all) after each page.
+        """
+        total = 0 if progress is None else self.count()
+        after = done = 0
         while page := self._backend.queries.states(self.namespace, after, _PAGE):
             yield page
-            after = page[-1].doc
+            after, done = page[-1].doc, done + len(page)
+            if progress is not None:
+                progress(min(done, total), total)
 
     def states(self, ids: Sequence[str]) -> dict[str, ChunkState]:
         """Return the states of the chunks that exist, by id."""

@@ -7,7 +7,6 @@ copy that was interrupted, or is repeated while the source is written to, only t
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -95,13 +94,8 @@ def copy_namespace(
     _check_pair(source, target)
     reader, writer = NamespaceReader(source), NamespaceWriter(target)
     report = CopyReport(source.namespace)
-    total = reader.count()
-    done = 0
-    for page in reader.pages():
+    for page in reader.pages(progress):
         _copy_chunks(reader, writer, _wanted(reader, writer, page, report, overwrite=overwrite), report)
-        done += len(page)
-        if progress is not None:
-            progress(min(done, total), total)
     if mirror:
         report.removed += sum(writer.erase(chunk_id) for chunk_id in list(_extra_ids(reader, writer)))
     report.events += writer.add_events(filter(writer.lacks_event, reader.events()))
@@ -128,12 +122,8 @@ def compare(
     _check_pair(source, target)
     source_reader, target_reader = NamespaceReader(source), NamespaceReader(target)
     found: list[Difference] = []
-    total, done = source_reader.count(), 0
-    for page in source_reader.pages():
+    for page in source_reader.pages(progress):
         found += _page_differences(source_reader, target_reader, page)
-        done += len(page)
-        if progress is not None:
-            progress(min(done, total), total)
         if len(found) >= _MAX_DIFFERENCES:
             return found[:_MAX_DIFFERENCES]
     found += [
@@ -269,11 +259,8 @@ def _page_differences(
     source_chunks, target_chunks = source.chunks(ids), target.chunks(ids)
     for state in page:
         message = None
-        target_state, source_chunk, target_chunk = (
-            known.get(state.id),
-            source_chunks.get(state.id),
-            target_chunks.get(state.id),
-        )
+        target_state = known.get(state.id)
+        source_chunk, target_chunk = source_chunks.get(state.id), target_chunks.get(state.id)
         if target_state is None:
             message = "is missing in the target"
         elif not _same(state, target_state):
@@ -411,13 +398,6 @@ def _file_differences(
             yield Difference(name, f"is not in {missing}" if missing else "has other contents in the target")
 
 
-def store_within(store: ChunkStore, namespace: str) -> ChunkStore:
-    """Return the same store on another namespace of its backend."""
-    other = copy.copy(store)
-    other.namespace = namespace
-    return other
-
-
 # --- backups of stores without a folder ------------------------------------------------------------------------------
 
 
@@ -456,7 +436,7 @@ def back_up_copies(
         _refuse_shared_ids(store, namespaces)
         for name in namespaces:
             with ChunkStore(folder, config=store.config, namespace=name) as copied:
-                copy_namespace(store_within(store, name), copied, progress=progress)
+                copy_namespace(store.confined_to(name, actor=store.actor), copied, progress=progress)
         snapshots.close()
         first = namespaces[0] if namespaces else None
         with ChunkStore(folder, config=store.config, namespace=first) as copied:

@@ -25,7 +25,6 @@ from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines, parse_event
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
-from rlm_mem.store.core.writer import Writer
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress
@@ -227,20 +226,25 @@ def erase(
     store_reader = NamespaceReader(store)
     runs = store_reader.stored.runs()
     spaces = list(dict.fromkeys([*owners(store, runs), store.namespace]))
-    found = {name: _chosen(store, name, report, progress) for name in spaces if namespace in (None, name)}
+    needles, prints = _Matcher(report), dict[Fingerprint, None]()
+    found = {
+        name: _chosen(NamespaceReader(store, name), needles, prints, progress)
+        for name in spaces
+        if namespace in (None, name)
+    }
     if namespace is not None and not store.confined:
         found.setdefault(namespace, [])  # it may be named in the audit log only
-    strays = _chosen_strays(store, found, report)
-    _choose_damaged(store, found, strays, report)
-    report.unread = max(
-        report.unread, store.unreadable_files
-    )  # those damaged since are known once all were read
+    strays = _chosen_strays(store, found, needles, prints)
+    _choose_damaged(store, found, strays, needles)
+    report.fingerprints = list(prints)
+    # Those damaged since are known once all were read.
+    report.unread = max(report.unread, store.unreadable_files)
     if report.unread:
         report.remaining.insert(0, _UNREAD.format(amount(report.unread, "chunk file")))
     for name in found:
         found[name] = list(dict.fromkeys([*found[name], *strays.get(name, ())]))
     _keep_unique(store, spaces, found, report)
-    needles = _Matcher(report)
+    needles = _Matcher(report)  # of the content, too
     report.chunk_ids = [one for ids in found.values() for one in ids]
     pending = store_reader.stored.exists(MARK)
     if not dry_run:
@@ -254,20 +258,20 @@ def erase(
         erased_ids = set(ids)
         reader = NamespaceReader(store, name)
         before = len(report.files) + report.events
-        _clean_files(reader, [*reader.file_names(runs), MIRRORED, SHOWN], needles, erased_ids, report)
+        _clean_files(reader, [*reader.file_names(runs), MIRRORED, SHOWN], needles, erased_ids)
         report.events += store.backend.rewrite_events(
             name, partial(_redacted_event, needles=needles, erased_ids=erased_ids), dry_run=dry_run
         )
         if ids or len(report.files) + report.events > before:
             changed.append(name)
         if not dry_run:
-            writer = Writer(store.backend, name, store.types, store.clock, store.actor)
+            part = store.confined_to(name, actor=store.actor)
             for start in range(0, len(ids), _LOT):
-                with store.backend.transaction(name):
+                with part.batch():
                     for chunk_id in ids[start : start + _LOT]:
-                        writer.erase(chunk_id)
+                        part.delete_chunk(chunk_id, permanent=True)
             store.backend.erase_stray_versions(name, strays.get(name, ()))
-    _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
+    _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids))
     if store.confined:
         report.remaining.append(_TORN)
     else:
@@ -306,55 +310,52 @@ def _checked(person: str | None, source: str | None, namespace: str | None) -> s
     return named
 
 
-def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: Progress | None) -> list[str]:
-    """Return the ids of a namespace's chunks to erase; adds their fingerprints to the report."""
-    reader, needles = NamespaceReader(store, namespace), _Matcher(report)
+def _chosen(
+    reader: NamespaceReader, needles: _Matcher, prints: dict[Fingerprint, None], progress: Progress | None
+) -> list[str]:
+    """Return the ids of a namespace's chunks to erase; adds their fingerprints to ``prints``."""
     ids: list[str] = []
-    prints: dict[Fingerprint, None] = dict.fromkeys(report.fingerprints)
-    done, total = 0, reader.count()
-    for page in reader.pages():
+    for page in reader.pages(progress):
         chunks = reader.chunks([state.id for state in page])
-        if report.namespace is not None:
+        if needles.report.namespace is not None:
             ids += [state.id for state in page if state.id not in chunks]
-        for chunk in chunks.values():
-            # All versions, also later ones: a file that was put back is older than they are.
-            states = [chunk, *reader.former(chunk.id)]
-            if report.namespace is not None or any(_matches(one, needles, report) for one in states):
-                ids.append(chunk.id)
-                for one in states:
-                    prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
-        done += len(page)
-        if progress is not None:
-            progress(done, total)
-    report.fingerprints = list(prints)
+        # All versions, also later ones: a file that was put back is older than they are.
+        ids += [
+            one.id for one in chunks.values() if _is_erased([one, *reader.former(one.id)], needles, prints)
+        ]
     return ids
 
 
-def _chosen_strays(store: ChunkStore, spaces: Collection[str], report: ErasureReport) -> dict[str, list[str]]:
+def _chosen_strays(
+    store: ChunkStore, spaces: Collection[str], needles: _Matcher, prints: dict[Fingerprint, None]
+) -> dict[str, list[str]]:
     """Return the ids, by namespace, of chunks that no longer exist and have former versions to erase.
 
-    The fingerprints of these versions are added to the report.
+    The fingerprints of these versions are added to ``prints``.
     """
-    needles = _Matcher(report)
     found: dict[str, list[str]] = {}
-    prints: dict[Fingerprint, None] = dict.fromkeys(report.fingerprints)
     for chunk_id, versions in store.backend.stray_versions():
         owner = versions[-1].namespace
-        if owner in spaces and (
-            report.namespace is not None or any(_matches(one, needles, report) for one in versions)
-        ):
+        if owner in spaces and _is_erased(versions, needles, prints):
             found.setdefault(owner, []).append(chunk_id)
-            for one in versions:
-                prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
-    report.fingerprints = list(prints)
     return found
 
 
+def _is_erased(states: list[Chunk], needles: _Matcher, prints: dict[Fingerprint, None]) -> bool:
+    """Return whether a chunk with these states is to be erased; if so, adds their fingerprints to ``prints``."""
+    report = needles.report
+    if report.namespace is None and not any(_matches(one, needles) for one in states):
+        return False
+    for one in states:
+        prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
+    return True
+
+
 def _choose_damaged(
-    store: ChunkStore, found: dict[str, list[str]], strays: dict[str, list[str]], report: ErasureReport
+    store: ChunkStore, found: dict[str, list[str]], strays: dict[str, list[str]], needles: _Matcher
 ) -> None:
     """Add chunks with a text or a former version that does not validate and whose bytes name what is erased."""
-    needles = _Matcher(report)
+    report = needles.report
     for namespace, chunk_id, data in store.backend.damaged_texts(found):
         if namespace:
             if report.namespace is not None or needles.names(data):
@@ -370,10 +371,10 @@ def _of_namespace(name: str) -> re.Pattern[bytes]:
     return re.compile(rb'"(?:ns|namespace)": ?' + re.escape(msgspec.json.encode(name)))
 
 
-def _matches(chunk: Chunk, needles: _Matcher, report: ErasureReport) -> bool:
-    if report.person is not None:
+def _matches(chunk: Chunk, needles: _Matcher) -> bool:
+    if needles.report.person is not None:
         return needles.names(encode_chunk(chunk))
-    about, wanted = chunk.metadata, str(report.source)
+    about, wanted = chunk.metadata, str(needles.report.source)
     below = f"{wanted.rstrip('/')}/"
     named = [about.source, about.conversation_id or "", *map(str, about.provenance.values())]
     bare = [one.removeprefix("file:") for one in named]
@@ -398,14 +399,9 @@ def _keep_unique(
     report.fingerprints = [one for one in report.fingerprints if one not in shared]
 
 
-def _clean_files(
-    reader: NamespaceReader,
-    names: list[str],
-    needles: _Matcher,
-    erased_ids: set[str],
-    report: ErasureReport,
-) -> None:
+def _clean_files(reader: NamespaceReader, names: list[str], needles: _Matcher, erased_ids: set[str]) -> None:
     """Remove or redact files with the name or erased content, and records that mention erased chunks."""
+    report = needles.report
     erase_all = report.namespace is not None
     in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
     shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()

@@ -34,7 +34,9 @@ metadata."""
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opening a pipe would block
 _logger = logger("rlm_mem.store")
 _logged_paths: set[str] = set()  # paths already logged, so that repeated scans do not log them again
-# Names of temporary files are never reused: they contain the process id, a random run id, and a number.
+# Names of temporary files are never reused: they contain the process id, a random run id, and a number, which must fit
+# behind the beginning of a long name.
+_MAX_TEMP_NAME = 40
 _RUN_ID, _NUMBERS = os.urandom(4).hex(), count()
 
 
@@ -241,6 +243,27 @@ def lock(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
+def write_bytes(path: StrPath, data: bytes, flags: int, mode: int = 0o644) -> None:
+    """Open a file with these flags and write all of ``data``, with one call of the system unless the disk is full.
+
+    With ``O_CREAT`` a missing folder is created. Raises OSError.
+    """
+    flags |= os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags, mode)
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+        make_folder(Path(path).parent)
+        descriptor = os.open(path, flags, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)
+
+
 def write_temp(
     folder: StrPath, name: str, data: bytes, mode: int = 0o644, *, target: StrPath | None = None
 ) -> str:
@@ -250,19 +273,8 @@ def write_temp(
         target: its final path, for messages.
     """
     temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN_ID}{next(_NUMBERS):x}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        try:
-            descriptor = os.open(temp, flags, mode)
-        except FileNotFoundError:
-            make_folder(Path(folder))
-            descriptor = os.open(temp, flags, mode)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-        finally:
-            os.close(descriptor)
+        write_bytes(temp, data, os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:
         with contextlib.suppress(OSError):  # if nothing can be written, nothing can be removed either
             remove(temp)
@@ -355,9 +367,16 @@ def remove(path: StrPath) -> None:
         os.unlink(path)  # noqa: PTH108 - mostly of a path that is a text
 
 
-def write_atomic(target: Path, data: bytes, *, durable: bool = True, mode: int = 0o644) -> None:
-    """Write a whole file so that readers see either the old or the new one; ``mode`` is for a new file."""
-    temp = write_temp(target.parent, f".{target.name}", data, mode, target=target)
+def write_atomic(
+    target: Path, data: bytes, *, durable: bool = True, mode: int = 0o644, folder: Path | None = None
+) -> None:
+    """Write a whole file so that readers see either the old or the new one.
+
+    Args:
+        mode: of a new file.
+        folder: where the unfinished file is; None: beside ``target``.
+    """
+    temp = write_temp(folder or target.parent, f".{target.name[:_MAX_TEMP_NAME]}", data, mode, target=target)
     try:
         if durable:
             sync_files([temp])

@@ -15,9 +15,8 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
-from rlm_mem.store.core.cycles import MAX_CYCLE_DEPTH
 from rlm_mem.store.core.findings import CODES, Finding
-from rlm_mem.store.core.succession import successions
+from rlm_mem.store.core.succession import MAX_CYCLE_DEPTH, successions
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -44,12 +43,8 @@ def check(store: ChunkStore, *, progress: Progress | None = None) -> list[Findin
     """
     findings = store.backend.check(store, check_function(progress, "progress"))
     if store.confined:
-        return [finding for finding in findings if _is_in_namespace(store, finding)]
+        return [one for one in findings if one.chunk_id and store.backend.find(store.namespace, one.chunk_id)]
     return findings
-
-
-def _is_in_namespace(store: ChunkStore, finding: Finding) -> bool:
-    return bool(finding.chunk_id and store.backend.find(store.namespace, finding.chunk_id))
 
 
 class Repair(FrozenRecord, frozen=True):
@@ -87,13 +82,12 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
         store.rebuild_index()
     elif codes & _REINDEX:
         store.sync(full=True)
-    return [_finish_after_rebuild(store, step) if step.finding.code in later else step for step in results]
-
-
-def _finish_after_rebuild(store: ChunkStore, step: Repair) -> Repair:
-    if step.finding.code == _ONE_SIDED:
-        return _apply(store, step)
-    return Repair(step.finding, step.action, done=True)
+    for place, step in enumerate(results):
+        if step.finding.code == _ONE_SIDED:
+            results[place] = _apply(store, step)
+        elif step.finding.code in later:
+            results[place] = Repair(step.finding, step.action, done=True)
+    return results
 
 
 def _apply(store: ChunkStore, step: Repair) -> Repair:

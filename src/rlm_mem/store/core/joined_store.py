@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from heapq import merge
 from itertools import islice
@@ -77,11 +77,7 @@ class JoinedStore(ChunkStore):
 
     def history(self, chunk_id: str) -> list[Version]:
         """Return every kept version, oldest first."""
-        return self._first(lambda part: part.history(chunk_id))
-
-    def _first(self, ask: Callable[[ChunkStore], list[Any]]) -> list[Any]:
-        """Return the first result that is not empty: a chunk is in one namespace."""
-        return next((found for part in self._parts if (found := ask(part))), [])
+        return next((found for part in self._parts if (found := part.history(chunk_id))), [])
 
     # --- listings -----------------------------------------------------------------------------------------
 

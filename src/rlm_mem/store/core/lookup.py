@@ -143,26 +143,21 @@ class CandidateSource(Protocol):
 
     def term_ids(self, terms: Sequence[str]) -> Ints:
         """Return the number of each term; -1 for a term that is not in the dictionary."""
-        ...
 
     def renumbered(self, terms: Ints, other: Self) -> Ints:
         """Return the numbers of these terms in `other`, another namespace of the same backend.
 
         -1 for a term that it lacks. Takes one statement on each, or none if all namespaces share a dictionary.
         """
-        ...
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
         """Return for each of `terms` that occurs the number of chunks with it. Cheap for hundreds of terms."""
-        ...
 
     def authors(self) -> Collection[str]:
         """Return the names of the authors in this namespace."""
-        ...
 
     def statistics(self, terms: Ints) -> CorpusStatistics:
         """Return exact figures for these terms (term numbers, -1 allowed)."""
-        ...
 
     def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
         """Return the `limit` documents with the highest weighted BM25 over whole chunks, best first, and the scores.
@@ -170,7 +165,6 @@ class CandidateSource(Protocol):
         Exact: the same as scoring every chunk that passes `filters`. Equal scores are ordered newest first. Documents
         that contain none of the terms are not returned.
         """
-        ...
 
     def holding(
         self,
@@ -187,13 +181,11 @@ class CandidateSource(Protocol):
         chunks, only the newest hundreds need be examined. Chunks in quarantine, or expired at `shown_at`, are left out,
         unless that is None. Takes one statement.
         """
-        ...
 
     def holding_each(
         self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
     ) -> list[list[Held]]:
         """Return the result of `holding` for each of some dozens of questions, in their order. Takes one statement."""
-        ...
 
     def later_with(
         self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
@@ -203,41 +195,33 @@ class CandidateSource(Protocol):
         They happened after `since` (epoch seconds), are not superseded and pass `filters`, whose `speaker` does not
         count. Those with most of the rare terms come first, then the newest. Takes one statement.
         """
-        ...
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """Return up to `limit` documents with `first <= at < last` (epoch seconds), in order of time."""
-        ...
 
     def newest(self, limit: int, filters: Filters) -> Ints:
         """Return the `limit` newest documents that pass `filters`, newest first."""
-        ...
 
     def successors(self, docs: Ints) -> Ints:
         """Return the chunks that replaced any of `docs`, and their replacements in turn (a few steps)."""
-        ...
 
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         """Return documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach).
 
         Those in `alone` are returned without neighbours, but may be neighbours of others.
         """
-        ...
 
     def rows(self, docs: Ints, filters: Filters) -> tuple[ChunkRows, DecodedSegments]:
         """Return rows and decoded segments of the documents that exist, in the order of `docs`.
 
         Those that do not pass `filters` are returned, too: see `ChunkRows.accepted`.
         """
-        ...
 
     def author_names(self, ids: Ints) -> dict[int, str]:
         """Return the names for author numbers of decoded segments."""
-        ...
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
         """Return term frequencies `[conversation, term]` and lengths in terms of whole conversations (numbers >= 0)."""
-        ...
 
 
 class JoinedSource:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rlm_mem.store.core.records import AUTHOR_PREFIX, encode_segments
+from rlm_mem.store.core.records import AUTHOR_PREFIX, analysed, encode_segments
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import AnalysedSegment
@@ -90,9 +90,7 @@ def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
 
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     """Encode the segments of a content, with local term numbers."""
-    from rlm_mem.text.analysis import get_analyser
-
-    segments = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
+    segments = analysed(language, content, skip_before, around)
     terms = list(texts_of(segments))
     places = dict(zip(terms, count()))
     return LocalTerms(encode_segments(segments, places.__getitem__), terms)

@@ -145,11 +145,11 @@ class ChunkReader:
         telemetry.start(self.config.telemetry)
         self.backend: Backend = open_backend(place, self.config, read_only)
         self._written = Event()
-        """Set by a write, including writes through a store that ``confined_to`` returned."""
+        """Set by a change, including those through a store that ``confined_to`` returned."""
 
     @cached_property
     def _writer(self) -> Writer:
-        return core.Writer(self.backend, self.namespace, self.types, self.clock, self.actor)
+        return core.Writer(self.backend, self.namespace, self.types, self.clock, self.actor, self._written)
 
     def __repr__(self) -> str:
         place = str(self._folder) if self._folder else self.backend.location
@@ -414,10 +414,10 @@ class ChunkReader:
         everything = structs.replace(wanted, tags=(), any_tags=(), limit=None, offset=0)
         found = []
         ids = self._ids(namespace, everything)
-        for chunk_id, chunk in self._read_in_batches(namespace, ids):
+        for chunk in self._read_in_batches(namespace, ids):
             carried = set(chunk.tags)
             if carried.issuperset(wanted.tags) and (not wanted.any_tags or carried & set(wanted.any_tags)):
-                found.append(chunk_id)
+                found.append(chunk.id)
         end = None if wanted.limit is None else wanted.offset + wanted.limit
         return found[wanted.offset : end]
 
@@ -456,15 +456,14 @@ class ChunkReader:
     ) -> Iterator[Chunk]:
         """Yield the chunks that match the filters of list_chunks; unreadable ones are left out (and logged)."""
         ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-        for _, chunk in self._read_in_batches(self._checked_namespace(more.get("namespace")), ids):
-            yield chunk
+        yield from self._read_in_batches(self._checked_namespace(more.get("namespace")), ids)
 
-    def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:
+    def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[Chunk]:
         """Yield chunks of any status, read in batches: neither one query each nor all in memory at once."""
         for start in range(0, len(chunk_ids), _LOT):
             lot = chunk_ids[start : start + _LOT]
             found = self._shown(self.backend.chunks(namespace, lot, status=None))
-            yield from (found if self.as_of is None else self._states_as_of(found)).items()
+            yield from (found if self.as_of is None else self._states_as_of(found)).values()
 
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
         """Return summaries from the index, without reading files; unknown ids are left out."""

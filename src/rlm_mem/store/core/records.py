@@ -44,10 +44,6 @@ if TYPE_CHECKING:
 _MAX_PATH = 200
 _MAX_SURROUNDINGS = 400
 
-Encode = Callable[[str, int, str, Callable[[str], int]], bytes]
-"""Encodes a chunk's segments, from its content, repeated prefix and surroundings and a numbering of terms."""
-
-
 ACTIVE = 0
 ARCHIVED = 1
 MAX_SAME = 50
@@ -402,14 +398,17 @@ def page(value: object, what: str) -> int:
 
 
 def query_time(text: str | date, what: str) -> tuple[float, float]:
-    """Return first and last moment (epoch seconds) of a date or time; raises InvalidQuery."""
+    """Return first and last moment (epoch seconds) of a date, meaning its whole day, or time; raises InvalidQuery."""
     try:
-        return day_bounds(text.isoformat() if isinstance(text, date) else text, what)
+        given = text.isoformat() if isinstance(text, date) else text
+        moment, is_date = parse_time(given, what).timestamp(), len(given.strip()) <= len("YYYY-MM-DD")
     except (InvalidChunk, AttributeError, TypeError) as error:
         reason = (
             error.message if isinstance(error, InvalidChunk) else f"{what} must be a date, not {text!r:.40}"
         )
         raise InvalidQuery(reason) from None
+    # Also for the year 9999: no date is after its last day
+    return moment, moment + 86_400 if is_date else moment
 
 
 def time_range(start: str | date | None, end: str | date | None) -> tuple[float, float]:
@@ -426,15 +425,6 @@ def after(bounds: tuple[float, float]) -> float:
     """Return the exclusive end of a period that includes ``bounds``."""
     # A bare date ends where the next begins; a moment is included itself.
     return bounds[1] if bounds[1] > bounds[0] else bounds[1] + 1e-6
-
-
-def day_bounds(text: str, what: str) -> tuple[float, float]:
-    """Return first and last moment (epoch seconds) of a date or time: a bare date means its whole day."""
-    moment = parse_time(text, what)
-    if len(text.strip()) <= 10:
-        # Also for the year 9999: no date is after its last day
-        return (moment.timestamp(), moment.timestamp() + 86_400)
-    return moment.timestamp(), moment.timestamp()
 
 
 #: Prefix of the tag that names the tier of a chunk that mirrors a tiered memory, such as ``tier:mid``.
@@ -550,6 +540,9 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     return head.tobytes()
 
 
+NO_SEGMENTS = encode_segments((), lambda _: 0)
+"""The encoded segments of a chunk that has none."""
+
 _ONE_ANALYSIS = "upgrade or restart this program: a memory has one search.language and version of rlm-mem"
 
 
@@ -573,23 +566,17 @@ def other_analysis(where: str, recorded: str, own: str, hint: str = _ONE_ANALYSI
     )
 
 
-def encode_content(
-    language: str, content: str, skip_before: int, around: str, term_id: Callable[[str], int]
-) -> bytes:
-    """Analyse a chunk's content in a language and encode its segments."""
+def analysed(language: str, content: str, skip_before: int, around: str) -> Sequence[AnalysedSegment]:
+    """Analyse the content of a chunk in a language; the other arguments are those of ``index_key``."""
     from rlm_mem.text.analysis import get_analyser
 
-    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
-    return encode_segments(analysed, term_id)
+    return get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
 
 
 def authors_of(language: str, chunk: Chunk) -> set[str]:
     """Return the authors of a chunk's segments, as the index names them."""
-    from rlm_mem.text.analysis import get_analyser
-
-    content, skip_before, around = index_key(chunk)
-    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
-    return {one.author for one in analysed if one.author is not None}
+    found = analysed(language, *index_key(chunk))
+    return {one.author for one in found if one.author is not None}
 
 
 def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
@@ -598,20 +585,20 @@ def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
 
     sizes = np.array(list(map(len, blobs)), np.int64)
     if bool((sizes & 3).any()) or bool((sizes < 4 * _HEAD).any()):
-        raise _damaged()
+        raise damaged_entry()
     words = np.frombuffer(b"".join(blobs), dtype="<u4")
     first = _starts(sizes >> 2)[:-1]
     counts = words[first + 1].astype(np.int64)
     term_counts = words[first + 2].astype(np.int64)
     wrong = (words[first] != _VERSION) | (_HEAD + _PER_SEGMENT * counts + term_counts != sizes >> 2)
     if bool(wrong.any()):
-        raise _damaged()
+        raise damaged_entry()
     chunk_start = _starts(counts)
     rows = words[spans(first + _HEAD, _PER_SEGMENT * counts)].reshape(-1, _PER_SEGMENT).astype(np.int64)
     terms = words[spans(first + _HEAD + _PER_SEGMENT * counts, term_counts)]
     term_start = _starts(rows[:, 5])
     if int(term_start[-1]) != len(terms) or not np.array_equal(term_start[chunk_start], _starts(term_counts)):
-        raise _damaged()
+        raise damaged_entry()
     return DecodedSegments(
         chunk_start=chunk_start,
         start=rows[:, 0],
@@ -679,8 +666,9 @@ def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return starts
 
 
-def _damaged() -> CorruptStore:
+def damaged_entry() -> CorruptStore:
+    """Return the error for an entry of the search index that cannot be decoded."""
     return CorruptStore(
         "the search index has a damaged entry",
-        hint="run `rlm-mem store rebuild` to rebuild it from the files",
+        hint="run `rlm-mem store rebuild` to rebuild it from the chunks",
     )

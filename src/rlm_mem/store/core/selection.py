@@ -51,20 +51,16 @@ class TermPostings(Protocol):
     @property
     def df(self) -> int:
         """Number of chunks that contain the term."""
-        ...
 
     @property
     def max_frequency(self) -> int:
         """An upper bound of the frequency in any chunk."""
-        ...
 
     def whole(self) -> tuple[Slots, Frequencies]:
         """Return every slot, sorted, and the frequency there."""
-        ...
 
     def find(self, slots: Slots) -> tuple[Ints, Frequencies]:
         """Return which of the sorted `slots` contain the term, and how often."""
-        ...
 
 
 class CorpusLengths(Struct, frozen=True):
@@ -312,11 +308,9 @@ class ConversationLine(Protocol):
 
     def slots(self, place: Ints) -> Ints:
         """Return the slots at these positions."""
-        ...
 
     def segment_count(self, place: Ints) -> Ints:
         """Return the number of segments of the chunks at these positions."""
-        ...
 
 
 def walked(

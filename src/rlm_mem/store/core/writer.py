@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -41,9 +42,15 @@ from rlm_mem.chunk.types import (
 )
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
-from rlm_mem.store.core.cycles import refuse_cycles
 from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, Version, audit_line
-from rlm_mem.store.core.succession import ended, released, replacement, replacing_nothing, successions
+from rlm_mem.store.core.succession import (
+    ended,
+    refuse_cycles,
+    released,
+    replacement,
+    replacing_nothing,
+    successions,
+)
 from rlm_mem.text.secrets import Screened, screen, screen_data
 
 if TYPE_CHECKING:
@@ -84,7 +91,7 @@ def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Check every metadata field and return the values in stored form; raises InvalidChunk."""
+    """Check metadata fields, but the hash, which is computed; return them in stored form. Raises InvalidChunk."""
     checked: dict[str, Any] = {}
     for name, value in known.items():
         if name in _TIMES:
@@ -108,8 +115,6 @@ def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
                 raise InvalidChunk(f"provenance must be a dict, not {type(value).__name__}")
             check_plain(value, "provenance")
             checked[name] = dict(value)
-        elif name == "content_hash":
-            continue  # computed, never accepted from the caller
     if checked.get("valid_from") and checked.get("valid_to") and checked["valid_from"] > checked["valid_to"]:
         raise InvalidChunk(f"valid_from {checked['valid_from']} is after valid_to {checked['valid_to']}")
     return checked
@@ -292,6 +297,7 @@ class Writer:
         types: the chunk and link types that may be written.
         clock: returns the current time.
         actor: who writes, for the audit log.
+        written: set by every change.
     """
 
     def __init__(
@@ -301,12 +307,14 @@ class Writer:
         types: TypeRegistry,
         clock: Callable[[], datetime],
         actor: str | None,
+        written: Event,
     ) -> None:
         self._backend = backend
         self._namespace = namespace
         self._types = types
         self.clock = clock
         self._actor = actor
+        self._written = written
 
     def now(self) -> str:
         """Return the current time in stored form."""
@@ -486,13 +494,7 @@ class Writer:
         return link
 
     def agree(self, namespace: str, newer_id: str, older_id: str) -> bool:
-        """Record in both chunks a replacement that only one of them names; return whether anything was changed.
-
-        Does nothing if one of them does not exist, they are the same, or another chunk replaced the older one.
-
-        Raises:
-            InvalidLink: the older one replaces the newer one, directly or indirectly.
-        """
+        """See ``ChunkStore.agree``."""
         find = partial(self._find_active, namespace)
         with self._backend.transaction(namespace) as transaction:
             new, old = find(newer_id), find(older_id)
@@ -529,24 +531,21 @@ class Writer:
             if row is None:
                 return False
             for source_id in self._backend.queries.linking_to(self._namespace, chunk_id):
-                self._remove_links_to(transaction, source_id, chunk_id)
+                source = self._find_any(self._namespace, source_id)
+                if source is not None and source_id != chunk_id:
+                    updated = Chunk.from_dict(source.to_dict())
+                    updated.links = [link for link in source.links if link.target_id != chunk_id]
+                    self._put_next(transaction, source, updated, "unlink", target=chunk_id)
             for old_id, link in successions(self._read(row)).items():
                 self._reinstate(transaction, old_id, chunk_id, link)
             transaction.erase(row)
+            self._written.set()
             transaction.events.append(
                 audit_line("erase", self.clock(), self._actor, self._namespace)
                 | {"chunk_id": chunk_id, "revision": row.revision, "before": row.content_hash}
                 | {"change": transaction.change.id}
             )
             return True
-
-    def _remove_links_to(self, transaction: WriteTransaction, source_id: str, target_id: str) -> None:
-        source = self._read(self._backend.find(self._namespace, source_id))
-        if source is None or source_id == target_id:
-            return
-        updated = Chunk.from_dict(source.to_dict())
-        updated.links = [link for link in source.links if link.target_id != target_id]
-        self._put_next(transaction, source, updated, "unlink", target=target_id)
 
     def restore(self, chunk_id: str) -> Chunk | None:
         """Restore a chunk from the archive unchanged, but without links and replacements that no longer exist."""
@@ -687,6 +686,7 @@ class Writer:
         self, transaction: WriteTransaction, op: str, chunk: Chunk, *, former: Chunk | None = None, **more: Any
     ) -> None:  # fmt: skip
         """Queue an audit event, which is written when the transaction has been committed."""
+        self._written.set()
         transaction.events.append(
             audit_line(op, self.clock(), self._actor, self._namespace)
             | {

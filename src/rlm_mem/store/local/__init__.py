@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from rlm_mem.store.local.sync import (
         drop_unused_terms as drop_unused_terms,
         emptied as emptied,
-        fold_reads as fold_reads,
         needs_refill as needs_refill,
         sync_folders as sync_folders,
         unsaved_reads as unsaved_reads,
     )
     from rlm_mem.store.local.transaction import Transaction as Transaction
-    from rlm_mem.store.local.views import status_of as status_of, write_views as write_views
+    from rlm_mem.store.local.views import write_views as write_views
 
 __getattr__, __all__ = loader(
     __name__,
@@ -32,8 +31,8 @@ __getattr__, __all__ = loader(
         "redo": "finish_writes",
         "rows": "LocalRowWriter ThreadRows",
         "snapshot_build": "make_snapshot",
-        "sync": "drop_unused_terms emptied fold_reads needs_refill sync_folders unsaved_reads",
+        "sync": "drop_unused_terms emptied needs_refill sync_folders unsaved_reads",
         "transaction": "Transaction",
-        "views": "status_of write_views",
+        "views": "write_views",
     },
 )

@@ -40,23 +40,12 @@ class DamagedSnapshot(Exception):
 
 
 class DerivedIndex(Protocol):
-    """The operations of an index that `Connections` calls."""
+    """The operations of an index that `Connections` calls; ``LocalIndex`` documents them."""
 
-    def sync(self) -> object:
-        """Bring the index up to date with the files."""
-        ...
-
-    def look(self) -> None:
-        """Index changes made by other programs, as far as a quick check finds them."""
-        ...
-
-    def heal(self, error: Exception, known: int) -> bool:
-        """Rebuild the index if the error indicates damage; return whether to repeat the failed call."""
-        ...
-
-    def forget_postings(self) -> None:
-        """Reread the posting files at the next search."""
-        ...
+    def sync(self) -> object: ...
+    def look(self) -> None: ...
+    def heal(self, error: Exception, known: int) -> bool: ...
+    def forget_postings(self) -> None: ...
 
 
 class _Connected(Protocol):

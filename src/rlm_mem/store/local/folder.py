@@ -216,27 +216,21 @@ class FileTransaction(WriteTransaction, Protocol):
     @property
     def files(self) -> Mapping[Path, Path | None]:
         """Files written or removed in this transaction, mapped to the path of their new content (None: removed)."""
-        ...
 
     def appended(self, path: Path) -> bytes:
         """The bytes appended to a file in this transaction."""
-        ...
 
     def write_file(self, path: Path, data: bytes) -> None:
         """Write a whole file."""
-        ...
 
     def write_change_record(self, path: Path, data: bytes) -> None:
         """Write the change record, a JSON object, which becomes the redo record of this transaction."""
-        ...
 
     def remove_file(self, path: Path) -> None:
         """Remove a file."""
-        ...
 
     def append_file(self, path: Path, data: bytes) -> None:
         """Append to a file."""
-        ...
 
 
 _SHARED = ("imports", "index", "log", "trajectories")
@@ -338,7 +332,6 @@ class LocalBrainFiles:
             raise _unreadable(path, error) from error
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the name and content of each file that exists, reading one at a time."""
         for name in names:
             data = self.read(name)
             if data is not None:
@@ -386,7 +379,6 @@ class LocalBrainFiles:
         return found
 
     def namespaces(self) -> list[str]:
-        """Return the namespaces that have files of their own in this brain."""
         brain = self._base.parent
         places = [
             files.names_below(self._base / "archive/continuum", "memory/archive/continuum/"),
@@ -452,7 +444,6 @@ class LocalBrainFiles:
     # --- writing ---------------------------------------------------------------------------------------
 
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
-        """Write a whole file; readers never see a partly written file in a folder that people work in."""
         target = self._writable(name)
         transaction = self._enclosing_transaction(name)
         if transaction is not None:
@@ -461,20 +452,8 @@ class LocalBrainFiles:
             else:
                 transaction.write_file(target, data)
             return
-        durable = durable and self._durable
-        if not folder_of(name).by_hand:
-            files.write_atomic(target, data, durable=durable)
-            return
-        temp = files.write_temp(self._unfinished, "memory", data)
-        try:
-            if durable:
-                files.sync_files([temp])
-            files.publish(temp, target)
-            if durable:
-                files.sync_folder(target.parent)
-        except OSError as error:
-            files.remove(temp)
-            files.translate(error, name)
+        folder = self._unfinished if folder_of(name).by_hand else None
+        files.write_atomic(target, data, durable=durable and self._durable, folder=folder)
 
     def create(self, name: str, data: bytes) -> bool:
         target = self._writable(name)
@@ -485,7 +464,7 @@ class LocalBrainFiles:
             transaction.write_file(target, data)
             return True
         try:
-            self._write_bytes(target, data, os.O_EXCL)
+            files.write_bytes(target, data, os.O_CREAT | os.O_EXCL)
         except FileExistsError:
             return False
         except OSError as error:
@@ -500,37 +479,19 @@ class LocalBrainFiles:
             transaction.append_file(target, data)
             return
         try:
-            self._write_bytes(target, data, os.O_APPEND)
+            files.write_bytes(target, data, os.O_CREAT | os.O_APPEND)
         except OSError as error:
             files.translate(error, str(target))
 
     def extend(self, name: str, data: bytes) -> bool:
-        """Append to a file that exists; False if it does not."""
         target = self._writable(name)
         try:
-            self._write_bytes(target, data, os.O_APPEND, create=False)
+            files.write_bytes(target, data, os.O_APPEND)
         except FileNotFoundError:
             return False
         except OSError as error:
             files.translate(error, str(target))
         return True
-
-    @staticmethod
-    def _write_bytes(target: Path, data: bytes, how: int, *, create: bool = True) -> None:
-        flags = os.O_WRONLY | (os.O_CREAT if create else 0) | how | getattr(os, "O_BINARY", 0)
-        try:
-            descriptor = os.open(target, flags, 0o644)
-        except FileNotFoundError:
-            if not create:
-                raise
-            files.make_folder(target.parent)
-            descriptor = os.open(target, flags, 0o644)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-        finally:
-            os.close(descriptor)
 
     def remove(self, name: str) -> bool:
         """Remove a file, and its monthly trajectory folder if that is then empty."""

@@ -15,7 +15,6 @@ from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.merging import MERGE_CONFLICT
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.cycles import ORDERED_LINKS
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
@@ -24,7 +23,8 @@ from rlm_mem.store.core.integrity import (
     wrong_replacement,
     wrong_values,
 )
-from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow
+from rlm_mem.store.core.succession import ORDERED_LINKS
 from rlm_mem.store.local.folder import MISNAMED, Layout, former_versions, read_chunk_file
 from rlm_mem.store.local.prepare import ExaminedFile, examined
 from rlm_mem.store.local.queries import find_row
@@ -32,13 +32,13 @@ from rlm_mem.store.local.schema import in_pages, shows_damage
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.local.local_index import FolderBackend
+    from rlm_mem.store.local.local_index import LocalIndex
 
 
-def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress | None) -> list[Finding]:
+def check_folder(store: ChunkStore, index: LocalIndex, progress: Progress | None) -> list[Finding]:
     """Check every file, every link and the whole index; ``progress`` is called with (files checked, files in all)."""
     try:
-        findings = list(_findings(store, backend, backend.connection, progress))
+        findings = list(_findings(store, index, progress))
     except (sqlite3.DatabaseError, CorruptStore) as error:
         if not shows_damage(error):
             raise
@@ -49,35 +49,34 @@ def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress |
             hint="check as a user who may read all files",
         ) from error
     # Other processes may have written meanwhile, so findings that a write can explain are checked again.
-    leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
+    leftovers = _orphans(store, index, [finding for finding in findings if finding.code == "leftover-file"])
     misnamed = {finding.chunk_id for finding in findings if finding.code == "misnamed-file"}
     return [
         finding
         for finding in findings
-        if (finding in leftovers if finding.code == "leftover-file" else _is_confirmed(backend, finding))
+        if (finding in leftovers if finding.code == "leftover-file" else _is_confirmed(index, finding))
         # The target exists, in a file of another name: that is a separate finding.
         and not (finding.code in ("dangling-link", "dangling-superseded") and finding.target_id in misnamed)
     ]
 
 
-def _orphans(backend: FolderBackend, leftovers: list[Finding]) -> list[Finding]:
+def _orphans(store: ChunkStore, index: LocalIndex, leftovers: list[Finding]) -> list[Finding]:
     """Return the unfinished files that no process is writing: under the write lock, no write is in progress."""
-    if not leftovers or backend.read_only:
+    if not leftovers or index.read_only:
         return leftovers
-    with backend.transaction(""):
-        return [finding for finding in leftovers if backend.layout.absolute(finding.file or "").exists()]
+    with store.backend.transaction(""):
+        return [finding for finding in leftovers if index.layout.absolute(finding.file or "").exists()]
 
 
-def _is_confirmed(backend: FolderBackend, finding: Finding) -> bool:
+def _is_confirmed(index: LocalIndex, finding: Finding) -> bool:
     """Return whether a difference between index and file persists: another process may have written meanwhile."""
     codes = ("index-missing-file", "orphaned-file", "index-outdated", "duplicate-id")
     if finding.code not in codes or finding.file is None:
         return True
-    row = find_row(backend.connection, finding.chunk_id) if finding.chunk_id else None
-    path = backend.layout.absolute(finding.file)
-    if (
-        finding.code == "duplicate-id"
-    ):  # archived or restored since its file was read, unless both files are there
+    row = find_row(index.connection, finding.chunk_id) if finding.chunk_id else None
+    path = index.layout.absolute(finding.file)
+    if finding.code == "duplicate-id":
+        # Archived or restored since its file was read, unless both files are there.
         return path.exists() and (row is None or row.path != finding.file)
     if row is None or row.path != finding.file:
         return path.exists() == (finding.code == "orphaned-file")
@@ -88,17 +87,12 @@ def _is_confirmed(backend: FolderBackend, finding: Finding) -> bool:
     return sig != row.signature
 
 
-def _findings(
-    store: ChunkStore,
-    backend: FolderBackend,
-    connection: sqlite3.Connection,
-    progress: Progress | None,
-) -> Iterator[Finding]:
+def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -> Iterator[Finding]:
+    connection, layout = index.connection, index.layout
     damage = connection.execute("PRAGMA quick_check(1)").fetchone()
     if damage[0] != "ok":
         yield Finding("index-damaged", f"index.sqlite: {damage[0]}")
         return  # the rest of a damaged index cannot be checked
-    layout = backend.layout
     versions = layout.archive / "versions"
     total = sum(1 for _ in _listed(layout)) + sum(1 for _ in _version_files(versions))
     of_chunks = examined(str(layout.base), chain(_listed(layout), _version_files(versions)), total,
@@ -128,17 +122,17 @@ def _findings(
     ).fetchall():
         yield Finding("index-terms", f"{doc_id[0]} has no search terms in the index", None, doc_id[0])
     for newer_id, older_id in replacements.doubtful():
-        yield from _replacement(backend, newer_id, older_id)
+        yield from _replacement(store, index, newer_id, older_id)
     yield from _cycles(connection)
     yield from _leftovers(layout.unfinished)
     yield from damaged_versions
 
 
-def _replacement(backend: FolderBackend, newer_id: str, older_id: str) -> Iterator[Finding]:
+def _replacement(store: ChunkStore, index: LocalIndex, newer_id: str, older_id: str) -> Iterator[Finding]:
     """Compare two chunks again under the write lock: one may have been written between the reads of their files."""
-    with contextlib.nullcontext() if backend.read_only else backend.transaction(""):
-        rows = [find_row(backend.connection, chunk_id) for chunk_id in (newer_id, older_id)]
-        newer, older = (backend.read(row) if row and row.status == ACTIVE else None for row in rows)
+    with contextlib.nullcontext() if index.read_only else store.backend.transaction(""):
+        rows = [find_row(index.connection, chunk_id) for chunk_id in (newer_id, older_id)]
+        newer, older = (store.backend.read(row) if row and row.status == ACTIVE else None for row in rows)
     yield from wrong_replacement(newer, older, rows[0].path if rows[0] else None)
 
 
@@ -178,14 +172,7 @@ def _file(
 ) -> Iterator[Finding]:
     path = found.path
     if found.problem is not None:
-        stem = path.rpartition("/")[2].removesuffix(".json")
-        if found.id:
-            yield _misnamed(connection, path, found.id)
-        elif found.invalid:
-            yield _unreadable(layout, path, stem, found.problem)
-        else:
-            known = stem if is_chunk_id(stem) else None
-            yield Finding("unreadable-file", f"{path}: {found.problem}", path, known)
+        yield _misnamed(connection, path, found.id) if found.id else _unreadable(layout, found)
         return
     if not found.id:
         return  # deleted or moved after the folder was listed
@@ -236,15 +223,16 @@ def _duplicate_id(chunk_id: str, used: str, path: str) -> Finding:
     )
 
 
-def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
-    if not is_chunk_id(stem):
-        return Finding("unreadable-file", f"{path}: {reason}", path)
-    if NEWER_VERSION in reason:
-        return Finding("newer-version", f"{path}: {reason}", path, stem)
-    # A version older than both sides of a conflict must not replace either.
-    if MERGE_CONFLICT not in reason and former_versions(layout, stem, below=2**62):
-        return Finding("unreadable-with-version", f"{path}: {reason}", path, stem)
-    return Finding("unreadable-file", f"{path}: {reason}", path, stem)
+def _unreadable(layout: Layout, found: ExaminedFile) -> Finding:
+    stem, reason = found.path.rpartition("/")[2].removesuffix(".json"), found.problem or ""
+    chunk_id, code = stem if is_chunk_id(stem) else None, "unreadable-file"
+    if chunk_id is not None and found.invalid:
+        if NEWER_VERSION in reason:
+            code = "newer-version"
+        # A version older than both sides of a conflict must not replace either.
+        elif MERGE_CONFLICT not in reason and former_versions(layout, chunk_id, below=ANY_REVISION):
+            code = "unreadable-with-version"
+    return Finding(code, f"{found.path}: {reason}", found.path, chunk_id)
 
 
 def _links(
@@ -309,19 +297,19 @@ def _leftovers(folder: Path) -> Iterator[Finding]:
 # --- repair ---------------------------------------------------------------------------------------------
 
 
-def mend_folder(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
+def mend_folder(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
     """Repair a damaged or misnamed file; False if that is not possible."""
     if finding.code == "misnamed-file":
-        return _rename(store, backend, finding)
-    return _restore_version(store, backend, finding)
+        return _rename(store, index, finding)
+    return _restore_version(store, index, finding)
 
 
-def _rename(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
-    layout = backend.layout
+def _rename(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
+    layout = index.layout
     path = layout.absolute(finding.file or "")
     chunk = decode_chunk(files.read_signed(path)[0])
     target = path.with_name(f"{chunk.id}.json")
-    row = find_row(backend.connection, chunk.id)
+    row = find_row(index.connection, chunk.id)
     if target.exists() or (row is not None and layout.absolute(row.path).exists()):
         return False
     files.publish(path, target)
@@ -329,10 +317,10 @@ def _rename(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool
     return True
 
 
-def _restore_version(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
+def _restore_version(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
     """Set a damaged file aside (it is kept) and replace it by its newest valid former version."""
-    layout = backend.layout
-    versions = former_versions(layout, finding.chunk_id or "", below=2**62)
+    layout = index.layout
+    versions = former_versions(layout, finding.chunk_id or "", below=ANY_REVISION)
     path = layout.absolute(finding.file or "")
     if not versions or not path.exists():
         return False
@@ -342,6 +330,6 @@ def _restore_version(store: ChunkStore, backend: FolderBackend, finding: Finding
     chunk.revision += 1
     files.publish(path, kept)
     store.sync(full=True)
-    with backend.transaction(store.namespace) as transaction:
+    with store.backend.transaction(store.namespace) as transaction:
         transaction.put(chunk)
     return True

@@ -120,14 +120,7 @@ class LocalBackend(LocalIndex):
             rows.connection.execute("ROLLBACK")
             self._mark.end(rows.connection)
             raise other_analysis(str(self.layout.database), self._rows.analysis, self._analysis)
-        current = local.Transaction(
-            self.layout,
-            rows,
-            self._log,
-            durable=self.config.store.durability == "full",
-            keep_versions=self.config.store.keep_versions,
-            wait_seconds=self.config.store.lock_wait_seconds,
-        )
+        current = local.Transaction(self.layout, rows, self._log, self.config.store)
         self._thread.transaction = current
         reads = self._reads.take()
         try:
@@ -172,8 +165,18 @@ class LocalBackend(LocalIndex):
     def fold_reads(self) -> int:
         """Write access counts that are only in the index to the chunk files; return how many files were written."""
         self.flush_reads(wait=True)
+        folded = 0
         with self.transaction("") as transaction:
-            return local.fold_reads(transaction, self.read)
+            for chunk_id, count, when in transaction.connection.execute(
+                "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"
+            ).fetchall():
+                row = find_row(transaction.connection, chunk_id)
+                chunk = self.read(row) if row else None
+                if chunk is not None:
+                    chunk.metadata.access_count, chunk.metadata.accessed_at = count, when
+                    transaction.put(chunk, keep_version=False)
+                    folded += 1
+        return folded
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -218,7 +221,6 @@ class LocalBackend(LocalIndex):
         return find_rows(self._connections.get(), chunk_ids, namespace)
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        """Read the chunk of a row from its file; None (logged) if the file is missing or does not validate."""
         edited: list[str] = []
         chunk = self._read(row, edited)
         if edited:
@@ -333,7 +335,6 @@ class LocalBackend(LocalIndex):
         return found if limit is None else iter(deque(found, maxlen=limit))
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """Return the newest event of these operations near the end of the audit log."""
         return self._log.latest(namespace, operations)
 
     def files(
@@ -409,7 +410,14 @@ class LocalBackend(LocalIndex):
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store
         """Return counts of unfinished files, of reads not yet in chunk files, and of files that do not validate."""
         self.flush_reads(wait=False)  # reads that this process has buffered are not in the index yet
-        return local.status_of(self.connection, self.layout)
+        unreadable, unsaved = self.connection.execute(
+            "SELECT (SELECT count(*) FROM unreadable), (SELECT count(*) FROM chunks WHERE access_unsaved = 1)"
+        ).fetchone()
+        try:
+            unfinished = sum(1 for _ in self.layout.unfinished.iterdir())
+        except OSError:  # no such folder, or no access to it: no write of this store can be unfinished there
+            unfinished = 0
+        return StoreStatus(unreadable, unfinished, unsaved)
 
     def damage(self, namespace: str, chunk_id: str) -> str | None:  # noqa: ARG002 - an unreadable file names none
         name = f"{chunk_id}.json"
@@ -427,7 +435,6 @@ class LocalBackend(LocalIndex):
         return check_folder(store, self, progress)
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
-        """Rename a misnamed file, or restore the newest version of a damaged one."""
         from rlm_mem.store.local.integrity import mend_folder
 
         return mend_folder(store, self, finding)
@@ -441,7 +448,6 @@ class LocalBackend(LocalIndex):
         progress: Progress | None = None,
         source: str = "local",
     ) -> BackupInfo:
-        """Write a backup of the brain around this folder, all namespaces, to the new file ``target``."""
         from rlm_mem.store.local.backup import back_up_folder
 
         if only is not None:
@@ -468,7 +474,6 @@ class LocalBackend(LocalIndex):
     def rewrite_stray_events(
         self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
     ) -> int:
-        """Replace lines of the audit log that cannot be read or are of none of these namespaces; return how many."""
         with contextlib.nullcontext() if dry_run else self.transaction(""):
             return self._log.rewrite_strays(namespaces, rewrite, dry_run=dry_run)
 
@@ -520,7 +525,6 @@ class LocalBackend(LocalIndex):
             self.write_views()
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
-        """Yield the name and bytes of every file of the brain folder, of a large one in pieces."""
         for path in sorted(self.layout.base.parent.rglob("*")):
             if path.is_file():
                 name = self.layout.relative(path)

@@ -8,10 +8,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError
@@ -20,11 +19,8 @@ from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import (
-    ChunkRow,
-    Encode,
     SyncReport,
     analysis_name,
-    encode_content,
     is_later_analysis,
     other_analysis,
 )
@@ -36,7 +32,6 @@ from rlm_mem.store.local.queries import Queries, merge_is_due
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.local.folder import Layout
     from rlm_mem.store.local.postings import PostingsIndex
     from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
     from rlm_mem.store.local.transaction import Transaction
@@ -98,19 +93,6 @@ class _ThreadState(threading.local):
     transaction: Transaction | None = None
 
 
-class FolderBackend(Protocol):
-    """The part of a folder's backend that a check and a backup use."""
-
-    @property
-    def layout(self) -> Layout: ...
-    @property
-    def read_only(self) -> bool: ...
-    @property
-    def connection(self) -> sqlite3.Connection: ...
-    def read(self, row: ChunkRow) -> Chunk | None: ...
-    def transaction(self, namespace: str) -> AbstractContextManager[Transaction]: ...
-
-
 class LocalIndex:
     """The part of `Backend` that is index, postings and connections of one store folder, a `DerivedIndex`.
 
@@ -152,11 +134,7 @@ class LocalIndex:
     @cached_property
     def _rows(self) -> ThreadRows:
         """The row writers of all threads, created only by a process that writes."""
-        return local.ThreadRows(self._connections, self._encode)
-
-    @property
-    def _encode(self) -> Encode:
-        return partial(encode_content, self.config.search.language)
+        return local.ThreadRows(self._connections, self.config.search.language)
 
     # --- opening ---------------------------------------------------------------------------------------
 
@@ -211,7 +189,7 @@ class LocalIndex:
                     version == schema.INDEX_VERSION
                     and schema.analysis_of(connection, self._analysis) == self._analysis
                     and not changed_folders(connection, self.layout, racy=False, copied=False)
-                    and not edited_in_place(connection, self.layout, before=None, most=_FILES_PER_CHECK)[0]
+                    and not edited_in_place(connection, self.layout, before=None)[0]
                 ):
                     return
             except (sqlite3.Error, StorageError) as error:
@@ -324,6 +302,7 @@ class LocalIndex:
         return result if self.caught_up == known else ask()
 
     def forget_postings(self) -> None:
+        """Reread the posting files at the next search."""
         self._postings.close()
 
     @healed
@@ -334,7 +313,7 @@ class LocalIndex:
 
     def postings(self, namespace: str) -> PostingsIndex:
         """The postings of one namespace."""
-        return self._postings.of(self.queries.namespace_number(namespace))
+        return self._postings.of(self.queries.numbered(namespace)[1])
 
     @healed
     def unreadable(self) -> Sequence[tuple[str, str]]:
@@ -370,10 +349,8 @@ class LocalIndex:
 
     def _sync_folder_of(self, path: str) -> None:
         """Sync the folder of a missing file, if the write lock can be taken."""
-        folders = {
-            path.rsplit("/", 1)[0],
-            "archive",
-        }  # a killed process may have moved it there, or begun to bring it back
+        # A killed process may have moved it to the archive, or begun to bring it back.
+        folders = {path.rsplit("/", 1)[0], "archive"}
         if self.read_only or self.connection.in_transaction:
             return
         with contextlib.suppress(StorageError):
@@ -419,7 +396,7 @@ class LocalIndex:
         """Return those of the next few hundred files that were edited in place."""
         with schema.translated(self.layout.database):
             edited, self._edited_before = edited_in_place(
-                self.connection, self.layout, before=self._edited_before, most=_FILES_PER_CHECK
+                self.connection, self.layout, before=self._edited_before
             )
         return edited
 
@@ -442,7 +419,7 @@ class LocalIndex:
     def _index_in_memory(self, folders: list[str], paths: Sequence[str] = ()) -> None:
         """Index these folders and files in memory; other threads read the former index until it is complete."""
         with self._connections.index_in_memory() as connection:
-            rows = local.LocalRowWriter(connection, self._encode)
+            rows = local.LocalRowWriter(connection, self.config.search.language)
             self._sync_locked(connection, rows, folders, None, paths)
 
     def sync(
@@ -483,13 +460,10 @@ class LocalIndex:
                 return SyncReport()
             with self._index_transaction(connection, wait_seconds):
                 finished = local.finish_writes(self.layout) if leftovers else []
-                if only_folders is None:  # another process may have indexed its own write meanwhile
+                if only_folders is None or finished:
+                    # Another process may have indexed its own write meanwhile.
                     changed = changed_folders(connection, self.layout, full=full, racy=not quick)
-                    folders = sorted({*changed, *finished}, reverse=True)
-                elif finished:
-                    folders = sorted(
-                        {*only_folders, *changed_folders(connection, self.layout), *finished}, reverse=True
-                    )
+                    folders = sorted({*(only_folders or ()), *changed, *finished}, reverse=True)
                 stale = stale and self._is_stale(connection, renew=renew)
                 if stale or local.needs_refill(connection, self.layout):
                     report = self._reindex(connection, progress)
@@ -536,12 +510,11 @@ class LocalIndex:
             self.layout,
             rows,
             folders,
-            language=self.config.search.language,
+            self.config,
             progress=progress,
             paths=paths,
             tidy=not self.read_only,
             fresh=fresh,
-            processes=self.config.store.processes,
         )
         self._recorded_times.update(report.folder_times)
         return report
@@ -610,20 +583,19 @@ def changed_folders(
 
 
 def edited_in_place(
-    connection: sqlite3.Connection, layout: Layout, *, before: int | None, most: int
+    connection: sqlite3.Connection, layout: Layout, *, before: int | None
 ) -> tuple[list[str], int | None]:
     """Return the files of some chunks that differ from the index, and where to continue.
 
     Args:
         before: check chunks with a lower number than this, the latest first; None: start at the last one.
-        most: how many to check.
 
     Returns:
         The paths, and ``before`` of the next call: None after the first chunk of all.
     """
     rows = connection.execute(
         "SELECT path, size, mtime_ns, inode, doc FROM chunks WHERE doc < ? ORDER BY doc DESC LIMIT ?",
-        (_LAST if before is None else before, most),
+        (_LAST if before is None else before, _FILES_PER_CHECK),
     ).fetchall()
     edited = []
     for path, size, mtime_ns, inode, _ in rows:
@@ -633,4 +605,4 @@ def edited_in_place(
             continue
         if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (size, mtime_ns, inode):
             edited.append(path)
-    return edited, rows[-1][-1] if len(rows) == most else None
+    return edited, rows[-1][-1] if len(rows) == _FILES_PER_CHECK else None

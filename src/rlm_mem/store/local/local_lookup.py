@@ -27,9 +27,9 @@ from rlm_mem.store.core.lookup import (
 )
 from rlm_mem.store.core.records import (
     AUTHOR_PREFIX,
+    NO_SEGMENTS,
     DecodedSegments,
     decode_many,
-    encode_segments,
     spans,
     time_range,
 )
@@ -70,7 +70,6 @@ _HIDDEN = (
 )
 _MAX_CACHED_ANSWERS = 1_000
 """Maximum number of cached answers of `holding`."""
-_NO_SEGMENTS = encode_segments((), lambda _: 0)
 
 
 _Question = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, float], ...], int, str | None]
@@ -87,11 +86,9 @@ class LocalSource:
         self._view = view
         self._names = {} if names is None else names  # number → author; numbers are never reused
         self._lists: dict[int, LocalTermPostings] = {}
-        self._term_postings: dict[
-            str, LocalTermPostings
-        ] = {}  # postings of the terms in questions to `holding`
+        self._term_postings: dict[str, LocalTermPostings] = {}  # of the terms in questions to `holding`
         self._masks: dict[Filters, Bools | None] = {}
-        self._hidden: dict[str, Ints] = {}  # by time, the chunks that `holding` leaves out
+        self._known: dict[tuple[object, ...], Ints] = {}  # by query and values, the chunks that it finds
         self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # answers of `holding`
 
     # -- terms and statistics --------------------------------------------------------------------------------------
@@ -269,11 +266,9 @@ class LocalSource:
         scores[view.both("superseded", old, new)] = -1
         docs = view.both("doc", old, new)
         if shown_at is not None:
-            if shown_at not in self._hidden:
-                rows = self._connection.execute(_HIDDEN, (self._ns, self._ns, shown_at)).fetchall()
-                self._hidden[shown_at] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-            if len(self._hidden[shown_at]):
-                scores[contained(docs, self._hidden[shown_at])] = -1
+            hidden = self._found(_HIDDEN, self._ns, self._ns, shown_at)
+            if len(hidden):
+                scores[contained(docs, hidden)] = -1
         order = np.lexsort((docs, view.both("at", old, new), scores))[: -limit - 1 : -1]
         order = order[scores[order] >= 0]
         matched = map(frozenset, map(compress, repeat(terms), contains[:, order].T.tolist()))
@@ -282,7 +277,6 @@ class LocalSource:
     def holding_each(
         self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
     ) -> list[list[Held]]:
-        """See `CandidateSource.holding_each`."""
         return [self.holding(groups, weights, limit, shown_at) for groups, weights in questions]
 
     def later_with(
@@ -349,7 +343,7 @@ class LocalSource:
             "SELECT c.doc, c.id, ifnull(c.conversation, ?), c.at, c.type, c.confidence, c.valid_from, c.valid_to,"
             " c.superseded_by, ifnull(s.data, ?) FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
             " LEFT JOIN segments s ON s.doc = c.doc WHERE c.ns = ? AND c.status = 0",
-            (NO_CONVERSATION, _NO_SEGMENTS, select_docs(docs), self._ns),
+            (NO_CONVERSATION, NO_SEGMENTS, select_docs(docs), self._ns),
         ).fetchall()
         if not found:
             return ChunkRows((), (), (), (), (), (), (), (), (), ()), decode_many([])
@@ -457,21 +451,17 @@ class LocalSource:
                 ).fetchone()
             yield view.column("conversation") == (_UNKNOWN_CONVERSATION if row is None else row[0])
         if filters.shown_at is not None:
-            hidden = self._connection.execute(_HIDDEN, (self._ns, self._ns, filters.shown_at)).fetchall()
-            if hidden:
+            hidden = self._found(_HIDDEN, self._ns, self._ns, filters.shown_at)
+            if len(hidden):
                 yield ~self._of_docs(hidden)
         for column, names in (
             ("origin", wanted_origins(filters.origin)),
             ("trust", () if filters.trust is None else wanted_trust(filters.trust)),
         ):
             if names:
-                yield self._of_docs(
-                    self._connection.execute(
-                        "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
-                        f" AND {column} IN (SELECT value FROM json_each(?))",
-                        (self._ns, msgspec.json.encode(names).decode()),
-                    ).fetchall()
-                )
+                query = "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
+                query += f" AND {column} IN (SELECT value FROM json_each(?))"
+                yield self._of_docs(self._found(query, self._ns, msgspec.json.encode(names).decode()))
         if filters.speaker is not None:
             by_speaker = np.zeros(view.snapshot.size + view.delta.size, np.bool_)
             by_speaker[self._speaker_slots(filters.speaker)] = True
@@ -481,17 +471,20 @@ class LocalSource:
             *([filters.tags_any] if filters.tags_any else ()),
         ):
             known = [tag for tag in tags if not has_surrogate(tag)]
-            yield self._of_docs(
-                self._connection.execute(
-                    "SELECT doc FROM tags WHERE ns = ? AND tag IN (SELECT value FROM json_each(?))",
-                    (self._ns, msgspec.json.encode(known).decode()),
-                ).fetchall()
-            )
+            query = "SELECT doc FROM tags WHERE ns = ? AND tag IN (SELECT value FROM json_each(?))"
+            yield self._of_docs(self._found(query, self._ns, msgspec.json.encode(known).decode()))
 
-    def _of_docs(self, rows: Sequence[tuple[int]]) -> Bools:
+    def _found(self, query: str, *values: str | int) -> Ints:
+        """Return the chunks that a query finds; cached, since the view does not change."""
+        key = query, values
+        if key not in self._known:
+            rows = self._connection.execute(query, values).fetchall()
+            self._known[key] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        return self._known[key]
+
+    def _of_docs(self, docs: Ints) -> Bools:
         """Return the mask of the slots of the chunks with these numbers."""
-        view = self._view
-        docs = distinct(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+        view, docs = self._view, distinct(docs)
         old = np.zeros(view.snapshot.size, np.bool_)
         ordinals = view.snapshot.ordinals_of(docs)
         old[ordinals[ordinals >= 0]] = True

@@ -122,7 +122,7 @@ class PostingsIndex:
         )
         return not few and self.merge(connection)
 
-    def merge(self, connection: sqlite3.Connection, progress: _Written | None = None) -> bool:
+    def merge(self, connection: sqlite3.Connection) -> bool:
         """Build a new snapshot of everything now; False if none is needed, or another process is building one."""
         view = self.view(connection)
         if view.generation is not None and not view.waiting:
@@ -131,15 +131,15 @@ class PostingsIndex:
             if not acquired:
                 return False
             try:
-                return self._write(connection, view, progress)
+                return self._write(connection, view)
             except DamagedSnapshot:  # the snapshot to merge with is missing or damaged
                 self._outdated = True
-                return self._write_from_rows(connection, numbered_changes(connection)[1], progress)
+                return self._write_from_rows(connection, numbered_changes(connection)[1])
 
-    def rebuild(self, connection: sqlite3.Connection, progress: _Written | None = None) -> None:
+    def rebuild(self, connection: sqlite3.Connection) -> None:
         """Rebuild the snapshot from the segment blobs, even if it is intact."""
         with self._lock, self._folder_lock(wait=True):
-            self._write_from_rows(connection, numbered_changes(connection)[1], progress)
+            self._write_from_rows(connection, numbered_changes(connection)[1])
             self._outdated = True
 
     def close(self) -> None:
@@ -201,7 +201,7 @@ class PostingsIndex:
         try:
             with self._folder_lock(wait=True):
                 if read_state(connection, self._ns) == damaged:  # no other process has replaced it meanwhile
-                    self._write_from_rows(connection, seq, None)
+                    self._write_from_rows(connection, seq)
         except (OSError, DamagedSnapshot):  # a full or write-protected disk: a search must still answer
             return False
         return True
@@ -276,7 +276,7 @@ class PostingsIndex:
         if self._stop.is_set():
             raise _Stopped
 
-    def _write(self, connection: sqlite3.Connection, view: View, progress: _Written | None) -> bool:
+    def _write(self, connection: sqlite3.Connection, view: View, progress: _Written | None = None) -> bool:
         """Build and publish the snapshot of `view`; the caller holds the folder lock."""
         if view.generation is None and not view.snapshot.size and not self._is_small(connection):
             return self._write_from_rows(connection, view.seq, progress)
@@ -287,7 +287,9 @@ class PostingsIndex:
         part = (delta.columns, terms, delta.author_terms.astype(np.int64))
         return self._publish(connection, view.snapshot, view.masked, iter([part]), view.seq, progress)
 
-    def _write_from_rows(self, connection: sqlite3.Connection, seq: int, progress: _Written | None) -> bool:
+    def _write_from_rows(
+        self, connection: sqlite3.Connection, seq: int, progress: _Written | None = None
+    ) -> bool:
         rows = load_rows(connection, self._ns)
         return self._publish(connection, empty_snapshot(), None, rows, seq, progress)
 

@@ -20,9 +20,8 @@ from rlm_mem.store.local.workers import called
 
 _VERSIONS = "archive/versions/"
 
-_CREATED = (
-    b'\n    "created_at": "'  # as in canonical files; not found in texts, whose line breaks are escaped
-)
+_CREATED = b'\n    "created_at": "'
+"""As in canonical files; not found in texts, whose line breaks are escaped."""
 
 #: With fewer files than this, starting processes takes longer than reading the files in this process.
 FEW = 600

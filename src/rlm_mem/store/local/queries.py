@@ -190,10 +190,6 @@ LAST_CHANGE = (
 _VARIABLES = 900  # some builds of SQLite allow no more than 999 in one statement
 
 
-def _placeholders(values: Sequence[object]) -> str:
-    return ",".join("?" * len(values))
-
-
 def _rarest(connection: sqlite3.Connection, ns: int, tags: Sequence[str]) -> str:
     if len(tags) == 1:
         return tags[0]
@@ -213,7 +209,7 @@ def _summaries(connection: sqlite3.Connection, namespace: str, rows: Sequence[An
     for start in range(0, len(docs), _VARIABLES):
         part = docs[start : start + _VARIABLES]
         for doc, tag in connection.execute(
-            f"SELECT doc, tag FROM tags WHERE doc IN ({_placeholders(part)}) ORDER BY tag", part
+            f"SELECT doc, tag FROM tags WHERE doc IN ({','.join('?' * len(part))}) ORDER BY tag", part
         ):
             tags.setdefault(doc, []).append(tag)
     return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
@@ -229,25 +225,19 @@ def _links(
 
 
 class Queries:
-    """Reads the index over the calling thread's connection; every method takes the name of the namespace."""
+    """`IndexQueries` over the calling thread's connection; the protocol documents the methods."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def _namespace(self, name: str) -> tuple[sqlite3.Connection, int]:
-        """Return the connection and the number of a namespace; -1, which no row has, if it has no chunks."""
+    def numbered(self, name: str) -> tuple[sqlite3.Connection, int]:
+        """Return the thread's connection, and the number of a namespace: -1, which no row has, if it has no chunks."""
         connection = self._connections.get()
         found = connection.execute("SELECT ns FROM namespaces WHERE name = ?", (name,)).fetchone()
         return connection, int(found[0]) if found else -1
 
     @healed
-    def namespace_number(self, name: str) -> int:
-        """Return the number of a namespace; -1 if it has no chunks."""
-        return self._namespace(name)[1]
-
-    @healed
     def namespaces(self) -> list[tuple[str, int]]:
-        """Return every namespace with the number of its active chunks."""
         rows = self._connections.get().execute(
             "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
             " FROM namespaces n ORDER BY name"
@@ -256,7 +246,6 @@ class Queries:
 
     @healed
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:  # noqa: ARG002 - one dictionary
-        """Return one of these terms that is in the dictionary, else None; it may occur in deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) LIMIT 1",
             (msgspec.json.encode(list(terms)).decode(),),
@@ -265,13 +254,11 @@ class Queries:
 
     @healed
     def next_term(self, namespace: str) -> int:  # noqa: ARG002 - one dictionary
-        """Return the lowest number that a term not yet in the dictionary can get."""
         found = self._connections.get().execute("SELECT ifnull(max(term), 0) + 1 FROM terms").fetchone()
         return int(found[0])
 
     @healed
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
-        """Return those of these terms whose dictionary number is below ``number``; possibly of deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) AND term < ?",
             (msgspec.json.encode(list(terms)).decode(), number),
@@ -282,13 +269,11 @@ class Queries:
 
     @healed
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """Return the ids that pass the filter, each with its sort key: time and insertion number."""
         connection, page, values = self._page_query(namespace, wanted)
         return connection.execute(page, values).fetchall()
 
     @healed
     def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
-        """Return summaries of the active chunks that ``list_places`` lists."""
         connection, page, values = self._page_query(namespace, wanted)
         order = "DESC" if wanted.newest_first else "ASC"
         rows = connection.execute(
@@ -301,7 +286,7 @@ class Queries:
         """Return the connection, and the statement and its values for the id, time and number of each listed chunk."""
         connection, ns = self._connections.get(), -1
         if wanted.tags or wanted.any_tags:
-            connection, ns = self._namespace(namespace)
+            connection, ns = self.numbered(namespace)
         where = [f"chunks.ns = {_NUMBER}", "status = ?"]
         values: list[object] = [namespace, int(wanted.archived)]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
@@ -322,7 +307,7 @@ class Queries:
                     values += [ns, tag]
         if wanted.any_tags and not wanted.archived:
             where += [
-                f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({_placeholders(wanted.any_tags)}))"
+                f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({','.join('?' * len(wanted.any_tags))}))"
             ]
             values += [ns, *wanted.any_tags]
         if wanted.conversation_id is not None:
@@ -346,7 +331,7 @@ class Queries:
             values += [text, seconds, text]
         for column, names in (("origin", wanted.origins), ("trust", wanted.trusts)):
             if names:
-                where.append(f"{column} IN ({_placeholders(names)})")
+                where.append(f"{column} IN ({','.join('?' * len(names))})")
                 values += names
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
@@ -364,14 +349,13 @@ class Queries:
 
     @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        """Return summaries of active chunks in the order of ``ids``; unknown ids are left out."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         found: dict[str, Summary] = {}
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), _VARIABLES):
             part = wanted[start : start + _VARIABLES]
             rows = connection.execute(
-                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({_placeholders(part)})",
+                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({','.join('?' * len(part))})",
                 (ns, *part),
             ).fetchall()
             found.update((item.id, item) for item in _summaries(connection, namespace, rows))
@@ -381,9 +365,8 @@ class Queries:
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
-        """Return the next chunks, active and archived, in order of insertion; or those with these ids."""
         # The plus sign: one scan of the rows, no sorting.
-        some = "" if ids is None else f" AND id IN ({_placeholders(ids)})"
+        some = "" if ids is None else f" AND id IN ({','.join('?' * len(ids))})"
         rows = self._connections.get().execute(
             f"SELECT doc, id, status, revision, {_MODIFIED}, content_hash FROM chunks"
             f" WHERE {_OF_NAMESPACE} AND doc > ?{some} ORDER BY doc LIMIT ?",
@@ -397,8 +380,7 @@ class Queries:
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
-        """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         found: list[LinkedChunk] = []
         if direction in ("out", "both"):
             found += _links(
@@ -422,8 +404,7 @@ class Queries:
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        """Return the ids before and after a chunk in its conversation, both in order of time."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         found = connection.execute(
             "SELECT conversation, at, doc FROM chunks WHERE id = ? AND ns = ? AND status = 0", (chunk_id, ns)
         ).fetchone()
@@ -441,7 +422,6 @@ class Queries:
 
     @healed
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
-        """Return active chunks with exactly this content in this conversation (None: in none), newest first."""
         query, values = _SAME_ALONE, [digest[:16], digest, namespace]
         if conversation_id is not None:
             query = _SAME_IN_CONVERSATION
@@ -450,7 +430,6 @@ class Queries:
 
     @healed
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        """Return active or rejected chunks whose normalised content has this hash, newest first."""
         rows = self._connections.get().execute(
             f"SELECT id FROM chunks WHERE norm_hash = ? AND {_OF_NAMESPACE} AND {_KEPT} ORDER BY doc DESC LIMIT ?",
             (digest[:NORMALISED], namespace, limit),
@@ -459,8 +438,7 @@ class Queries:
 
     @healed
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Return which of these normalised hashes active or rejected chunks have."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
         query += f" AND +ns = ? AND {_KEPT}"
         begin = {digest[:NORMALISED]: digest for digest in digests}
@@ -471,8 +449,7 @@ class Queries:
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        """Return the ids of active chunks of the namespace that link to ``chunk_id``."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         rows = connection.execute(
             "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?",
             (chunk_id, ns),
@@ -483,8 +460,7 @@ class Queries:
 
     @healed
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        """Tags of active chunks with their number of chunks, commonest first."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         return connection.execute(
             "SELECT tag, chunks FROM tag_totals WHERE ns = ? AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
             (ns, -1 if limit is None else limit),
@@ -492,8 +468,7 @@ class Queries:
 
     @healed
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
-        """Conversations of active chunks, the one with the newest chunk first."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         rows = connection.execute(
             "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
             " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at > -1e16"
@@ -504,8 +479,7 @@ class Queries:
 
     @healed
     def stats(self, namespace: str) -> dict[str, Any]:
-        """Return totals of a namespace; triggers maintain them, so the cost does not grow with the store."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         rows = connection.execute(
             "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",
             (ns,),
@@ -516,8 +490,7 @@ class Queries:
 
     @healed
     def count_rows(self, table: str, namespace: str) -> int:
-        """Return the number of distinct tags, conversations or links of a namespace."""
-        connection, ns = self._namespace(namespace)
+        connection, ns = self.numbered(namespace)
         query = {
             "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",
             "conversations": "SELECT count(*) FROM conversations WHERE ns = ? AND last_at > -1e16",

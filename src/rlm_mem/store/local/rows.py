@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import chain, count
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -16,7 +15,15 @@ from msgspec import Struct
 from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.preencoding import AHEAD, Ahead
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, Encode, IndexEntry, entry_of, index_key
+from rlm_mem.store.core.records import (
+    ACTIVE,
+    ChunkRow,
+    IndexEntry,
+    analysed,
+    encode_segments,
+    entry_of,
+    index_key,
+)
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.schema import NORMALISED
 
@@ -51,12 +58,12 @@ class LocalRowWriter:
 
     Args:
         connection: the connection that holds the write lock.
-        encode: returns the encoded segments of a chunk.
+        language: of the contents.
     """
 
-    def __init__(self, connection: sqlite3.Connection, encode: Encode) -> None:
+    def __init__(self, connection: sqlite3.Connection, language: str) -> None:
         self.connection = connection
-        self._encode = encode
+        self._language = language
         self._queued: list[_Rows] = []
         self._numbered: Ahead | None = None  # the pre-encoded segments whose terms are already numbered
         self._namespaces: _Numbers[str] = _Numbers(connection, "namespaces", "ns", "name")
@@ -72,11 +79,8 @@ class LocalRowWriter:
     def forget(self) -> None:
         """Drop queued rows, and cached row numbers that a rollback made invalid."""
         self._queued = []
-        self._namespaces.clear()
-        self._conversations.clear()
-        self._targets.clear()
-        self._kinds.clear()
-        self._terms.clear()
+        for numbers in (self._namespaces, self._conversations, self._targets, self._kinds, self._terms):
+            numbers.clear()
         self._numbered = None
 
     def put(
@@ -94,15 +98,23 @@ class LocalRowWriter:
         With ``wait`` the rows of a new chunk may be queued for :meth:`flush`, which writes them together with
         others: many rows of one table take half as long as the same rows one by one.
         """
-        key = index_key(chunk)
-        encode: Callable[[Callable[[str], int]], bytes] = partial(self._encode, *key)
-        digest = ""
-        ahead = AHEAD.get()
-        if (made := ahead.get(key)) is not None:
-            encode, digest = made.numbered, made.normalised
+        key, ahead = index_key(chunk), AHEAD.get()
+        made = ahead.get(key)
+        if made is not None:
             self._number(ahead)
-        entry = entry_of(chunk, digest)
-        self.put_entry(entry, path, sig, status, partial(encode, self.term), former=former, wait=wait)
+        self.put_entry(
+            entry_of(chunk, "" if made is None else made.normalised),
+            path,
+            sig,
+            status,
+            lambda: (
+                encode_segments(analysed(self._language, *key), self.term)
+                if made is None
+                else made.numbered(self.term)
+            ),
+            former=former,
+            wait=wait,
+        )
 
     def put_entry(
         self,
@@ -272,9 +284,9 @@ _MARKS = "SELECT value FROM meta WHERE key IN ('analysis', 'emptied') ORDER BY k
 class ThreadRows(threading.local):
     """Per-thread row writers, each on its thread's connection."""
 
-    def __init__(self, connections: Connections, encode: Encode) -> None:
+    def __init__(self, connections: Connections, language: str) -> None:
         self._connections = connections
-        self._encode = encode
+        self._language = language
         self._writer: LocalRowWriter | None = None
         self._marks: list[tuple[str]] = []
         self.analysis = ""
@@ -289,7 +301,7 @@ class ThreadRows(threading.local):
         connection = self._connections.get()
         marks = connection.execute(_MARKS).fetchall()
         if self._writer is None or self._writer.connection is not connection or self._marks != marks:
-            self._writer, self._marks = LocalRowWriter(connection, self._encode), marks
+            self._writer, self._marks = LocalRowWriter(connection, self._language), marks
             self.analysis = marks[0][0] if marks else ""
             self._connections.thread.flush = self._writer.flush
         return self._writer

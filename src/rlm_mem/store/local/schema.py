@@ -169,7 +169,7 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
     """
     try:
         if read_only:
-            uri = f"file:{_quoted(path)}?mode=ro"
+            uri = f"{path.absolute().as_uri()}?mode=ro"
             connection = sqlite3.connect(uri, uri=True, timeout=wait_seconds, check_same_thread=False)
         else:
             connection = sqlite3.connect(path, timeout=wait_seconds, check_same_thread=False)
@@ -192,12 +192,6 @@ def _use_rollback_journal(connection: sqlite3.Connection) -> None:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise
-
-
-def _quoted(path: Path) -> str:
-    from urllib.parse import quote
-
-    return quote(str(path.absolute()))
 
 
 def make_tables(connection: sqlite3.Connection) -> None:

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.files import sync_folder
-from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments
+from rlm_mem.store.core.records import NO_SEGMENTS, DocumentTerms, decode_many, document_terms
 from rlm_mem.store.core.selection import contained, distinct, held_in, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
 
@@ -313,7 +313,7 @@ _BATCH = 10_000
 #: The columns of an index row, in the order that `columns_of` expects.
 _COLUMNS = (
     f"SELECT c.doc, ifnull(c.conversation, {NO_CONVERSATION}), c.at, c.type, c.superseded_by IS NOT NULL,"
-    f" c.valid_from, c.valid_to, ifnull(s.data, x'{encode_segments((), lambda _: 0).hex()}') FROM"
+    f" c.valid_from, c.valid_to, ifnull(s.data, x'{NO_SEGMENTS.hex()}') FROM"
 )
 _ALL = "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
 #: CROSS JOIN makes SQLite look up the docs one by one; otherwise it would scan the whole namespace.
@@ -465,6 +465,7 @@ class View:
         touched: conversations with chunks in the delta or the mask, sorted, without NO_CONVERSATION.
         members: slots of touched conversations in order, computed on first use.
         authors: names of authors, computed on first use.
+        waiting: number of chunks not merged into the snapshot: those in the delta, and those masked in the snapshot.
     """
 
     def __init__(
@@ -488,6 +489,7 @@ class View:
         before = last - first
         now = before - _count_in(left, touched) + _count_in(new.conversation, touched)
         alone = int((new.conversation == NO_CONVERSATION).sum()) - int((left == NO_CONVERSATION).sum())
+        self.waiting = delta.size + len(ordinals)
         self.chunks = snapshot.size - len(ordinals) + delta.size
         lost, added = _total(snapshot.segment_count[ordinals]), _total(new.segment_count)
         self.segments = snapshot.total_segments - lost + added
@@ -520,11 +522,6 @@ class View:
         if not self.delta.size:
             return old
         return np.concatenate([old, getattr(self.delta.columns, name)])
-
-    @property
-    def waiting(self) -> int:
-        """Number of chunks not merged into the snapshot: those in the delta plus those masked in the snapshot."""
-        return self.delta.size + len(self.masked_ordinals)
 
 
 def _total(values: npt.NDArray[Any]) -> int:

@@ -248,16 +248,10 @@ class _Postings:
         seq: int,
     ) -> Snapshot:
         length_before = np.concatenate([[0], np.cumsum(columns.length, dtype=np.int64)]).astype(np.int64)
+        named = {name: getattr(columns, name) for name in columns.__struct_fields__ if name != "type_name"}
         return Snapshot(
-            doc=columns.doc,
-            conversation=columns.conversation,
-            at=columns.at,
-            length=columns.length,
-            segment_count=columns.segment_count,
+            **named,
             type_code=codes,
-            superseded=columns.superseded,
-            valid_from=columns.valid_from,
-            valid_to=columns.valid_to,
             doc_order=np.argsort(columns.doc).astype(np.int32),
             time_order=np.lexsort((columns.doc, columns.at)).astype(np.int32),
             length_before=length_before,

@@ -10,13 +10,14 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
 
-from rlm_mem.chunk import Chunk, is_chunk_id
+from rlm_mem.chunk import is_chunk_id
+from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
@@ -27,7 +28,6 @@ from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import find_row, row_at_path
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import SUMS, in_pages
-from rlm_mem.store.local.transaction import Transaction
 
 if TYPE_CHECKING:
     from rlm_mem.store.local.prepare import Prepared
@@ -43,13 +43,12 @@ def sync_folders(
     layout: Layout,
     rows: LocalRowWriter,
     folders: list[str],
+    config: Config,
     *,
-    language: str,
-    progress: Progress | None = None,
-    paths: Sequence[str] = (),
-    tidy: bool = True,
-    fresh: bool = False,
-    processes: int = 0,
+    progress: Progress | None,
+    paths: Sequence[str],
+    tidy: bool,
+    fresh: bool,
 ) -> SyncReport:
     """Bring the index up to date with ``folders``; the caller holds the write lock and commits.
 
@@ -58,7 +57,6 @@ def sync_folders(
         progress: called now and then with (files read, files to read).
         tidy: also handle the files of killed processes.
         fresh: the index is empty, so there is no former state to compare with.
-        processes: maximum number of processes that read files; 0: one per core.
     """
     report = SyncReport(scanned_folders=len(folders))
     if tidy:
@@ -85,7 +83,7 @@ def sync_folders(
         ]
         for path in [path for path in recorded if path not in present]:
             connection.execute("DELETE FROM unreadable WHERE path = ?", (path,))
-    for done, found in enumerate(_read(layout, todo, language, processes), 1):
+    for done, found in enumerate(_read(layout, todo, config), 1):
         _index_file(connection, layout, rows, found, report, fresh=fresh)
         if progress is not None and (done % _PROGRESS_STEP == 0 or done == len(todo)):
             progress(done, len(todo))
@@ -103,16 +101,16 @@ def sync_folders(
     return report
 
 
-def _read(layout: Layout, paths: list[str], language: str, processes: int) -> Iterator[Prepared]:
+def _read(layout: Layout, paths: list[str], config: Config) -> Iterator[Prepared]:
     """Yield the prepared chunk files at these paths, in the order in which their chunks were created."""
     if not paths:
         return
     from rlm_mem.store.local.prepare import by_creation_time, prepared
 
-    base = str(layout.base)
+    base, processes = str(layout.base), config.store.processes
     if len(paths) > 1:
         paths = by_creation_time(base, paths, processes=processes)
-    yield from prepared(base, paths, language, processes=processes)
+    yield from prepared(base, paths, config.search.language, processes=processes)
 
 
 def _mtime(layout: Layout, path: str) -> int | None:
@@ -311,21 +309,6 @@ def drop_unused_terms(connection: sqlite3.Connection) -> None:
 
 
 # --- read counts -----------------------------------------------------------------------------------------
-
-
-def fold_reads(transaction: Transaction, read: Callable[[ChunkRow], Chunk | None]) -> int:
-    """Write read counts that are only in the index to the chunk files; return how many files were written."""
-    folded = 0
-    for chunk_id, count, when in transaction.connection.execute(
-        "SELECT id, access_count, accessed_at FROM chunks WHERE access_unsaved = 1 AND status = 0"
-    ).fetchall():
-        row = find_row(transaction.connection, chunk_id)
-        chunk = read(row) if row else None
-        if chunk is not None:
-            chunk.metadata.access_count, chunk.metadata.accessed_at = count, when
-            transaction.put(chunk, keep_version=False)
-            folded += 1
-    return folded
 
 
 def unsaved_reads(connection: sqlite3.Connection, layout: Layout) -> Reads:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
+from rlm_mem.config import StoreConfig
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
@@ -56,36 +57,24 @@ class Transaction:
     Args:
         layout: the paths of the store.
         rows: writer of index rows, on a connection inside BEGIN IMMEDIATE.
-        durable: sync files and folders before the commit.
-        keep_versions: how many former versions of a chunk are kept.
-        wait_seconds: how long the commit waits for readers.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        rows: LocalRowWriter,
-        log: EventLog,
-        *,
-        durable: bool,
-        keep_versions: int,
-        wait_seconds: float,
-    ) -> None:
+    def __init__(self, layout: Layout, rows: LocalRowWriter, log: EventLog, settings: StoreConfig) -> None:
         self.rows = rows
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
         self._layout = layout
         self._log = log
-        self._durable = durable
-        self._keep_versions = keep_versions
-        self._wait_seconds = wait_seconds
+        self._durable = settings.durability == "full"
+        self._keep_versions = settings.keep_versions
+        self._wait_seconds = settings.lock_wait_seconds
         self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
         self._free: set[str] = set()  # ids that were looked up and are not in the index
         self._vacant: set[str] = set()  # the ids among them for which no file exists either
         self._none_archived = False  # whether the archive was found to have no files
-        self._files: dict[Path, Path | None] = {}
+        self.files: dict[Path, Path | None] = {}
         self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
         self._deleted: list[Path] = []
@@ -266,17 +255,13 @@ class Transaction:
 
     # --- brain files -----------------------------------------------------------------------------------
 
-    @property
-    def files(self) -> Mapping[Path, Path | None]:
-        return self._files
-
     def appended(self, path: Path) -> bytes:
         return self._appended.get(path, b"")
 
     def write_file(self, path: Path, data: bytes) -> None:
         temp = Path(files.write_temp(self._layout.unfinished, "file", data))
         self._forget_file(path)
-        self._files[path] = temp
+        self.files[path] = temp
 
     def write_change_record(self, path: Path, data: bytes) -> None:
         self.write_file(path, data)
@@ -285,17 +270,17 @@ class Transaction:
 
     def remove_file(self, path: Path) -> None:
         self._forget_file(path)
-        self._files[path] = None
+        self.files[path] = None
 
     def append_file(self, path: Path, data: bytes) -> None:
-        if path not in self._files:
+        if path not in self.files:
             self._appended[path] = self.appended(path) + data
             return
-        temp = self._files[path]
+        temp = self.files[path]
         self.write_file(path, (temp.read_bytes() if temp is not None else b"") + data)
 
     def _forget_file(self, path: Path) -> None:
-        temp = self._files.pop(path, None)
+        temp = self.files.pop(path, None)
         if temp is not None:
             files.remove(temp)
         if path == self._change_record:
@@ -307,7 +292,7 @@ class Transaction:
     def commit(self) -> None:
         """Make everything visible and durable; on any failure, restore the former state."""
         publishes = list(self._pending.values())
-        for path, temp in self._files.items():
+        for path, temp in self.files.items():
             if temp is None:
                 if path.exists():
                     self._drop_file(path)
@@ -359,7 +344,7 @@ class Transaction:
             self.rollback()
             raise
         self._undo.clear()
-        self._files.clear()
+        self.files.clear()
         for path in self._deleted:
             files.remove(path)
         for emptied in self._emptied:
@@ -382,7 +367,7 @@ class Transaction:
         self._undo.clear()
         for temp in (
             *(item.temp for item in self._pending.values()),
-            *self._files.values(),
+            *self.files.values(),
             *self._record_temp,
         ):
             if temp is not None:
@@ -411,7 +396,7 @@ class Transaction:
         if not several and not self.events:
             return redo.RedoRecord()
         change = self._change_record
-        temp = None if change is None else self._files[change]
+        temp = None if change is None else self.files[change]
         self._moves = [(source, redo.recorded_as_deleted(target)) for source, target in self._moves]
         self._deleted = [redo.recorded_as_deleted(path) for path in self._deleted]
         name = self._layout.relative

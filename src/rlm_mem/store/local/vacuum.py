@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from rlm_mem.errors import StoreReadOnly
@@ -77,7 +76,9 @@ def _remove_unused(index: LocalIndex) -> None:
 
 def _sizes(index: Path) -> dict[str, int]:
     sizes = {"index": 0, "postings": 0, "views": 0, "set aside": 0}
-    for path, size in _files(index):
+    for path in index.rglob("*"):
+        signature = files.signature(path) if path.is_file() else None
+        size = 0 if signature is None else signature.size
         if ".damaged-" in path.name:
             sizes["set aside"] += size
         elif path.name.startswith("index.sqlite"):
@@ -87,10 +88,3 @@ def _sizes(index: Path) -> dict[str, int]:
         else:
             sizes["postings"] += size
     return sizes
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, int]]:
-    for path in folder.rglob("*"):
-        signature = files.signature(path) if path.is_file() else None
-        if signature is not None:
-            yield path, signature.size

@@ -1,4 +1,4 @@
-"""The three JSON views for people and older tools, written at a checkpoint only; and a quick store status."""
+"""The three JSON views for people and older tools, written at a checkpoint only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import StoreStatus
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.schema import since_created
 
@@ -93,14 +92,3 @@ def _write(target: Path, entries: Iterable[tuple[str, Any]]) -> None:
     except BaseException:
         files.remove(temp)
         raise
-
-
-def status_of(index: sqlite3.Connection, layout: Layout) -> StoreStatus:
-    """Count unreadable files, unfinished files and unsaved reads; the full check is ``integrity.check_folder``."""
-    unreadable = index.execute("SELECT count(*) FROM unreadable").fetchone()[0]
-    unsaved = index.execute("SELECT count(*) FROM chunks WHERE access_unsaved = 1").fetchone()[0]
-    try:
-        unfinished = sum(1 for _ in layout.unfinished.iterdir())
-    except OSError:  # no such folder, or no access to it: no write of this store can be unfinished there
-        unfinished = 0
-    return StoreStatus(unreadable, unfinished, unsaved)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.values import Rows, Statement, plain
 
 # Event numbers are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
 # are written in the same round trip, and on a cluster the coordinator draws the numbers, not a worker.
@@ -19,19 +20,18 @@ _RESERVE_NUMBERS = (
 )
 _RESERVED_NUMBERS = "string_to_array(current_setting('rlm_mem.lines'), ',')::bigint[]"
 
-Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 _PAGE = 500
 
 
 def event_statement(
     events: Iterable[dict[str, Any]],
-) -> tuple[list[tuple[str, tuple[Any, ...]]], tuple[str, tuple[Any, ...]]]:
+) -> tuple[list[Statement], Statement]:
     """Return statements that write events of the audit log, and a query that finds the last one if it was written."""
     by_namespace: dict[int, list[dict[str, Any]]] = {}
     for event in events:
         by_namespace.setdefault(namespace_key(str(event["ns"])), []).append(event)
-    statements: list[tuple[str, tuple[Any, ...]]] = []
-    proof: tuple[str, tuple[Any, ...]] = ("", ())
+    statements: list[Statement] = []
+    proof: Statement = ("", ())
     for ns, lines in by_namespace.items():
         payloads = [msgspec.json.encode(line).decode() for line in lines]
         mentioned = [(number, chunk) for number, line in enumerate(lines, 1) for chunk in _mentions(line)]
@@ -68,16 +68,8 @@ def _mentions(event: dict[str, Any]) -> Iterable[str]:
     return dict.fromkeys(item for item in every if isinstance(item, str) and is_chunk_id(item))
 
 
-_UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}
-
-
-def plain(text: str) -> str:
-    """Make a text comparable in PostgreSQL: characters that it cannot store are replaced by one that no column has."""
-    return text if text.isprintable() else text.translate(_UNSTORABLE)
-
-
 def read(
-    ask: Ask, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None, limit: int | None
+    ask: Rows, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None, limit: int | None
 ) -> Iterator[dict[str, Any]]:
     """Yield events in the order written, with ``limit`` only the newest; ``since`` is a time or a prefix of one."""
     ns = namespace_key(namespace)
@@ -109,7 +101,7 @@ def _parsed(rows: Iterable[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     return (event for event in events if event is not None)
 
 
-def latest(ask: Ask, namespace: str, operations: Iterable[str]) -> dict[str, Any] | None:
+def latest(ask: Rows, namespace: str, operations: Iterable[str]) -> dict[str, Any] | None:
     """Return the newest event of these operations; None if there is none."""
     newest = [
         row

@@ -8,19 +8,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
-from rlm_mem.errors import InvalidChunk, NamespaceError, StoreReadOnly
+from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core.changes import MAX_OFF, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ChunkRow,
+    ReadBuffer,
     StoreStatus,
     SyncReport,
     Vacuumed,
@@ -34,11 +34,11 @@ from rlm_mem.store.postgres.files import PostgresFiles
 from rlm_mem.store.postgres.integrity import check_database, chunk_in, mend_rows
 from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacuum_tables
 from rlm_mem.store.postgres.queries import PostgresQueries
-from rlm_mem.store.postgres.reads import ReadCounts
 from rlm_mem.store.postgres.routes import Routes
-from rlm_mem.store.postgres.rows import FIND, reading
+from rlm_mem.store.postgres.rows import FIND, reading, touching
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
+from rlm_mem.store.postgres.values import Statement
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.postgres.lookup import SearchCaches
     from rlm_mem.store.postgres.pool import Pool
-    from rlm_mem.text.analysis import AnalysedSegment
 
 _T = TypeVar("_T")
 
@@ -64,13 +63,18 @@ _CLOCK_TOLERANCE = timedelta(seconds=1)
 """Clocks that differ by less count as equal: the difference includes the latency of the server."""
 _CLOCK_SECONDS = 600.0
 """Time for which a measured difference of the clocks is reused."""
+_READS_SECONDS = 5.0
+"""How long a flush waits for the lock of a namespace."""
+_LOCK_FOR_READS = (
+    "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'here' FOR NO KEY UPDATE SKIP LOCKED"
+)
 
 
 class _ThreadState(threading.local):
     """The state of one thread."""
 
     transaction: PostgresTransaction | None = None
-    noted: list[tuple[str, Sequence[object]]] | None = None
+    noted: list[Statement] | None = None
     ahead: Mapping[tuple[str, str], list[tuple[Any, ...]]] = MappingProxyType({})
 
 
@@ -93,7 +97,8 @@ class PostgresBackend:
         self.read_only = read_only
         self._routes = Routes(dsn, config, read_only=read_only)
         self._local = _ThreadState()
-        self._reads = ReadCounts()
+        self._reads: dict[str, ReadBuffer] = {}
+        """Reads by namespace that are not written yet."""
         self._clocks: dict[str, tuple[float, timedelta]] = {}
         """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
         server's is ahead."""
@@ -151,9 +156,9 @@ class PostgresBackend:
         assert transaction is not None, "outside of a transaction"
         transaction.expect([chunk], self._recorded_queries(reading))
 
-    def _recorded_queries(self, reading: Callable[[], object]) -> list[tuple[str, Sequence[object]]]:
+    def _recorded_queries(self, reading: Callable[[], object]) -> list[Statement]:
         """Return the queries that `reading` makes if all answers are empty."""
-        noted: list[tuple[str, Sequence[object]]] = []
+        noted: list[Statement] = []
         self._local.noted = noted
         try:
             reading()
@@ -185,17 +190,10 @@ class PostgresBackend:
     def queries(self) -> PostgresQueries:
         return PostgresQueries(self.rows, self._routes.namespaces)
 
-    def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[object]:
-        """Open a block in which this thread reads the namespace's database as of one moment; for backups."""
-        return self.pool(namespace).snapshot()
-
     # --- writing ----------------------------------------------------------------------------------------
 
-    def transaction(self, namespace: str) -> AbstractContextManager[PostgresTransaction]:
-        return self._transaction(namespace)
-
     @contextlib.contextmanager
-    def _transaction(self, namespace: str, *, any_analysis: bool = False) -> Iterator[PostgresTransaction]:
+    def transaction(self, namespace: str, *, any_analysis: bool = False) -> Iterator[PostgresTransaction]:
         """Open a transaction, or lock one more namespace in the open one.
 
         Args:
@@ -213,7 +211,7 @@ class PostgresBackend:
                 self._prepare(namespace)
             current = self._begin(namespace, until)
         self._local.transaction = current
-        reads = self._reads.of(namespace).take()
+        reads = self._buffer(namespace).take()
         try:
             with operation("write", backend="postgresql"):
                 if not any_analysis:
@@ -224,7 +222,7 @@ class PostgresBackend:
                 current.commit()
         except BaseException:
             current.rollback()
-            self._reads.of(namespace).put_back(reads)
+            self._buffer(namespace).put_back(reads)
             raise
         finally:
             self._local.transaction = None
@@ -236,13 +234,7 @@ class PostgresBackend:
 
     def _begin(self, namespace: str, until: float) -> PostgresTransaction:
         while True:
-            current = PostgresTransaction(
-                self._routes.of(namespace),
-                self._analyse,
-                self._analysis,
-                durable=self.config.store.durability == "full",
-                keep_versions=self.config.store.keep_versions,
-            )
+            current = PostgresTransaction(self._routes.of(namespace), self.config, self._analysis)
             try:
                 with waiting("rlm_mem.store.lock.wait", backend="postgresql"):
                     current.begin(namespace, until)
@@ -293,12 +285,6 @@ class PostgresBackend:
     def in_transaction(self) -> bool:
         return self._local.transaction is not None
 
-    def _analyse(self, content: str, skip_before: int, around: str) -> Sequence[AnalysedSegment]:
-        from rlm_mem.text.analysis import get_analyser
-
-        analyser = get_analyser(self.config.search.language)
-        return analyser.analyse_segments(content, skip_before=skip_before, around=around)
-
     def _prepare(self, namespace: str) -> None:
         """Rebuild, once per process, a namespace whose terms were produced by another version of the analyser."""
         if namespace in self._analysed or self._local.transaction is not None:
@@ -316,7 +302,7 @@ class PostgresBackend:
                 _logger.warning("%s: the terms of %s were made by another analyser", self.location, namespace)
             else:
                 _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
-                with self._transaction(namespace, any_analysis=True) as transaction:
+                with self.transaction(namespace, any_analysis=True) as transaction:
                     if transaction.lock(namespace).head.analysis != self._analysis:  # no other thread did
                         self.rebuild(namespace)
         self._analysed.add(namespace)
@@ -338,11 +324,9 @@ class PostgresBackend:
         return False
 
     def id_taken(self, chunk: Chunk) -> bool:
-        """Return whether the namespace has a chunk with this id."""
         return self.find(chunk.namespace, chunk.id) is not None
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        """Decode the chunk of a row; None (logged) if it no longer exists or does not validate."""
         namespace = self._routes.name_of(row.ns)
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
 
@@ -361,7 +345,7 @@ class PostgresBackend:
         if not wanted:
             return {}
         rows = self.rows(namespace, *reading(namespace_key(namespace), wanted, status))
-        buffered = self._reads.of(namespace)
+        buffered = self._buffer(namespace)
         found: dict[str, Chunk] = {}
         for chunk_id, body, count, when in rows:
             chunk = _decoded(namespace, chunk_id, body)
@@ -445,14 +429,37 @@ class PostgresBackend:
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
         """Count one read in memory; counts are written in small batches, so that a read never waits for a writer."""
-        if not self.read_only and self._reads.of(namespace).add(chunk_id, when):
+        if not self.read_only and self._buffer(namespace).add(chunk_id, when):
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> int:
         """Write buffered reads; return for how many chunks. Without ``wait``, skipped while another process writes."""
         if self.read_only or self._local.transaction is not None:
             return 0
-        return self._reads.flush(self._routes.of, wait=wait)
+        written = 0
+        until = time.monotonic() + (_READS_SECONDS if wait else 0.0)
+        for namespace, buffer in list(self._reads.items()):
+            reads = buffer.take()
+            if not reads:
+                continue
+            ns, done = namespace_key(namespace), False
+            statements = [(_LOCK_FOR_READS, (ns,)), touching(ns, reads)]
+            try:
+                # Not if another process holds the lock, or the namespace was moved.
+                while not (done := bool(self.pool(namespace).change(statements, only_if_found=True))):
+                    if time.monotonic() >= until:
+                        break
+                    time.sleep(0.05)
+            except StorageError as error:  # counts are a convenience: the next flush writes them
+                _logger.debug("access counts not written yet: %s", error)
+            if done:
+                written += len(reads)
+            else:
+                buffer.put_back(reads)
+        return written
+
+    def _buffer(self, namespace: str) -> ReadBuffer:
+        return self._reads.setdefault(namespace, ReadBuffer())
 
     # --- audit ------------------------------------------------------------------------------------------
 
@@ -494,7 +501,7 @@ class PostgresBackend:
     def status(self, namespace: str) -> StoreStatus:
         """Return the number of reads that are not written yet; nothing else can be unfinished."""
         self.flush_reads(wait=False)
-        return StoreStatus(0, 0, self._reads.of(namespace).size)
+        return StoreStatus(0, 0, self._buffer(namespace).size)
 
     def checkpoint(self) -> dict[str, Any]:
         """Write the access counts that are still in memory."""
@@ -509,11 +516,7 @@ class PostgresBackend:
         return SyncReport()
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
-        """Rebuild everything that is derived from the chunks of a namespace, in one commit."""
-        with (
-            self._transaction(namespace, any_analysis=True) as transaction,
-            transaction.translating(),
-        ):
+        with self.transaction(namespace, any_analysis=True) as transaction, transaction.translating():
             return rebuild(transaction, namespace, self._analysis, progress)
 
     def pool(self, namespace: str) -> Pool:
@@ -528,11 +531,9 @@ class PostgresBackend:
         self._routes.close()
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """Check the rows of the store's namespace; return the findings."""
         return check_database(store, self.pool(store.namespace), self.present, progress)
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
-        """Restore the newest version of a damaged text, or remove rows that belong to no chunk."""
         with self.transaction(store.namespace) as transaction:
             return mend_rows(store, transaction, finding)
 
@@ -545,11 +546,12 @@ class PostgresBackend:
         progress: Progress | None = None,
         source: str = "postgresql",
     ) -> BackupInfo:
-        """Write a backup of the namespaces, as of one snapshot, to the new file ``target``."""
         from rlm_mem.store.core.copying import back_up_copies
 
         names = [name for name, _ in self.queries.namespaces() if only in (None, name)]
-        return back_up_copies(store, names, target, self.snapshot, progress=progress, source=source)
+        return back_up_copies(
+            store, names, target, lambda name: self.pool(name).snapshot(), progress=progress, source=source
+        )
 
     def rewrite_events(
         self,

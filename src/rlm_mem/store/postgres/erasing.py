@@ -11,6 +11,7 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.postgres.integrity import chunk_in
 from rlm_mem.store.postgres.schema import TABLES, namespace_key
+from rlm_mem.store.postgres.values import Statement
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
@@ -31,7 +32,7 @@ def rewrite_events(
     query = "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND seq > %s ORDER BY seq LIMIT %s"
     while rows := pool.rows(query, (ns, last, _PAGE)):
         last = rows[-1][0]
-        statements: list[tuple[str, tuple[Any, ...]]] = []
+        statements: list[Statement] = []
         for seq, payload in rows:
             event = parse_event(str(payload).encode())
             made = None if event is None else rewrite({**event, "ns": namespace})

@@ -18,6 +18,7 @@ from rlm_mem.store.core.brain_files import Runs, checked_name, note_former, reco
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.values import Rows
 
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
@@ -250,7 +251,6 @@ class PostgresFiles:
             self._change(_APPEND, *values)
 
     def extend(self, name: str, data: bytes) -> bool:
-        """Append to a file that exists; False if it does not."""
         self._writable(name)
         values = (len(data), self._ns, name, self._ns, name, data)
         return bool(self._database.change(self.namespace, _EXTEND_UNLOCKED, values, separately=True))
@@ -287,10 +287,10 @@ class PostgresFiles:
     # --- statements ------------------------------------------------------------------------------------
 
     def _write(self, name: str, data: bytes) -> None:
-        parts = list(_parts(data))
-        self._change(
-            _PUT, self._ns, name, len(parts), len(data), self._ns, name, self._ns, name, len(parts), parts
-        )  # under the lock of the namespace: the deleted parts are all parts
+        parts = [data[start : start + PART] for start in range(0, max(1, len(data)), PART)]
+        # Under the lock of the namespace: the deleted parts are all parts.
+        key = self._ns, name
+        self._change(_PUT, *key, len(parts), len(data), *key, *key, len(parts), parts)
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._database.rows(self.namespace, statement, values)
@@ -304,9 +304,7 @@ class PostgresFiles:
             raise StoreReadOnly(f"the store {self._database.location} was opened read-only")
 
 
-def damaged_files(
-    rows: Callable[[str, Sequence[object]], list[tuple[Any, ...]]], namespace: str
-) -> Iterator[tuple[str, str]]:
+def damaged_files(rows: Rows, namespace: str) -> Iterator[tuple[str, str]]:
     """Yield at most 100 files with missing or superfluous parts: name, and the problem."""
     ns = namespace_key(namespace)
     for name, size, actual, _, _ in rows(_DAMAGED, (ns, ns)):
@@ -326,11 +324,6 @@ def _checked(name: str) -> str:
     except UnicodeEncodeError:
         raise InputError(f"{name!r:.80} is not valid Unicode text, so not the name of a file") from None
     return checked_name(name)
-
-
-def _parts(data: bytes) -> Iterator[bytes]:
-    for start in range(0, max(1, len(data)), PART):
-        yield data[start : start + PART]
 
 
 def _signature(size: int, modified_at: datetime, revision: int) -> Signature:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -11,7 +11,6 @@ import psycopg
 from rlm_mem.chunk import NEWER_VERSION, Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.cycles import ORDERED_LINKS
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
@@ -21,8 +20,10 @@ from rlm_mem.store.core.integrity import (
     wrong_replacement,
 )
 from rlm_mem.store.core.records import ACTIVE, entry_of
+from rlm_mem.store.core.succession import ORDERED_LINKS
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.values import Rows
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.transaction import PostgresTransaction
 
 _PAGE = 200
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 _CHUNKS = (
     "SELECT c.doc, c.id, c.status, c.type, c.at, c.created_at, c.modified_at, c.occurred_at, c.valid_from, c.valid_to,"

@@ -22,13 +22,13 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
-from rlm_mem.store.core.records import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
+from rlm_mem.store.core.records import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
-from rlm_mem.store.postgres.conditions import HIDDEN_FROM, admitted, conditions, is_shown
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
-from rlm_mem.store.postgres.term_lists import PostgresTermPostings, ReadCache, Rows, TermLists
-from rlm_mem.store.postgres.values import shown, stored
+from rlm_mem.store.postgres.queries import HIDDEN_FROM, admitted, conditions, is_shown
+from rlm_mem.store.postgres.term_lists import PostgresTermPostings, ReadCache, TermLists
+from rlm_mem.store.postgres.values import Rows, shown, stored
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -45,7 +45,6 @@ _MAX_TRIED = 10_000
 #: If very many chunks have the same score, the newest of them are searched among the newest of all chunks, provided
 #: that the expected number of chunks to read, times this factor, is below the number with that score.
 _READ_COST = 4
-_NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
 
 _HEAD = """
@@ -348,7 +347,7 @@ class PostgresSource:
         limit: int,
         filters: Filters,
         sql: str = "",
-        values: tuple[object, ...] = (),
+        values: Sequence[object] = (),
     ) -> tuple[Ints, Floats]:
         """Return the best of these documents that exist and pass, best first, ties newest first."""
         least = scores == scores.min() if len(scores) else np.zeros(0, np.bool_)
@@ -372,14 +371,14 @@ class PostgresSource:
         return existing[order], scores[order].astype(np.float64)
 
     def _rows_of(
-        self, docs: npt.NDArray[np.int32], filters: Filters, sql: str, values: tuple[object, ...]
+        self, docs: npt.NDArray[np.int32], filters: Filters, sql: str, values: Sequence[object]
     ) -> list[tuple[int, float, bool]]:
         """Return the documents that exist and pass, each with its time and whether it is superseded."""
         found = self._rows(f"{_PASSING} AND c.doc = ANY(%s::int4[]){sql}", (self._ns, docs.tolist(), *values))
         return [tuple(row) for *row, hidden_from in found if is_shown(hidden_from, filters)]
 
     def _newest_passing(
-        self, docs: npt.NDArray[np.int32], limit: int, filters: Filters, sql: str, values: tuple[object, ...]
+        self, docs: npt.NDArray[np.int32], limit: int, filters: Filters, sql: str, values: Sequence[object]
     ) -> list[tuple[int, float, bool]] | None:
         """Return the newest of many documents that pass; None if too few of them are among the newest chunks."""
         rows = self._rows(
@@ -398,13 +397,11 @@ class PostgresSource:
         limit: int,
         shown_at: str | None = None,
     ) -> list[Held]:
-        """See `CandidateSource.holding`."""
         return self.holding_each([(groups, weights)], limit, shown_at)[0]
 
     def holding_each(
         self, questions: Sequence[HoldingQuestion], limit: int, shown_at: str | None = None
     ) -> list[list[Held]]:
-        """See `CandidateSource.holding_each`."""
         sets = [list(dict.fromkeys(frozenset(group) for group in groups if group)) for groups, _ in questions]
         words = {term for groups, (_, weights) in zip(sets, questions, strict=True) if groups
                  for term in (*weights, *(term for group in groups for term in group))}  # fmt: skip
@@ -492,7 +489,7 @@ class PostgresSource:
         columns.append(accepted.tolist())
         return (
             ChunkRows(doc, chunk_id, numbers, *columns),
-            decode_many([blob or _NO_SEGMENTS for blob in blobs]),
+            decode_many([blob or NO_SEGMENTS for blob in blobs]),
         )
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -582,7 +579,7 @@ class PostgresSource:
         mask[docs[docs < self._head.size]] = True
         return mask
 
-    def _docs(self, sql: str, values: tuple[object, ...], limit: int | None) -> Ints:
+    def _docs(self, sql: str, values: Sequence[object], limit: int | None) -> Ints:
         """Return documents of active chunks that meet a condition, unordered."""
         found = self._rows(
             "SELECT array_send(array_agg(d.doc)) FROM (SELECT c.doc FROM rlm_mem.chunks c"
@@ -591,7 +588,7 @@ class PostgresSource:
         )
         return _of_array(found[0][0])
 
-    def _listed(self, sql: str, values: tuple[object, ...], filters: Filters, order: str, limit: int) -> Ints:
+    def _listed(self, sql: str, values: Sequence[object], filters: Filters, order: str, limit: int) -> Ints:
         more, more_values = admitted(self._ns, filters)
         if filters.speaker is not None:
             more += " AND c.doc = ANY(%s::int4[])"

@@ -141,16 +141,12 @@ def rebuild(
 
 def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any, ...]]]:
     last = 0
-    while True:
-        rows = transaction.rows(
-            "SELECT c.doc, c.status, c.id, b.body, c.conversation, c.type, c.tokens, c.size"
-            # Select the batch first: a join of the whole namespace would be scanned from its beginning for every
-            # batch.
-            f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_LOT}) c"
-            " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc ORDER BY c.doc",
-            (ns, last, ns),
-        )
-        if not rows:
-            return
+    while rows := transaction.rows(
+        "SELECT c.doc, c.status, c.id, b.body, c.conversation, c.type, c.tokens, c.size"
+        # Select the batch first: a join of the whole namespace would be scanned from its beginning for every batch.
+        f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_LOT}) c"
+        " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc ORDER BY c.doc",
+        (ns, last, ns),
+    ):
         yield rows
         last = rows[-1][0]

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from rlm_mem.store.core.lookup import Neighbourhood
 from rlm_mem.store.core.selection import MOST, OPENING, changed_at, contained, distinct, union, walked
-from rlm_mem.store.postgres.term_lists import Rows
+from rlm_mem.store.postgres.values import Rows
 
 Ints = npt.NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.errors import CorruptStore
+from rlm_mem.store.core.records import damaged_entry
 from rlm_mem.store.core.selection import changed_at
 
 Ints = npt.NDArray[np.int64]
@@ -131,12 +131,12 @@ def lists_of(rows: Sequence[tuple[int, int, bytes]]) -> Lists:
     blobs = [rows[number][2] for number in order.tolist()]
     sizes = np.fromiter(map(len, blobs), np.int64, len(blobs))
     if bool((sizes % (4 * _WORDS)).any()):
-        raise _damaged()
+        raise damaged_entry()
     words = np.frombuffer(b"".join(blobs), "<u4").reshape(-1, _WORDS)
     owner, first, count = owner[order], first[order], sizes // (4 * _WORDS)
     pair = pairs(np.repeat(owner, count), words[:, 0])
     if len(pair) > 1 and not bool((pair[1:] > pair[:-1]).all()):
-        raise _damaged()
+        raise damaged_entry()
     return Lists(owner, first, count, pair, words[:, 1:])
 
 
@@ -144,14 +144,14 @@ def joined(pieces: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[
     """Decode one list's entries, in any order, to sorted keys and figures; raises `CorruptStore` on damage."""
     blob = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if len(blob) % (4 * _WORDS):
-        raise _damaged()
+        raise damaged_entry()
     words = np.frombuffer(blob, "<u4").reshape(-1, _WORDS)
     keys = words[:, 0].astype(np.int32)
     if not bool((keys[1:] > keys[:-1]).all()):
         order = np.argsort(keys, kind="stable")
         keys, words = keys[order], words[order]
         if bool((keys[1:] == keys[:-1]).any()):
-            raise _damaged()
+            raise damaged_entry()
     return keys, words[:, 1:]
 
 
@@ -190,10 +190,3 @@ def regrouped(
         position = np.minimum(np.searchsorted(code[start], codes), len(start) - 1)
         kept = code[start][position] == codes
     return written, former.owner[~kept], former.first[~kept]
-
-
-def _damaged() -> CorruptStore:
-    return CorruptStore(
-        "the search index has a damaged entry",
-        hint="run `rlm-mem store rebuild` to rebuild it from the chunks",
-    )

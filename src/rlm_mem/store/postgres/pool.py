@@ -23,7 +23,7 @@ from rlm_mem.config import PostgresConfig
 from rlm_mem.dsn import shown_dsn
 from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, refused, translated
-from rlm_mem.store.postgres.values import ListDumper
+from rlm_mem.store.postgres.values import ListDumper, Statement
 
 _T = TypeVar("_T")
 
@@ -47,24 +47,23 @@ class Pool:
 
     Attributes:
         distributed: whether the tables are spread over the servers of a Citus cluster.
+        reconnect_seconds: how long to wait for an unreachable server.
     """
 
     def __init__(self, dsn: str, settings: PostgresConfig, *, worker_seconds: float = 2.0) -> None:
         self.shown = shown_dsn(dsn)
         self.distributed = False
+        self.reconnect_seconds = settings.reconnect_seconds
         self._worker_seconds = min(worker_seconds, settings.reconnect_seconds)
         # Without a handler the driver's warnings about a lost server would be printed to the terminal.
         if not logging.getLogger("psycopg").handlers:
             logging.getLogger("psycopg").addHandler(logging.NullHandler())
         self._settings = settings
         self._options = _options(dsn, self.shown, settings)
-        self._guard = threading.Lock()
-        self._free = threading.BoundedSemaphore(settings.pool_size)
-        self._for_writers = self._writers_semaphore()
+        self._reset()
         self._idle: list[tuple[float, psycopg.Connection[Any]]] = []
         self._served = False
         self._closed = False
-        self._pid = os.getpid()
         self._inherited_connections: list[object] = []
         self._snapshots = threading.local()
 
@@ -86,7 +85,7 @@ class Pool:
         self._check_process()
         if self._closed:
             raise StoreClosed(f"the store of {self.shown} was closed", hint="open it again")
-        if not self._free.acquire(timeout=self._settings.reconnect_seconds + 1.0):
+        if not self._free.acquire(timeout=self.reconnect_seconds + 1.0):
             raise StoreLocked(
                 f"all {self._settings.pool_size} connections to {self.shown} are in use",
                 hint="raise postgres.pool_size, or use fewer threads",
@@ -110,12 +109,10 @@ class Pool:
             return
         sound = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
         with self._guard:
-            if sound and not self._closed:
+            kept = sound and not self._closed
+            if kept:
                 self._idle.append((time.monotonic(), connection))
-                sound = False
-            else:
-                sound = True
-        if sound:
+        if not kept:
             connection.close()
         self._free.release()
 
@@ -140,13 +137,12 @@ class Pool:
         if os.getpid() == self._pid:
             self._for_writers.release()
 
-    def _writers_semaphore(self) -> threading.BoundedSemaphore:
-        return threading.BoundedSemaphore(max(1, self._settings.pool_size - _FOR_READERS))
-
-    @property
-    def reconnect_seconds(self) -> float:
-        """How long to wait for an unreachable server, in seconds."""
-        return self._settings.reconnect_seconds
+    def _reset(self) -> None:
+        """Set up what belongs to one process."""
+        self._guard = threading.Lock()
+        self._free = threading.BoundedSemaphore(self._settings.pool_size)
+        self._for_writers = threading.BoundedSemaphore(max(1, self._settings.pool_size - _FOR_READERS))
+        self._pid = os.getpid()  # last: another thread must not use what is left of the parent
 
     def persist(self, work: Callable[[psycopg.Connection[Any]], _T], *, keep: bool = False) -> _T:
         """Run ``work``, which must be repeatable, again on a new connection if the connection is lost.
@@ -207,25 +203,20 @@ class Pool:
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run one reading statement and return its rows."""
+        return self.rows_of([(statement, values)])[0]
 
-        return self._read(lambda connection: rows_of(connection, [(statement, values)])[0])
-
-    def rows_of(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[list[tuple[Any, ...]]]:
+    def rows_of(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         """Run several reading statements in one round trip; return the rows of each."""
-
-        return self._read(lambda connection: rows_of(connection, statements))
-
-    def _read(self, ask: Callable[[psycopg.Connection[Any]], _T]) -> _T:
         snapshot: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
         if snapshot is None:
-            return self.persist(ask)
+            return self.persist(lambda connection: rows_of(connection, statements))
         try:
-            return ask(snapshot)
+            return rows_of(snapshot, statements)
         except psycopg.Error as error:
             raise translated(error, self.shown) from error
 
     def change(
-        self, statements: Sequence[tuple[str, Sequence[object]]], *, only_if_found: bool = False
+        self, statements: Sequence[Statement], *, only_if_found: bool = False
     ) -> list[tuple[Any, ...]]:
         """Run writing statements once, in a transaction of their own; return the rows of the first statement.
 
@@ -300,10 +291,7 @@ class Pool:
         if os.getpid() != self._pid:  # forked: connections must not be shared, not even to be closed
             self._inherited_connections.append(self._idle)
             self._idle = []
-            self._guard = threading.Lock()
-            self._free = threading.BoundedSemaphore(self._settings.pool_size)
-            self._for_writers = self._writers_semaphore()
-            self._pid = os.getpid()
+            self._reset()
 
     def close(self) -> None:
         """Close every idle connection; those in use are closed when they are released."""
@@ -312,14 +300,12 @@ class Pool:
         self.forget_idle()
 
 
-def _all(
-    connection: psycopg.Connection[Any], statements: Sequence[tuple[str, Sequence[object]]]
-) -> list[psycopg.Cursor[Any]]:
+def _all(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[psycopg.Cursor[Any]]:
     return [connection.cursor(binary=True).execute(sql, values or None) for sql, values in statements]
 
 
 def rows_of(
-    connection: psycopg.Connection[Any], statements: Sequence[tuple[str, Sequence[object]]]
+    connection: psycopg.Connection[Any], statements: Sequence[Statement]
 ) -> list[list[tuple[Any, ...]]]:
     """Run these statements in one round trip; return the rows of each."""
     if len(statements) == 1:

@@ -1,11 +1,13 @@
-"""SQL queries on one namespace that read no chunk text."""
+"""SQL queries on one namespace that read no chunk text, and filters as conditions on the chunks `c` of a statement."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from rlm_mem.errors import ServerAway
+from rlm_mem.chunk import format_time, from_epoch
+from rlm_mem.chunk.types import wanted_origins, wanted_trust
+from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import (
     MAX_SAME,
     ChunkState,
@@ -14,12 +16,11 @@ from rlm_mem.store.core.records import (
     ListFilter,
     Summary,
     strongest,
+    time_range,
     totals_of,
 )
-from rlm_mem.store.postgres.audit import plain
-from rlm_mem.store.postgres.conditions import HELD, SHOWN
 from rlm_mem.store.postgres.schema import namespace_key
-from rlm_mem.store.postgres.values import shown, stored
+from rlm_mem.store.postgres.values import Statement, plain, shown, stored
 
 Rows = Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a statement with values in the database of a namespace and returns its rows; sees open writes."""
@@ -46,62 +47,94 @@ _LINKS = {
 _STRONGEST = " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
 #: Active, or archived while in quarantine: a reviewer rejected it, so its words do not come back.
 _KEPT = "(c.status = 0 OR c.trust = 'quarantined')"
+#: Neither in quarantine nor expired; the value is the time.
+SHOWN = "c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s)"
+#: The time from which `SHOWN` is false: before all times in quarantine, NULL for never.
+HIDDEN_FROM = "CASE WHEN c.trust = 'quarantined' THEN '' ELSE c.expires_at END"
+#: Valid at a time; the values are the time as stored, in epoch seconds, and as stored. A chunk without `valid_from` is
+#: valid from when it happened.
+HELD = "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s)) AND (c.valid_to > %s OR c.valid_to IS NULL)"
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 
 
+def conditions(ns: int, filters: Filters) -> Statement:
+    """`AND …` for everything but the speaker, and its values; empty when nothing restricts.
+
+    Raises:
+        InvalidQuery: a time is neither `YYYY-MM-DD` nor ISO 8601.
+    """
+    where: list[str] = []
+    values: list[object] = []
+
+    def also(condition: str, *given: object) -> None:
+        where.append(condition)
+        values.extend(given)
+
+    if filters.valid_at is not None:
+        text = format_time(from_epoch(filters.valid_at))
+        also(HELD, text, filters.valid_at, text)
+    first, last = time_range(filters.start, filters.end)
+    if first != float("-inf"):
+        also("c.at >= %s", float(first))
+    if last != float("inf"):
+        also("c.at < %s", float(last))
+    if filters.chunk_type is not None:
+        wanted = (filters.chunk_type,) if isinstance(filters.chunk_type, str) else filters.chunk_type
+        also("c.type = ANY(%s::text[])", list(map(plain, wanted)))
+    if filters.conversation_id is not None:
+        also(f"c.conversation = {_CONVERSATION}", ns, plain(filters.conversation_id))
+    origins = wanted_origins(filters.origin)
+    if origins:
+        also("c.origin = ANY(%s::text[])", list(origins))
+    if filters.trust is not None:
+        also("c.trust = ANY(%s::text[])", list(wanted_trust(filters.trust)))
+    tagged = "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s::text[]))"
+    for tag in filters.tags_all:
+        also(tagged, ns, [plain(tag)])
+    if filters.tags_any:
+        also(tagged, ns, list(map(plain, filters.tags_any)))
+    return "".join(f" AND {condition}" for condition in where), tuple(values)
+
+
+def admitted(ns: int, filters: Filters) -> Statement:
+    """The conditions of `conditions` and `SHOWN`, and their values."""
+    sql, values = conditions(ns, filters)
+    return (sql, values) if filters.shown_at is None else (f"{sql} AND {SHOWN}", (*values, filters.shown_at))
+
+
+def is_shown(hidden_from: str | None, filters: Filters) -> bool:
+    """Whether `SHOWN` holds, given `HIDDEN_FROM`: rows that do not depend on the time can be cached."""
+    return hidden_from is None or filters.shown_at is None or hidden_from > filters.shown_at
+
+
 class PostgresQueries:
-    """Reads the tables; every method takes the name of the namespace."""
+    """`IndexQueries` over the tables; the protocol documents the methods."""
 
-    def __init__(self, rows: Rows, everywhere: Callable[[], tuple[list[tuple[str, int]], list[str]]]) -> None:
+    def __init__(self, rows: Rows, namespaces: Callable[[], list[tuple[str, int]]]) -> None:
         self._rows = rows
-        self._all_namespaces = everywhere
+        self.namespaces = namespaces
 
-    def namespaces(self) -> list[tuple[str, int]]:
-        """Return every namespace with the number of its active chunks: the only query that crosses namespaces.
-
-        Raises:
-            ServerAway: some servers did not respond; the error has the namespaces of the others.
-        """
-        found, away = self._all_namespaces()
-        if away:
-            raise ServerAway(
-                f"the list of namespaces is incomplete: {'; '.join(away)} did not respond",
-                hint="retry when they are back",
-                namespaces=found,
-            )
-        return found
+    def _select(self, namespace: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run a statement whose first value is the key of the namespace."""
+        return self._rows(namespace, statement, (namespace_key(namespace), *values))
 
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
-        """Return one of these terms that is in the dictionary, else None; it may occur in deleted chunks only."""
-        found = self._rows(
-            namespace,
-            "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1",
-            (namespace_key(namespace), [stored(term) for term in terms]),
-        )
+        query = "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1"
+        found = self._select(namespace, query, list(map(stored, terms)))
         return shown(found[0][0]) if found else None
 
     def next_term(self, namespace: str) -> int:
-        """Return the lowest number that a term not yet in the dictionary can get."""
-        found = self._rows(
-            namespace,
-            "SELECT next_term FROM rlm_mem.namespaces WHERE ns = %s",
-            (namespace_key(namespace),),
-        )
+        found = self._select(namespace, "SELECT next_term FROM rlm_mem.namespaces WHERE ns = %s")
         return found[0][0] if found else 0
 
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:
-        """Return those of these terms whose dictionary number is below ``number``; possibly of deleted chunks only."""
-        found = self._rows(
-            namespace,
-            "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[]) AND term < %s",
-            (namespace_key(namespace), [stored(term) for term in terms], number),
-        )
+        query = "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[]) AND term < %s"
+        found = self._select(namespace, query, list(map(stored, terms)), number)
         return {shown(text) for (text,) in found}
 
     # --- listings --------------------------------------------------------------------------------------
 
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """Return the ids that pass the filter, each with its sort key: time and document number."""
         page, values = self._page_query(namespace, wanted)
         if wanted.alone is None:
             return self._rows(namespace, f"SELECT c.id, c.at, c.doc {page}", values)
@@ -115,7 +148,6 @@ class PostgresQueries:
         )
 
     def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
-        """Return summaries of the active chunks that ``list_places`` lists."""
         page, values = self._page_query(namespace, wanted)
         direction = "DESC" if wanted.newest_first else "ASC"
         return self._summaries(
@@ -186,17 +218,11 @@ class PostgresQueries:
         """Sort tags by ascending count: the cost of a listing depends on the rarest."""
         if len(tags) < 2:
             return list(tags)
-        counts: dict[str, int] = dict(
-            self._rows(
-                namespace,
-                "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.tag = ANY(%s)",
-                (namespace_key(namespace), [plain(tag) for tag in tags]),
-            )
-        )
+        query = "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.tag = ANY(%s)"
+        counts: dict[str, int] = dict(self._select(namespace, query, list(map(plain, tags))))
         return sorted(tags, key=lambda tag: counts.get(tag, 0))
 
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        """Return summaries of active chunks in the order of ``ids``; unknown ids are left out."""
         wanted = list(dict.fromkeys(ids))
         found = {
             item.id: item
@@ -225,14 +251,14 @@ class PostgresQueries:
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
-        """Return the next chunks, active and archived, in order of insertion; or those with these ids."""
         # No LIMIT with ids: the planner might scan along doc until it has found them all.
         some = " ORDER BY c.doc LIMIT %s::bigint" if ids is None else " AND c.id = ANY(%s) ORDER BY c.doc"
-        rows = self._rows(
+        rows = self._select(
             namespace,
             "SELECT c.doc, c.id, c.status, c.revision, c.modified_at, c.content_hash FROM rlm_mem.chunks c"
             f" WHERE c.ns = %s AND c.doc > %s{some}",
-            (namespace_key(namespace), after, limit if ids is None else list(ids)),
+            after,
+            limit if ids is None else list(ids),
         )
         return [ChunkState(*row) for row in rows[:limit]]
 
@@ -241,7 +267,6 @@ class PostgresQueries:
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
-        """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
         ns = namespace_key(namespace)
         selects: list[str] = []
         values: list[object] = []
@@ -258,7 +283,6 @@ class PostgresQueries:
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        """Return the ids before and after a chunk in its conversation, both in order of time."""
         ns = namespace_key(namespace)
         half = (
             "(SELECT {side}, c.id, c.at, c.doc FROM rlm_mem.chunks c, here h WHERE c.ns = %s"
@@ -275,42 +299,27 @@ class PostgresQueries:
         return [row[1] for row in rows if row[0] == 0], [row[1] for row in rows if row[0] == 1]
 
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
-        """Return active chunks with exactly this content in this conversation (None: in none), newest first."""
-        ns = namespace_key(namespace)
-        where, values = "IS NULL", (ns, digest)
-        if conversation_id is not None:
-            where, values = f"= {_CONVERSATION}", (ns, digest, ns, plain(conversation_id))  # type: ignore[assignment]
-        found = self._rows(
-            namespace,
-            "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.content_hash = %s AND c.status = 0"
-            f" AND c.conversation {where} ORDER BY c.doc DESC LIMIT {MAX_SAME}",
-            values,
-        )
+        query = "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.content_hash = %s AND c.status = 0"
+        order = f"ORDER BY c.doc DESC LIMIT {MAX_SAME}"
+        if conversation_id is None:
+            found = self._select(namespace, f"{query} AND c.conversation IS NULL {order}", digest)
+        else:
+            query += f" AND c.conversation = {_CONVERSATION} {order}"
+            found = self._select(namespace, query, digest, namespace_key(namespace), plain(conversation_id))
         return [one for (one,) in found]
 
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        """Return active or rejected chunks whose normalised content has this hash, newest first."""
         # Without "+ 0", if texts are often repeated, PostgreSQL scans all documents down to the newest equal one.
-        rows = self._rows(
-            namespace,
-            f"SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND {_KEPT}"
-            " ORDER BY c.doc + 0 DESC LIMIT %s::bigint",
-            (namespace_key(namespace), digest, limit),
-        )
+        query = f"SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND {_KEPT}"
+        rows = self._select(namespace, f"{query} ORDER BY c.doc + 0 DESC LIMIT %s::bigint", digest, limit)
         return [row[0] for row in rows]
 
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Return which of these normalised hashes active or rejected chunks have."""
-        rows = self._rows(
-            namespace,
-            "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
-            f" AND {_KEPT}",
-            (namespace_key(namespace), list(digests)),
-        )
+        query = "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
+        rows = self._select(namespace, f"{query} AND {_KEPT}", list(digests))
         return {row[0] for row in rows}
 
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        """Return the ids of active chunks of the namespace that link to ``chunk_id``."""
         ns = namespace_key(namespace)
         rows = self._rows(
             namespace,
@@ -323,16 +332,10 @@ class PostgresQueries:
     # --- counts ----------------------------------------------------------------------------------------
 
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        """Tags of active chunks with their counts, most frequent first."""
-        return self._rows(
-            namespace,
-            "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.chunks > 0"
-            " ORDER BY t.chunks DESC, t.tag LIMIT %s::bigint",
-            (namespace_key(namespace), limit),
-        )
+        query = "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.chunks > 0"
+        return self._select(namespace, f"{query} ORDER BY t.chunks DESC, t.tag LIMIT %s::bigint", limit)
 
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
-        """Conversations of active chunks, the one with the newest chunk first."""
         rows = self._rows(
             namespace,
             "SELECT v.id, v.chunks, (SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s"
@@ -344,7 +347,6 @@ class PostgresQueries:
         return [ConversationInfo(*row) for row in rows]
 
     def stats(self, namespace: str) -> dict[str, Any]:
-        """Return totals, which every write updates, so that reading them costs the same at any store size."""
         ns = namespace_key(namespace)
         end = "(SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 ORDER BY c.at {} LIMIT 1)"
         rows = self._rows(
@@ -357,11 +359,10 @@ class PostgresQueries:
         return totals_of([row[2:] for row in rows], first, last)
 
     def count_rows(self, table: str, namespace: str) -> int:
-        """Return the number of distinct tags, conversations or links of a namespace."""
         query = {
             "tags": "SELECT count(*) FROM rlm_mem.tag_totals WHERE ns = %s AND chunks > 0",
             "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s AND last_at IS NOT NULL",
             "links": "SELECT count(*) FROM rlm_mem.links WHERE ns = %s",
         }[table]
-        found = self._rows(namespace, query, (namespace_key(namespace),))
+        found = self._select(namespace, query)
         return int(found[0][0]) if found else 0

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import psycopg
 
 from rlm_mem.errors import CorruptStore
-from rlm_mem.store.core.records import decode_many, encode_segments
+from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
 from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor
@@ -27,7 +27,6 @@ Figures = npt.NDArray[np.uint32]
 _LOT = 5_000
 _MAX_POSTINGS = 20_000_000
 _KEY = 0xFFFFFFFF
-_NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
 
 
@@ -125,9 +124,9 @@ class _Counting:
             "SELECT c.doc, c.conversation, coalesce(b.segments, %s::bytea), c.length, c.segment_count"
             " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
             " WHERE c.ns = %s AND c.doc = ANY(%s)",
-            (_NO_SEGMENTS, self._ns, self._ns, Integers(np.array(docs, np.int64))),
+            (NO_SEGMENTS, self._ns, self._ns, Integers(np.array(docs, np.int64))),
         ).fetchall()
-        chunks = [(doc, conversation, blob or _NO_SEGMENTS) for doc, conversation, blob, _, _ in rows]
+        chunks = [(doc, conversation, blob or NO_SEGMENTS) for doc, conversation, blob, _, _ in rows]
         try:
             decode_many([blob for _, _, blob in chunks])
         except CorruptStore:
@@ -143,7 +142,7 @@ class _Counting:
         except CorruptStore:
             if note:
                 self.found.damaged.append(chunk[0])
-            return chunk[0], chunk[1], _NO_SEGMENTS
+            return chunk[0], chunk[1], NO_SEGMENTS
         return chunk
 
     def _check_chunks(self, cursor: psycopg.Cursor[Any], chunks: list[Indexed], written: Ints) -> None:

@@ -76,17 +76,16 @@ class Routes:
         self.unlisted: set[str] = set()
         """The namespaces that had no row when they were last looked up, and were not written to since."""
         self._guard = threading.RLock()
-        self.shown = ""
+        self.shown = shown_dsn(dsn)
         self.pinned = False
         """Whether to use the opened database for every namespace, ignoring the directory."""
 
     def home(self) -> Pool:
-        """Return the opened database; its tables are created if they are missing."""
-        pool = self._pool(self._dsn)
-        self.shown = pool.shown
-        return pool
+        """Return the opened database."""
+        return self.pool(self._dsn)
 
-    def _pool(self, dsn: str) -> Pool:
+    def pool(self, dsn: str) -> Pool:
+        """Return the connections to a database, opened once; its tables are created if they are missing."""
         with self._guard:
             pool = self._pools.get(dsn)
             if pool is None:
@@ -114,7 +113,7 @@ class Routes:
             further = listed if hop == 0 and listed else moved_to if state == "moved" else None
             if further is None or self.pinned:
                 break
-            pool = self._pool(further)
+            pool = self.pool(further)
         else:
             raise StorageError(
                 f"{self.shown}: the directory has a cycle for the namespace {namespace}",
@@ -135,29 +134,32 @@ class Routes:
 
     def moved(self, namespace: str, dsn: str) -> None:
         """Record the new database of a namespace that was moved."""
-        self._places[namespace] = (self._pool(dsn), time.monotonic())
+        self._places[namespace] = (self.pool(dsn), time.monotonic())
 
     def name_of(self, ns: int) -> str | None:
         """Return the name of a namespace by its key, if it has been used before."""
         return self._names.get(ns)
 
-    def namespaces(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Return every namespace with its number of active chunks, and unreachable servers with reasons."""
+    def namespaces(self) -> list[tuple[str, int]]:
+        """See ``IndexQueries.namespaces``."""
         home = self.home()
         found, away = _listed(home)
-        directory: list[str] = []
-        if not away:
-            listed = home.rows("SELECT DISTINCT dsn FROM rlm_mem.shards ORDER BY dsn")
-            directory = [row[0] for row in listed]
-        for dsn in directory:
+        directory = [] if away else home.rows("SELECT DISTINCT dsn FROM rlm_mem.shards ORDER BY dsn")
+        for (dsn,) in directory:
             try:
-                pool = self._pool(dsn)
+                pool = self.pool(dsn)
                 more, without = _listed(pool) if pool is not home else ([], [])
             except StorageError as error:
                 more, without = [], [f"{shown_dsn(dsn)} ({error.message})"]
             found += more
             away += without
-        return sorted(found), away
+        if away:
+            raise ServerAway(
+                f"the list of namespaces is incomplete: {'; '.join(away)} did not respond",
+                hint="retry when they are back",
+                namespaces=sorted(found),
+            )
+        return sorted(found)
 
     def close(self) -> None:
         """Close every connection."""

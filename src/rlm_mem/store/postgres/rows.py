@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -11,18 +12,15 @@ import psycopg
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.store.core.preencoding import AHEAD, texts_of
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, entry_of, index_key
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, analysed, entry_of, index_key
 from rlm_mem.store.postgres.pool import rows_of
-from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
-from rlm_mem.store.postgres.values import array_cursor
+from rlm_mem.store.postgres.values import Statement, array_cursor
 
 if TYPE_CHECKING:
+    from rlm_mem.config import Config
     from rlm_mem.store.postgres.terms import Question, TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
-
-Analyse = Callable[[str, int, str], "Sequence[AnalysedSegment]"]
-"""Maps content, the length of its repeated prefix and its surroundings to segments."""
 
 #: At least this many new chunks are sent by COPY.
 _COPY_FROM = 50
@@ -57,7 +55,7 @@ Ahead = dict[tuple[str, str], list[tuple[Any, ...]]]
 """Rows that were read ahead, by the statement and the text of its values."""
 
 
-def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> tuple[str, tuple[object, ...]]:
+def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> Statement:
     """Return the statement and values that read the texts of chunks with this status (None: any) and their reads."""
     return (
         "SELECT c.id, b.body, coalesce(r.access_count, 0), coalesce(r.accessed_at, '') FROM rlm_mem.chunks c"
@@ -65,6 +63,19 @@ def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> tuple[str,
         " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
         f" WHERE c.ns = %s AND c.id = ANY(%s){'' if status is None else ' AND c.status = %s'}",
         (ns, ns, ns, list(chunk_ids), *(() if status is None else (status,))),
+    )
+
+
+def touching(ns: int, reads: Reads) -> Statement:
+    """Return the statement that adds reads to the counts of chunks."""
+    ids = sorted(reads)
+    return (
+        "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at)"
+        " SELECT c.ns, c.doc, g.n, g.at FROM unnest(%s::text[], %s::integer[], %s::text[]) AS g(id, n, at)"
+        " JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = g.id ORDER BY c.doc"
+        " ON CONFLICT (ns, doc) DO UPDATE SET access_count = r.access_count + excluded.access_count,"
+        " accessed_at = greatest(r.accessed_at, excluded.accessed_at)",
+        (ids, [reads[chunk_id][0] for chunk_id in ids], [reads[chunk_id][1] for chunk_id in ids], ns),
     )
 
 
@@ -102,29 +113,21 @@ class PostgresRowWriter:
         connection: inside the transaction.
         head: the namespace's row.
         terms: the term index, which receives every text that is added or removed.
-        analyse: splits content into segments.
-        keep_versions: how many former versions of a chunk are kept.
     """
 
     def __init__(
-        self,
-        connection: psycopg.Connection[Any],
-        head: Head,
-        terms: TermIndex,
-        analyse: Analyse,
-        *,
-        keep_versions: int,
+        self, connection: psycopg.Connection[Any], head: Head, terms: TermIndex, config: Config
     ) -> None:
         self.head = head
         self._connection = connection
         self._terms = terms
-        self._analyse = analyse
-        self._keep_versions = keep_versions
+        self._analyse = partial(analysed, config.search.language)
+        self._keep_versions = config.store.keep_versions
         self._missing: set[str] = set()
         self._kept: set[str] = set()
         self._conversations: dict[str, int] = {}
         self._unknown: set[str] = set()
-        self._queue: list[tuple[str, tuple[Any, ...], str | None]] = []
+        self._queue: list[tuple[str, Sequence[object], str | None]] = []
         self._chunks: dict[str, tuple[Any, ...]] = {}
         self._bodies: list[tuple[Any, ...]] = []
         self._tags: list[tuple[int, float, str]] = []
@@ -232,8 +235,6 @@ class PostgresRowWriter:
             self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, entry.type, 1, entry.tokens, len(body))
         self._note_changed(conversation, former.conversation if former else None)
-        self._changed = True
-        self._touched += 1
         if len(self._chunks) >= _MAX_COLLECTED:
             self.send()
 
@@ -262,8 +263,6 @@ class PostgresRowWriter:
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, former.type, 1, former.tokens, former.size)
         self._note_changed(former.conversation)
-        self._changed = True
-        self._touched += 1
 
     def erase(self, chunk_id: str) -> None:
         """Delete every row of a chunk, including its former versions."""
@@ -280,8 +279,6 @@ class PostgresRowWriter:
         self._enqueue("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._note_changed(former.conversation)
-        self._changed = True
-        self._touched += 1
 
     def keep(self, chunk: Chunk) -> None:
         """Store a former version unchanged, replacing a kept one of the same revision."""
@@ -314,8 +311,6 @@ class PostgresRowWriter:
             self._collect_tags_and_links(doc, entry)
         self._total(status, entry.type, 1, entry.tokens, size)
         self._note_changed(conversation)
-        self._changed = True
-        self._touched += 1
 
     def renew_unreadable(
         self, doc: int, status: int, conversation: int | None, kind: str, tokens: int, size: int
@@ -332,8 +327,6 @@ class PostgresRowWriter:
         )
         self._total(status, kind, 1, tokens, size)
         self._note_changed(conversation)
-        self._changed = True
-        self._touched += 1
 
     def touch(self, reads: Reads) -> None:
         """Add read counts (count, last time) by chunk id."""
@@ -362,7 +355,7 @@ class PostgresRowWriter:
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return self._rows_of([(statement, values)])[0]
 
-    def _rows_of(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[list[tuple[Any, ...]]]:
+    def _rows_of(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
         """Run these statements in one round trip; return the rows of each."""
         if self._queue:
             self.send()
@@ -462,7 +455,7 @@ class PostgresRowWriter:
 
     # --- collecting ---------------------------------------------------------------------------------------
 
-    def _enqueue(self, statement: str, values: tuple[Any, ...], changes: str | None = None) -> None:
+    def _enqueue(self, statement: str, values: Sequence[object], changes: str | None = None) -> None:
         """Queue a statement; ``changes`` is the id of the chunk whose row it must find."""
         self._queue.append((statement, values, changes))
 
@@ -487,7 +480,9 @@ class PostgresRowWriter:
             total[position] += more
 
     def _note_changed(self, *conversations: int | None) -> None:
-        """Note conversations whose newest chunk may have changed."""
+        """Note a change of a chunk, and conversations whose newest chunk may be another now."""
+        self._changed = True
+        self._touched += 1
         self._changed_conversations.update(number for number in conversations if number is not None)
 
     # --- writing ----------------------------------------------------------------------------------------
@@ -501,7 +496,7 @@ class PostgresRowWriter:
             self._connection.execute(*self.head.write())
             self._written = self.head.counters()
 
-    def finish(self) -> list[tuple[str, tuple[Any, ...]]]:
+    def finish(self) -> list[Statement]:
         """Write everything that can be written before the commit; return the statements to run with it.
 
         Their values include `Integers` and `Blobs`.
@@ -518,7 +513,7 @@ class PostgresRowWriter:
     def _count(self) -> None:
         self.head.modified, self._touched = self.version, 0
 
-    def _send_all(self) -> list[tuple[str, tuple[Any, ...]]]:
+    def _send_all(self) -> list[Statement]:
         """Write the collected rows except those of the term index, whose statements are returned."""
         answers = self.send(self._terms.begin_flush() if self._changed else ())
         if not self._changed:
@@ -529,10 +524,10 @@ class PostgresRowWriter:
     @property
     def pending(self) -> bool:
         """Whether there are collected rows that statements on the connection do not see yet."""
-        parts = (self._queue, self._chunks, self._totals, self._new_conversations, self._counts, self._tags)
-        return any(parts) or bool(self._links)
+        rows = self._chunks, self._tags, self._links, self._counts, self._totals, self._new_conversations
+        return bool(self._queue) or any(rows)
 
-    def send(self, wanted: Sequence[tuple[str, tuple[object, ...]]] = ()) -> list[list[tuple[Any, ...]]]:
+    def send(self, wanted: Sequence[Statement] = ()) -> list[list[tuple[Any, ...]]]:
         """Write the collected rows except those of the term index, in one round trip unless many chunks are new.
 
         Args:
@@ -558,7 +553,7 @@ class PostgresRowWriter:
                 )
         return [cursor.fetchall() for cursor in asked]
 
-    def _collected(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    def _collected(self) -> Iterator[Statement]:
         ns = self.head.ns
         marks = ", %s" * 24
         for row in self._chunks.values():

@@ -9,7 +9,8 @@ by byte (COLLATE "C"), which is the order of Python and of the local store.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
 from typing import Any
 
 SET_ON_WORKERS = "SET LOCAL citus.propagate_set_commands = 'local'"
@@ -245,26 +246,7 @@ MIGRATIONS: tuple[str, ...] = (_FIRST, _TRUST, _NORMAL_TAGS)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 #: Every table with rows of namespaces, in an order in which they can be copied and distributed.
-TABLES = (
-    "namespaces",
-    "chunks",
-    "bodies",
-    "reads",
-    "tags",
-    "tag_totals",
-    "links",
-    "conversations",
-    "terms",
-    "postings",
-    "conversation_terms",
-    "totals",
-    "versions",
-    "events",
-    "event_chunks",
-    "files",
-    "file_parts",
-    "shards",
-)
+TABLES = tuple(re.findall(r"CREATE TABLE rlm_mem\.(\w+)", "".join(MIGRATIONS)))
 
 #: Tables of the database itself, without a namespace: they stay on the coordinator of a cluster.
 LOCAL_TABLES = ("migrations",)
@@ -276,15 +258,6 @@ def namespace_key(name: str) -> int:
 
 
 # --- the row of a namespace -----------------------------------------------------------------------------------
-
-_HEAD = (
-    "name", "state", "moved_to", "next_doc", "next_term", "next_conversation", "analysis", "modified",
-    "segments", "length", "conversations", "loose",
-)  # fmt: skip
-_COUNTERS = (
-    "next_doc", "next_term", "next_conversation", "analysis", "modified", "segments", "length",
-    "conversations", "loose",
-)  # fmt: skip
 
 
 @dataclass
@@ -305,11 +278,6 @@ class Head:
     conversations: int
     loose: int
 
-    @staticmethod
-    def columns() -> str:
-        """Return the columns to select, in order."""
-        return ", ".join(_HEAD)
-
     def counters(self) -> tuple[Any, ...]:
         """Return the values that ``write`` writes; comparing them shows whether anything changed."""
         return tuple(getattr(self, name) for name in _COUNTERS)
@@ -318,3 +286,9 @@ class Head:
         """Return the statement that writes the row back."""
         columns = ", ".join(f"{name} = %s" for name in _COUNTERS)
         return f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*self.counters(), self.ns)
+
+
+_, *_COLUMNS = (one.name for one in fields(Head))
+_COUNTERS = _COLUMNS[_COLUMNS.index("next_doc") :]
+HEAD_COLUMNS = ", ".join(_COLUMNS)
+"""The columns of a ``Head`` after its key, in order."""

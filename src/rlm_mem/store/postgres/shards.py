@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,8 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.copying import CopyReport, compare, copy_namespace
 from rlm_mem.store.postgres.files import TRAJECTORIES
-from rlm_mem.store.postgres.migrate import opened
 from rlm_mem.store.postgres.pool import Pool
+from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.schema import TABLES, namespace_key
 from rlm_mem.store.postgres.transaction import PostgresTransaction
 
@@ -83,8 +84,8 @@ class MoveReport:
 def shards(directory: str, config: Config | None = None) -> list[Shard]:
     """Return every namespace that the directory leads to, by name."""
     config = config or Config.load(None)
-    with _Databases(config) as databases:
-        home = databases.pool(directory)
+    with closing(Routes(directory, config, read_only=False)) as databases:
+        home = databases.home()
         listed = dict(home.rows("SELECT name, dsn FROM rlm_mem.shards ORDER BY name"))
         places = {shown_dsn(directory): home}
         for dsn in listed.values():
@@ -120,9 +121,9 @@ def assign(directory: str, namespace: str, dsn: str, config: Config | None = Non
             f"the namespace {namespace} already has {', '.join(held)}",
             hint="rlm-mem shards move moves them too",
         )
-    with _Databases(config) as databases:
+    with closing(Routes(directory, config, read_only=False)) as databases:
         databases.pool(dsn)  # check that it answers, and create its tables
-        _record_place(databases.pool(directory), directory, namespace, dsn)
+        _record_place(databases.home(), directory, namespace, dsn)
 
 
 def move_namespace(
@@ -152,9 +153,9 @@ def move_namespace(
     config = config or Config.load(None)
     _check_dsn(dsn)
     ns = namespace_key(check_namespace(namespace))
-    with _Databases(config) as databases:
-        source_dsn = databases.place_of(directory, namespace)
-        home, new = databases.pool(directory), databases.pool(dsn)
+    with closing(Routes(directory, config, read_only=False)) as databases:
+        source_dsn = _place_of(databases, directory, namespace)
+        home, new = databases.home(), databases.pool(dsn)
         if shown_dsn(source_dsn) == shown_dsn(dsn):
             _record_place(home, directory, namespace, dsn)  # an interrupted move, or nothing to do
             return MoveReport(namespace, shown_dsn(dsn), shown_dsn(dsn), 0, 0, 0.0, False)
@@ -197,57 +198,38 @@ def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
     _check_dsn(dsn)
     ns = namespace_key(check_namespace(namespace))
     config = config or Config.load(None)
-    with _Databases(config) as databases:
-        pool = databases.pool(dsn)
+    with closing(Routes(dsn, config, read_only=False)) as databases:
+        pool = databases.home()
         if not pool.rows("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'moved'", (ns,)):
             raise InputError(
                 f"the namespace {namespace} was not moved away from {pool.shown}: nothing was removed"
             )
-        now = databases.place_of(dsn, namespace)
+        now = _place_of(databases, dsn, namespace)
         with _store(dsn, namespace, config) as old, _store(now, namespace, config) as new:
             _move_late_trajectories(old, new)
         return _remove_rows(pool, ns, keep_address=True)
 
 
-class _Databases:
-    """Pools of the databases involved, opened once and closed together."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._pools: dict[str, Pool] = {}
-
-    def __enter__(self) -> _Databases:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for pool in self._pools.values():
-            pool.close()
-
-    def pool(self, dsn: str) -> Pool:
-        """Return the pool of a database, after creating its tables."""
-        pool = self._pools.get(dsn)
-        if pool is None:
-            pool = self._pools[dsn] = opened(dsn, self._config)
-        return pool
-
-    def place_of(self, directory: str, namespace: str) -> str:
-        """Return the DSN of the database that currently stores a namespace."""
-        ns = namespace_key(namespace)
-        listed = self.pool(directory).rows("SELECT dsn FROM rlm_mem.shards WHERE ns = %s", (ns,))
-        dsn, seen = (listed[0][0] if listed else directory), set[str]()
-        while dsn not in seen:
-            seen.add(dsn)
-            found = self.pool(dsn).rows("SELECT state, moved_to FROM rlm_mem.namespaces WHERE ns = %s", (ns,))
-            if not found:
-                raise NotFoundError(
-                    f"there is no namespace {namespace} at {shown_dsn(dsn)}",
-                    hint="rlm-mem shards list shows them",
-                )
-            state, moved_to = found[0]
-            if state != "moved" or not moved_to:
-                return str(dsn)
-            dsn = moved_to
-        raise StorageError(f"the directory {shown_dsn(directory)} has a cycle for the namespace {namespace}")
+def _place_of(databases: Routes, directory: str, namespace: str) -> str:
+    """Return the DSN of the database that currently stores a namespace."""
+    ns = namespace_key(namespace)
+    listed = databases.home().rows("SELECT dsn FROM rlm_mem.shards WHERE ns = %s", (ns,))
+    dsn, seen = (listed[0][0] if listed else directory), set[str]()
+    while dsn not in seen:
+        seen.add(dsn)
+        found = databases.pool(dsn).rows(
+            "SELECT state, moved_to FROM rlm_mem.namespaces WHERE ns = %s", (ns,)
+        )
+        if not found:
+            raise NotFoundError(
+                f"there is no namespace {namespace} at {shown_dsn(dsn)}",
+                hint="rlm-mem shards list shows them",
+            )
+        state, moved_to = found[0]
+        if state != "moved" or not moved_to:
+            return str(dsn)
+        dsn = moved_to
+    raise StorageError(f"the directory {shown_dsn(directory)} has a cycle for the namespace {namespace}")
 
 
 def _check_dsn(dsn: str) -> None:

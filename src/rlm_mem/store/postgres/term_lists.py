@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from threading import Lock
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.selection import places
 from rlm_mem.store.postgres.parts import POSTINGS, Lists, joined, lists_of, pairs
+from rlm_mem.store.postgres.values import Rows
 
 Ints = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.int32]
 Frequencies = npt.NDArray[np.uint8]
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs one statement and returns all its rows."""
 
 #: Entries that are read ahead in one statement; stores of usual size need just one.
 _READ_AHEAD = 400_000
@@ -43,24 +41,8 @@ class _Entries(NamedTuple):
     frequency: Frequencies
     length: npt.NDArray[np.int32]
 
-    @property
-    def size(self) -> int:
-        return self.slots.nbytes + self.frequency.nbytes + self.length.nbytes
 
-
-class _Result(NamedTuple):
-    """The rows of a statement."""
-
-    rows: list[tuple[Any, ...]]
-    size: int
-
-
-class _Sized(Protocol):
-    @property
-    def size(self) -> int: ...
-
-
-_Cached = TypeVar("_Cached", bound=_Sized)
+_Cached = TypeVar("_Cached")
 
 
 class StateCache(Generic[_Cached]):
@@ -76,34 +58,34 @@ class StateCache(Generic[_Cached]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = Lock()
-        self._lists: OrderedDict[Hashable, tuple[Hashable, _Cached]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[Hashable, _Cached, int]] = OrderedDict()
         self._bytes = 0
 
     def get(self, key: Hashable, state: Hashable) -> _Cached | None:
         """Return the entry cached at this state of its namespace, or None."""
         with self._lock:
-            found = self._lists.get(key)
+            found = self._entries.get(key)
             if found is None:
                 return None
             if found[0] != state:
                 self._drop(key)
                 return None
-            self._lists.move_to_end(key)
+            self._entries.move_to_end(key)
             return found[1]
 
-    def put(self, key: Hashable, state: Hashable, entries: _Cached) -> None:
-        """Cache an entry."""
+    def put(self, key: Hashable, state: Hashable, entry: _Cached, size: int) -> None:
+        """Cache an entry of ``size`` bytes."""
         with self._lock:
             self._drop(key)
-            self._lists[key] = state, entries
-            self._bytes += entries.size
+            self._entries[key] = state, entry, size
+            self._bytes += size
             while self._bytes > self._most:
-                self._drop(next(iter(self._lists)))
+                self._drop(next(iter(self._entries)))
 
     def _drop(self, key: Hashable) -> None:
-        found = self._lists.pop(key, None)
+        found = self._entries.pop(key, None)
         if found is not None:
-            self._bytes -= found[1].size
+            self._bytes -= found[2]
 
 
 class ReadCache:
@@ -111,7 +93,7 @@ class ReadCache:
 
     def __init__(self) -> None:
         self.lists = StateCache[_Entries](_MAX_LIST_BYTES)
-        self._results = StateCache[_Result](_MAX_RESULT_BYTES)
+        self._results = StateCache[list[tuple[Any, ...]]](_MAX_RESULT_BYTES)
 
     def cached_rows(self, rows: Rows, owner: Hashable, state: Hashable) -> Rows:
         """Return a caching version of `rows` for statements on one namespace in this state.
@@ -123,14 +105,14 @@ class ReadCache:
             if sum(len(value) for value in values if isinstance(value, list)) > _MAX_VALUES:
                 return rows(statement, values)
             key = owner, statement, repr(values)
-            cached = self._results.get(key, state)
-            if cached is not None:
-                return cached.rows
+            found = self._results.get(key, state)
+            if found is not None:
+                return found
             found = rows(statement, values)
             texts = (len(value) for row in found for value in row if isinstance(value, bytes | str))
             size = len(statement) + len(key[2]) + 100 * len(found) + sum(texts)
             if size <= _MAX_RESULT_SIZE:
-                self._results.put(key, state, _Result(found, size))
+                self._results.put(key, state, found, size)
             return found
 
         return asked
@@ -238,8 +220,10 @@ class TermLists:
             slots, frequency = self._scoring_entries(*joined(found[each.term]))
             each.set_entries(slots, frequency)
             if self._kept is not None and len(slots) >= _MIN_CACHED_ENTRIES:
-                key = self._owner, each.term
-                self._kept.put(key, self._state, _Entries(slots, frequency, self.length[slots]))
+                entries = _Entries(slots, frequency, self.length[slots])
+                self._kept.put(
+                    (self._owner, each.term), self._state, entries, sum(one.nbytes for one in entries)
+                )
 
     def look_up(self, wanted: PostgresTermPostings, slots: Slots) -> tuple[Ints, Frequencies] | None:
         """Do `TermList.find` without reading the list; None if reading it costs no more."""

@@ -7,7 +7,7 @@ these rows meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import psycopg
 
 from rlm_mem.store.core.preencoding import LocalTerms, texts_of
-from rlm_mem.store.core.records import encode_segments
+from rlm_mem.store.core.records import NO_SEGMENTS, encode_segments
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
@@ -27,7 +27,7 @@ from rlm_mem.store.postgres.parts import (
     pairs,
     regrouped,
 )
-from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor, shown, stored
+from rlm_mem.store.postgres.values import Blobs, Integers, Statement, array_cursor, shown, stored
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.schema import Head
@@ -38,14 +38,11 @@ Ints = npt.NDArray[np.int64]
 Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]
 """A statement, its values, and the function that receives its rows."""
 
-Statement = tuple[str, tuple[object, ...]]
-
 #: Collected segments are written beyond this many bytes, so that memory stays bounded in a batch of any size.
 _MAX_BYTES = 8_000_000
 #: Maximum number of term numbers cached during one transaction.
 _MAX_CACHED_TERMS = 500_000
 
-_NO_SEGMENTS = encode_segments((), lambda _: 0)
 _KNOWN = "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])"
 _KEY = 0xFFFFFFFF
 
@@ -55,13 +52,12 @@ class TermIndex:
 
     Args:
         connection: inside the write transaction.
-        ns: key of the namespace.
-        head: its counters, as read with the lock; changed here, written by the transaction.
+        head: the counters of the namespace, as read with the lock; changed here, written by the transaction.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], ns: int, head: Head) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], head: Head) -> None:
         self._connection = connection
-        self._ns = ns
+        self._ns = head.ns
         self._head = head
         self._numbers: dict[str, int] = {}
         self._new_terms: dict[str, int] = {}
@@ -105,11 +101,11 @@ class TermIndex:
 
     def add_blob(self, doc: int, conversation: int | None, blob: bytes) -> None:
         """Index a chunk from its encoded segments: a restored one, or one in a new conversation."""
-        self._note(doc, None, (doc, conversation, blob or _NO_SEGMENTS))
+        self._note(doc, None, (doc, conversation, blob or NO_SEGMENTS))
 
     def remove_blob(self, doc: int, conversation: int | None, blob: bytes) -> None:
         """Remove a chunk that is archived or erased, or whose content or conversation changes."""
-        self._note(doc, (doc, conversation, blob or _NO_SEGMENTS), None)
+        self._note(doc, (doc, conversation, blob or NO_SEGMENTS), None)
 
     def _note(self, doc: int, before: Indexed | None, after: Indexed | None) -> None:
         # If one chunk changes several times, only its first former state is in the tables.
@@ -129,20 +125,16 @@ class TermIndex:
         missing = [text for text in wanted if text not in self._numbers]
         if not missing:
             return
-        self._numbers.update(self._existing_numbers([text for text in missing if text not in self._unknown]))
+        asked = [stored(text) for text in missing if text not in self._unknown]
+        if asked:
+            with self._connection.cursor(binary=True) as cursor:
+                found = cursor.execute(_KNOWN, (self._ns, asked)).fetchall()
+            self._numbers.update((shown(text), number) for text, number in found)
         for text in missing:
             if text not in self._numbers:
                 self._unknown.discard(text)
                 self._numbers[text] = self._new_terms[text] = self._head.next_term
                 self._head.next_term += 1
-
-    def _existing_numbers(self, texts: Collection[str]) -> dict[str, int]:
-        """Return the numbers of those terms that are in the dictionary."""
-        if not texts:
-            return {}
-        with self._connection.cursor(binary=True) as cursor:
-            found = cursor.execute(_KNOWN, (self._ns, [stored(text) for text in texts])).fetchall()
-        return {shown(text): number for text, number in found}
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -152,12 +144,8 @@ class TermIndex:
         if self._changes is None:
             return []
         sql = "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
-        statements = [self._affected_parts(self._changes)]
-        return (
-            [*statements, (sql, (self._ns, sorted(self._conversations)))]
-            if self._conversations
-            else statements
-        )
+        counted = [(sql, (self._ns, sorted(self._conversations)))] if self._conversations else []
+        return [self._affected_parts(self._changes), *counted]
 
     def flush(self, answers: Sequence[list[tuple[Any, ...]]]) -> list[Statement]:
         """Return the statement that writes everything collected except the head; none if nothing is collected.
@@ -256,10 +244,8 @@ class TermIndex:
     def _holding(self, place: Ints) -> tuple[object, ...]:
         return self._ns, Integers(place >> 32), Integers(place & _KEY), self._ns
 
-    def _parts(
-        self, table: PartTable, written: Lists, owner: Ints, first: Ints
-    ) -> list[tuple[str, tuple[object, ...]]]:
-        statements: list[tuple[str, tuple[object, ...]]] = []
+    def _parts(self, table: PartTable, written: Lists, owner: Ints, first: Ints) -> list[Statement]:
+        statements: list[Statement] = []
         if len(written.owner):
             blobs = Blobs(written.words(), written.count * 3)
             statements.append(
@@ -269,7 +255,7 @@ class TermIndex:
             statements.append((table.drop, (Integers(owner), Integers(first), self._ns)))
         return statements
 
-    def _terms(self, changes: IndexDifference, gains: Ints) -> list[tuple[str, tuple[object, ...]]]:
+    def _terms(self, changes: IndexDifference, gains: Ints) -> list[Statement]:
         """Return statements for the dictionary's figures: rows of new terms, and differences of existing ones."""
         new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in ascending order
         of_words = changes.word & _KEY
@@ -282,7 +268,7 @@ class TermIndex:
         )
         is_new = np.zeros(len(term), np.bool_)
         is_new[np.searchsorted(term, new)] = True
-        statements: list[tuple[str, tuple[object, ...]]] = []
+        statements: list[Statement] = []
         texts = [stored(text) for text in self._new_terms]
         if texts:
             statements.append(

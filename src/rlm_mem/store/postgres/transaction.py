@@ -18,14 +18,15 @@ from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import Pool, undo
-from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
-from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
-from rlm_mem.store.postgres.values import array_cursor
+from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter
+from rlm_mem.store.postgres.schema import HEAD_COLUMNS, LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
+from rlm_mem.store.postgres.values import Statement, array_cursor
 
 if TYPE_CHECKING:
+    from rlm_mem.config import Config
     from rlm_mem.store.postgres.terms import Question
 
-_LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
+_LOCK = f"SELECT {HEAD_COLUMNS} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
 #: Uses no table: otherwise a worker of a cluster would answer with its own number.
 _NUMBER = "SELECT pg_current_xact_id()::text"
 _INSERT_NAMESPACE = (
@@ -56,25 +57,14 @@ class PostgresTransaction:
     Args:
         pool: provides the connection, and a second one if the first is lost during the commit.
         analysis: the name of the analyser, recorded with a new namespace.
-        durable: acknowledge a commit only once it is on disk.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        analyse: Analyse,
-        analysis: str,
-        *,
-        durable: bool,
-        keep_versions: int,
-    ) -> None:
+    def __init__(self, pool: Pool, config: Config, analysis: str) -> None:
         self.pool = pool
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
-        self._analyse = analyse
+        self._config = config
         self._analysis = analysis
-        self._durable = durable
-        self._keep_versions = keep_versions
         self._connection: psycopg.Connection[Any] | None = None
         self._is_admitted = False
         self._writers: dict[int, PostgresRowWriter] = {}
@@ -101,23 +91,7 @@ class PostgresTransaction:
             StoreLocked: another process holds the lock for too long. Moved: the namespace is on another server.
             StorageError: the server cannot be reached.
         """
-        while True:
-            try:
-                self._begin(namespace, until)
-                return
-            except _BeingMoved:
-                self.rollback()
-                if time.monotonic() >= until:
-                    raise StoreLocked(
-                        f"the namespace {namespace} is being moved to another server: nothing was changed",
-                        hint="retry in a moment",
-                    ) from None
-                time.sleep(0.1)
-            except BaseException:
-                self.rollback()
-                raise
 
-    def _begin(self, namespace: str, until: float) -> None:
         def start(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             try:
                 with connection.pipeline():
@@ -125,7 +99,7 @@ class PostgresTransaction:
                     if self.pool.distributed:
                         connection.execute(SET_ON_WORKERS)
                     connection.execute(f"SET LOCAL lock_timeout = {_milliseconds(until)}")
-                    if not self._durable:
+                    if self._config.store.durability != "full":
                         connection.execute("SET LOCAL synchronous_commit = off")
                     number = connection.execute(_NUMBER)
                     locked = connection.execute(_LOCK, (namespace_key(namespace),))
@@ -136,9 +110,13 @@ class PostgresTransaction:
                 raise
             return connection
 
-        self.pool.admit_writer(until)
-        self._is_admitted = True
-        self._connection = self.pool.persist(start, keep=True)
+        try:
+            self.pool.admit_writer(until)
+            self._is_admitted = True
+            self._connection = self.pool.persist(start, keep=True)
+        except BaseException:
+            self.rollback()
+            raise
 
     def lock(self, namespace: str) -> PostgresRowWriter:
         """Return the writer of a namespace, taking its lock if it is not held yet."""
@@ -167,17 +145,9 @@ class PostgresTransaction:
             )
         if head.state == "moved" and head.moved_to:
             raise Moved(namespace, head.moved_to)
-        if head.state == "moving":
-            raise _BeingMoved
         if not head.analysis:
             head.analysis = self._analysis
-        writer = PostgresRowWriter(
-            connection,
-            head,
-            TermIndex(connection, ns, head),
-            self._analyse,
-            keep_versions=self._keep_versions,
-        )
+        writer = PostgresRowWriter(connection, head, TermIndex(connection, head), self._config)
         self._writers[ns] = writer
         self._first_docs.setdefault(ns, head.next_doc)
         return writer
@@ -189,7 +159,7 @@ class PostgresTransaction:
         with self.translating():
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
 
-    def expect(self, chunks: Sequence[Chunk], reads: Sequence[tuple[str, Sequence[object]]] = ()) -> set[str]:
+    def expect(self, chunks: Sequence[Chunk], reads: Sequence[Statement] = ()) -> set[str]:
         """Read, in one round trip, ids, conversations and terms of new chunks, and rows that are needed next.
 
         Args:
@@ -292,14 +262,14 @@ class PostgresTransaction:
     def commit(self) -> None:
         """Make everything visible and durable, or raise and leave everything unchanged."""
         connection = self.connection
-        proof: tuple[str, tuple[Any, ...]] | None = None
+        proof: Statement | None = None
         with self.translating():
             if _failed(connection):
                 raise StorageError(
                     f"{self.pool.shown}: a statement of this batch failed before: nothing was changed",
                     hint="do not continue a batch after an error",
                 )
-            last: list[tuple[str, tuple[Any, ...]]] = []
+            last: list[Statement] = []
             for writer in self._writers.values():
                 last += writer.finish()
             if self.events:
@@ -324,7 +294,7 @@ class PostgresTransaction:
             raise StorageError(f"{self.pool.shown} rolled back the change: nothing was changed", hint="retry")
         self._release()
 
-    def _resolve_outcome(self, error: psycopg.Error, proof: tuple[str, tuple[Any, ...]] | None) -> None:
+    def _resolve_outcome(self, error: psycopg.Error, proof: Statement | None) -> None:
         """Find out whether the server committed, after an error or a lost connection during COMMIT."""
         if not is_lost(error) and not is_worker_lost(error):
             self.rollback()
@@ -382,10 +352,6 @@ def _with_unchanged_note(error: StorageError) -> StorageError:
     return type(error)(f"{error.message}: {outcome}", hint=error.hint)
 
 
-class _BeingMoved(Exception):
-    """The namespace is being moved to another server; writers wait."""
-
-
 def _failed(connection: psycopg.Connection[Any]) -> bool:
     """Whether a statement of the open transaction has failed."""
     return connection.info.transaction_status == TransactionStatus.INERROR
@@ -399,9 +365,7 @@ def _milliseconds(until: float) -> int:
     return max(1, round((until - time.monotonic()) * 1000))  # 0 would mean to wait forever
 
 
-def _committed(
-    pool: Pool, xid: str | None, written: Sequence[int], proof: tuple[str, tuple[Any, ...]] | None
-) -> bool:
+def _committed(pool: Pool, xid: str | None, written: Sequence[int], proof: Statement | None) -> bool:
     """Return whether a transaction was committed whose COMMIT was not answered.
 
     Args:
@@ -421,9 +385,7 @@ def _committed(
     return outcome
 
 
-def _outcome(
-    pool: Pool, xid: str | None, written: Sequence[int], proof: tuple[str, tuple[Any, ...]] | None
-) -> bool | None:
+def _outcome(pool: Pool, xid: str | None, written: Sequence[int], proof: Statement | None) -> bool | None:
     deadline = time.monotonic() + pool.reconnect_seconds
     while (state := _state(pool, xid)) == "in progress":
         if time.monotonic() > deadline:
@@ -436,9 +398,8 @@ def _outcome(
         # A worker may still be about to commit: until then, it holds the locks.
         try:
             pool.change([*LIMIT_LOCK_WAIT, *((_LOCK, (ns,)) for ns in written)])
-        except (
-            StoreLocked
-        ):  # a worker waits for the second phase of the commit, which follows the coordinator's outcome
+        except StoreLocked:
+            # A worker waits for the second phase of the commit, which follows the coordinator's outcome.
             return state == "committed" or bool(pool.rows(*proof))
     # A server that took over may reuse transaction ids: the event in the audit log is the proof.
     return bool(pool.rows(*proof))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types import array
 
-from rlm_mem.store.core.lookup import has_surrogate
+Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""Runs one statement with its values and returns all its rows."""
+Statement = tuple[str, Sequence[object]]
+"""A statement and its values."""
 
 _MARK, _NUL = "\x01", "\x02"
 _MARKED = re.compile(f"{_MARK}(.)", re.DOTALL)
@@ -100,9 +104,12 @@ def array_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
 # --- texts -----------------------------------------------------------------------------------------------------
 
 
-def is_storable(text: str) -> bool:
-    """Return whether PostgreSQL can store a text; it refuses NUL and half a surrogate pair, so no row has either."""
-    return "\0" not in text and not has_surrogate(text)
+_UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}
+
+
+def plain(text: str) -> str:
+    """Make a text comparable in PostgreSQL: characters that it cannot store are replaced by one that no column has."""
+    return text if text.isprintable() else text.translate(_UNSTORABLE)
 
 
 def stored(text: str) -> str:
