@@ -293,6 +293,10 @@ OTHERS = words_of(
     polish="brat brata siostra siostry matka ojciec syn córka sąsiad sąsiadka sąsiedzi kolega koleżanka konkurencja",
 )
 """Words for other people than those in the earlier note, unless it also contains them."""
+ASKING_WHO = words_of(
+    english="who whom whose", german="wer", french="qui", spanish="quién quiénes", italian="chi", polish="kto"
+)
+"""Words that ask for a person, at the beginning of a question."""
 OURS = pattern_of(
     english=r"\b(?:my|our)\b",
     german=r"\b(?:unser|mein)\w{0,2}\b",

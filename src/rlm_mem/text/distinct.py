@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.by_language import (
     ARTICLES,
+    ASKING_WHO,
     CALLED_OFF,
     CONDITION,
     DENIAL,
@@ -324,12 +325,14 @@ def _is_about_another_person(
         theirs = (found[max(0, place - 2) : place] for place in named)
         if any(word.lower() in THEIRS for two in theirs for word in two):
             return True
-    # The answer to "who …" may be a relative, but their possessions and actions are another matter.
+    # "son" is a relative in English, and "his" in French. The answer to "who …" may be a relative, but their
+    # possessions and actions are another matter.
     lows = [word.lower().replace("’", "'") for word in found]
-    answers = asked.text[:3].lower() == "who"
+    answers = not ASKING_WHO.isdisjoint(WORD.findall(asked.text.lower())[:1])
     lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]
     return any(
         word.removesuffix("'s") in OTHERS
+        and analyser.terms(word)
         and not is_known(word)
         and not (answers and not (place and lows[place - 1].endswith("'s")))
         and not (place and (lows[place - 1] in NUMBERS or lows[place - 1].isdigit()))

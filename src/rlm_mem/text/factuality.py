@@ -94,7 +94,7 @@ _PLANNED = signed(
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
 )
 _ONE_DAY = signed(
-    r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )"
+    r"(?<!from )(?<!as of )(?<!since )(?<!said )(?<!started )(?<!starting )(?<!beginning )"
     r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day"
     rf"|last (?:year|month|week|season|spring|summer|autumn|winter|time|{_DAY})|the other day)\b",
 )
@@ -170,13 +170,15 @@ def is_past(sentence: str, asked: Set[str], known: str, value: Set[str], analyse
         for place, word in enumerate(found):
             if word in PAST:
                 after = found[place + 1 : place + 3]
-                if after and not (after[0] in _OPENS_VALUE or after[0][0].isdigit()):
+                alike = [one for one in after[:1] if one in known_words]  # "was heated", beside "is heated"
+                if after and not (alike or after[0] in _OPENS_VALUE or after[0][0].isdigit()):
                     continue
                 if not after and word not in LAST_IN_CLAUSE:
                     continue
-                if not any(one.endswith("ed") or one in PASTS for one in after) and 2 * len(
-                    asked & stems
-                ) > len(asked):
+                if any(one.endswith("ed") or one in PASTS for one in after[len(alike) :]):
+                    continue
+                is_subject = not asked.isdisjoint(analyser.terms(" ".join(found[:place])))
+                if 2 * len(asked & stems) >= len(asked) + (not is_subject):
                     return True
             elif (
                 (word.endswith("ed") or word in PASTS)
