@@ -67,6 +67,7 @@ _LINKS = words("of for on in to at with from about")
 _OF_TIME = words("new old first next last")
 _ADDRESSED = signed(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
+_ASKS = ("?", "？")
 _STAYS = late(r"stays|left|remains", re.IGNORECASE)
 """Those of these words that follow their subject."""
 _AS_BEFORE = signed(r"\bas ever\b")
@@ -103,6 +104,7 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
         or is_denied(best, asked.text, year)
         or _doubted(best, asked, asked.stems, analyser)
         or is_temporary(best, asked.text)
+        or best.rstrip().endswith(_ASKS)
         or _limit_of(best, asked.stems, analyser) > 0
         or is_elsewhere(best, asked.text, text[: text.find(best)])
         or _is_about_part(best, asked, asked.stems, analyser)
@@ -134,7 +136,7 @@ def exceptions(
     limit = _limit_of(best, known, analyser)
     telling, context = value - MEASURES, f"{asked.text}\n{earlier}"
     is_question = any(
-        one.rstrip().endswith(("?", "？")) and not (has | telling).isdisjoint(stems) for one, stems in parts
+        one.rstrip().endswith(_ASKS) and not (has | telling).isdisjoint(stems) for one, stems in parts
     )
     if (
         is_question

@@ -51,11 +51,11 @@ _FOR_A_WHILE = signed(
 _HAS_BEEN = signed(r"\b(?:been|running|in a row)\b")
 """Words with which a duration is not a limit: "has been at nine for a week"."""
 _IN_IT = late(r"\W*in (?:it|this one|that one)\b", re.IGNORECASE)
-_FICTION = late(
-    r"\b(sketch|play|novel|film|movie|story|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream)\b",
-    re.IGNORECASE,
-)
+_WORKS = r"(sketch|play|novel|film|movie|story|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream)\b"
+_FICTION = signed(rf"\b{_WORKS}")
 """Works in the previous sentence to which "In it" may refer."""
+_TITLED = signed(rf"(?<=\w ){_WORKS}(?! (?!today|tonight|yesterday)\w)[^:]{{0,80}}:\s")
+"""A sentence with a work as its title: "Crew's Christmas play: the captain is …"; unlike "Film club: it meets …"."""
 _NOT_IN_FORCE = signed(
     r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft(?! (?:19|20)\d\d)|not adopted|april fools?)\b"
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
@@ -136,7 +136,7 @@ def is_elsewhere(sentence: str, known: str, before: str = "") -> bool:
         before: the preceding text, which names the story if the sentence begins with "In it".
     """
     low = known.lower()
-    matches = [TRIED.search(sentence), TOLD.search(sentence)]
+    matches = [TRIED.search(sentence), TOLD.search(sentence), _TITLED.search(sentence)]
     if before and _IN_IT.match(sentence):
         matches.append(_FICTION.search(before))
     return any(found is not None and str(found[found.lastindex or 0]).lower() not in low for found in matches)
