@@ -128,13 +128,6 @@ CONDITION = Expressions(
     pattern_of(french=r"\bpeut-être\b", spanish=r"\btal vez\b"),
 )
 """Words of uncertainty and conditions."""
-PASSIVE = pattern_of(
-    english=r"\b(?:is|are|was|were|been) (?:\w{1,20}ly )?\w{2,20}ed\b",
-    german=r"\b(?:ist|sind|wurden?) (?:\w{1,20} ){0,3}?(?:ge|ver|ab|aus|ent)\w{2,20}(?:t|en)\b",
-    french=r"\b(?:est|sont|a été) \w{2,20}(?:é|i|u)e?s?\b",
-    spanish=r"\b(?:está|están|fue|fueron) \w{2,20}[ai]d[oa]s?\b",
-)
-"""Passive statements, which may be of an end: "is deleted", "ist verschrottet", "est abandonné"."""
 HEADINGS = words_of(
     german="korrektur berichtigung aktualisierung nachtrag notiz hinweis beschluss",
     french="rectificatif avis décision",

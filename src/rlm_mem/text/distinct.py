@@ -37,7 +37,6 @@ from rlm_mem.text.clauses import (
     words,
 )
 from rlm_mem.text.factuality import (
-    QUOTES,
     UNDONE,
     is_denied,
     is_doubted,
@@ -158,7 +157,6 @@ def exceptions(
     names = asked.names - asked.abbreviations if ENDED.found_in(later) else asked.names
     return False, bool(
         (not (had - has).isdisjoint(names) and not _names_answer(earlier, telling & after, analyser))
-        or later[:1] in QUOTES
         or limit > 0
         or is_temporary(best, context)
         or _doubted(best, asked, had | before, analyser)

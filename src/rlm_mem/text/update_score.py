@@ -23,7 +23,6 @@ from rlm_mem.text.by_language import (
     FOREIGN_MONTHS,
     FOREIGN_NUMBERS,
     HINTS,
-    PASSIVE,
 )
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES, words
 from rlm_mem.text.distinct import (
@@ -103,7 +102,6 @@ MAY_END = Expressions(
     signed(r"\b(?:used to|as of)\b|->|→"),
 )
 """A quick pre-filter: found in every text that states that something has ended, and in many others."""
-_NO_LONGER = (NOT, PASSIVE)
 _LETTER = late(r"[^\W\d_]")
 _KINDS = frozenset(("figure", "day", "name"))
 _LONG = 3
@@ -271,11 +269,11 @@ def signs(
     ]
     if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MAX_FURTHER <= least:
         return (*found, *[0.0] * (len(WEIGHTS) - len(found)))
-    ends = denies = False
-    for sentence, stems in sentences(later, analyser) if value else ():
-        if not value.isdisjoint(stems):
-            ends = ends or ENDED.found_in(sentence) or any(one.search(sentence) for one in _NO_LONGER)
-            denies = denies or ends or MAY_END.found_in(sentence) or HINTS.found_in(sentence)
+    denies = any(
+        not value.isdisjoint(stems)
+        and (NOT.search(sentence) or any(one.found_in(sentence) for one in (ENDED, MAY_END, HINTS)))
+        for sentence, stems in (sentences(later, analyser) if value else ())
+    )
     narrows = False
     if missing and not (denies and rare_value):
         for one in (asked.text, earlier):
