@@ -209,5 +209,7 @@ def test_a_list_is_read_in_its_latest_version(memory: Memory) -> None:
 )
 def test_a_version_has_the_first_line_and_half_of_the_lines(later: str, is_version: bool) -> None:
     days = (datetime(2025, month, 1, tzinfo=UTC) for month in (2, 8))
-    both = [Passage(text[-4:], text, at=at) for text, at in zip((TEAM.format("Ana"), later), days, strict=True)]
+    both = [
+        Passage(text[-4:], text, at=at) for text, at in zip((TEAM.format("Ana"), later), days, strict=True)
+    ]
     assert without_earlier_versions(both) == (both[1:] if is_version else both)

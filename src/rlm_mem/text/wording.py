@@ -132,8 +132,6 @@ def _lead(tokens: list[Token]) -> tuple[int, str]:
         return 2, low[0] if low[0] in CORRECTIONS else ""
     for lead in _LEADS_FROM.get(low[0], ()):
         if tuple(low[: len(lead)]) == lead:
-            if lead[-1] == "out" and low[len(lead)] == "that":
-                return len(lead) + 1, "correction"
             return len(lead), "correction"
     if low[0] in _SINCE or (low[0], low[1]) == ("as", "of"):
         skip = 2 if low[0] == "as" else 1
