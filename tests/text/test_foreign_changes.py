@@ -46,6 +46,16 @@ def odds(question: str, earlier: str, later: str) -> float:
             "Piero non porta più la posta, la porta Gino Conti.",
         ),
         (
+            "¿Quién dirige la banda?",
+            "El director de la banda es Lucas.",
+            "Lucas deja la banda en mayo y Nuria lo sustituye.",
+        ),
+        (
+            "Que mange le poney ?",
+            "Le poney mange du foin.",
+            "Le poney tousse, il est passé aux granulés et ne mange que cela.",
+        ),
+        (
             "Qui est notre notaire ?",
             "Notre notaire est M. Blin.",
             "M. Blin a vendu son étude et c'est Mme Roux qui tient nos actes.",

@@ -58,22 +58,27 @@ ENDED = Expressions(
     | words_of(
         english="longer anymore now nowadays history goodbye dismissed split broke finally finished complete completed",
         german="jetzt umgezogen verlegt gewechselt ersetzt abgelöst umgestellt umbenannt abgegeben übergeben "
-        "übernommen verkauft gekündigt aufgegeben aufgehört ausgeschieden eingestellt abgeschafft",
+        "übernommen verkauft gekündigt aufgegeben aufgehört ausgeschieden eingestellt abgeschafft "
+        "wechselt ersetzt übernimmt verkauft verlässt",
         french="déménagé déplacé déplacée transféré transférée remplacé remplacée changé changée renommé renommée "
-        "vendu vendue quitté quittée cédé cédée résilié résiliée abandonné abandonnée supprimé supprimée démissionné",
+        "vendu vendue quitté quittée cédé cédée résilié résiliée abandonné abandonnée supprimé supprimée démissionné "
+        "déménage remplace quitte cède vend abandonne démissionne",
         spanish="ahora mudado mudada mudó cambiado cambiada cambió trasladado trasladada trasladó sustituido "
         "sustituida sustituyó reemplazado reemplazada reemplazó vendido vendida vendió renunció jubilado jubilada "
-        "jubiló cancelado cancelada abandonado abandonada",
+        "jubiló cancelado cancelada abandonado abandonada cambia traslada sustituye reemplaza vende renuncia jubila deja "
+        "cancela abandona",
         italian="adesso trasferito trasferita spostato spostata sostituito sostituita cambiato cambiata rinominato "
-        "rinominata venduto venduta lasciato lasciata disdetto disdetta abbandonato abbandonata dimesso dimessa",
+        "rinominata venduto venduta lasciato lasciata disdetto disdetta abbandonato abbandonata dimesso dimessa "
+        "trasferisce sposta sostituisce cambia vende lascia abbandona",
         polish="teraz przeniesiony przeniesiona przeniesione przeniósł przeniosła przenieśliśmy zmieniony zmieniona "
         "zmienione zmienił zmieniła zmieniliśmy zastąpił zastąpiła zastąpiono przekazał przekazała przeprowadził "
-        "przeprowadziła przejął przejęła sprzedał sprzedała zrezygnował zrezygnowała odszedł odeszła zlikwidowano",
+        "przeprowadziła przejął przejęła sprzedał sprzedała zrezygnował zrezygnowała odszedł odeszła zlikwidowano "
+        "przenosi zmienia zastępuje przekazuje przejmuje sprzedaje rezygnuje odchodzi",
     ),
     pattern_of(
         english=r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last)\b|->|→",
         german=r"\bnicht mehr\b|\bkein\w{0,2} (?:\w{1,40} ){0,4}mehr\b|\bab sofort\b",
-        french=r"\bn(?:e |['’])\w{1,40} (?:\w{1,40} )?plus\b|\b(?:a|ont) (?:cessé|passé la main)\b",
+        french=r"\bn(?:e |['’])\w{1,40} (?:\w{1,40} )?plus\b|\b(?:est|sont|sommes) passée?s? (?:à|au|aux)\b|\b(?:a|ont) (?:cessé|passé la main)\b",
         spanish=r"\bya no\b|\b(?:dej[óé]|dejaron|dejamos|ha dejado|han dejado) de\b",
         italian=r"\bnon (?:\w{1,40} ){1,4}più\b|\b(?:ha|hanno|abbiamo) smesso\b"
         r"|(?:^|[;:,.] )ora\b|\b(?:è|sono|c['’]è) ora\b",
