@@ -65,8 +65,8 @@ ENDED = Expressions(
         "déménage remplace quitte cède vend abandonne démissionne",
         spanish="ahora mudado mudada mudó cambiado cambiada cambió trasladado trasladada trasladó sustituido "
         "sustituida sustituyó reemplazado reemplazada reemplazó vendido vendida vendió renunció jubilado jubilada "
-        "jubiló cancelado cancelada abandonado abandonada cambia traslada sustituye reemplaza vende renuncia jubila deja "
-        "cancela abandona",
+        "jubiló cancelado cancelada abandonado abandonada cambia traslada sustituye reemplaza vende renuncia jubila "
+        "deja cancela abandona",
         italian="adesso trasferito trasferita spostato spostata sostituito sostituita cambiato cambiata rinominato "
         "rinominata venduto venduta lasciato lasciata disdetto disdetta abbandonato abbandonata dimesso dimessa "
         "trasferisce sposta sostituisce cambia vende lascia abbandona",
@@ -78,7 +78,8 @@ ENDED = Expressions(
     pattern_of(
         english=r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last)\b|->|→",
         german=r"\bnicht mehr\b|\bkein\w{0,2} (?:\w{1,40} ){0,4}mehr\b|\bab sofort\b",
-        french=r"\bn(?:e |['’])\w{1,40} (?:\w{1,40} )?plus\b|\b(?:est|sont|sommes) passée?s? (?:à|au|aux)\b|\b(?:a|ont) (?:cessé|passé la main)\b",
+        french=r"\bn(?:e |['’])\w{1,40} (?:\w{1,40} )?plus\b|\b(?:est|sont|sommes) passée?s? (?:à|au|aux)\b"
+        r"|\b(?:a|ont) (?:cessé|passé la main)\b",
         spanish=r"\bya no\b|\b(?:dej[óé]|dejaron|dejamos|ha dejado|han dejado) de\b",
         italian=r"\bnon (?:\w{1,40} ){1,4}più\b|\b(?:ha|hanno|abbiamo) smesso\b"
         r"|(?:^|[;:,.] )ora\b|\b(?:è|sono|c['’]è) ora\b",
@@ -291,10 +292,6 @@ OTHERS = words_of(
     polish="brat brata siostra siostry matka ojciec syn córka sąsiad sąsiadka sąsiedzi kolega koleżanka konkurencja",
 )
 """Words for other people than those in the earlier note, unless it also contains them."""
-ASKING_WHO = words_of(
-    english="who whom whose", german="wer", french="qui", spanish="quién quiénes", italian="chi", polish="kto"
-)
-"""Words that ask for a person, at the beginning of a question."""
 OURS = pattern_of(
     english=r"\b(?:my|our)\b",
     german=r"\b(?:unser|mein)\w{0,2}\b",

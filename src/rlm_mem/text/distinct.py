@@ -15,7 +15,6 @@ from typing import NamedTuple
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.by_language import (
     ARTICLES,
-    ASKING_WHO,
     CALLED_OFF,
     CONDITION,
     DENIAL,
@@ -328,7 +327,7 @@ def _is_about_another_person(
     # "son" is a relative in English, and "his" in French. The answer to "who …" may be a relative, but their
     # possessions and actions are another matter.
     lows = [word.lower().replace("’", "'") for word in found]
-    answers = not ASKING_WHO.isdisjoint(WORD.findall(asked.text.lower())[:1])
+    answers = asked.text[:3].lower() == "who"
     lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]
     return any(
         word.removesuffix("'s") in OTHERS
