@@ -90,6 +90,7 @@ SAID = [
     ("Our carrier is Tern.", "Tern went out of business, our carrier is Skua instead."),
     # What has ended altogether.
     ("The regatta is planned for Sunday.", "The regatta was called off."),
+    ("The picnic is planned for Sunday.", "The picnic fell through."),
     ("The tasting is on 3 May.", "The tasting has been cancelled."),
     # Lines of a label and a value.
     ("Gate code: 7719", "Gate code: 2046 (was 7719)"),

@@ -44,6 +44,12 @@ def told(memory: Memory, earlier: str, later: str) -> None:
             "Seit wann ist der Markt am Bahnhof?",
             "2025-09-10: Der Markt ist jetzt am Bahnhof.",
         ),
+        (
+            "The release manager is Ines.",
+            "Ines handed that over to Omar Reyes.",
+            "Since when is Omar the release manager?",
+            "10 September 2025",
+        ),
     ],
 )
 def test_the_day_since_which_something_holds_is_that_of_the_change(

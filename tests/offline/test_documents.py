@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.offline.closest import closest
 from rlm_mem.offline.documents import named_documents
-from rlm_mem.offline.passages import Passage, unwrapped
+from rlm_mem.offline.passages import Passage, unwrapped, without_earlier_versions
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path / "brain") as memory:
+        yield memory
 
 
 def answer(question: str, text: str) -> str | None:
@@ -177,3 +187,29 @@ def test_a_name_that_is_an_everyday_word_names_no_document() -> None:
         Passage("c2", "Press undo.", heading="How to go back", document="stork", conversation_id="stork"),
     ]
     assert list(named_documents(analyse_question("Which Go does the heron need?"), passages)) == ["heron"]
+
+
+TEAM = "Team\n* Release manager: {}\n* Tester: Piet\n* Operator: Lena"
+
+
+def test_a_list_is_read_in_its_latest_version(memory: Memory) -> None:
+    for month, name in enumerate(("Ana", "Olu", "Bo"), 1):
+        memory.remember(TEAM.format(name), occurred_at=f"2025-0{month}-10")
+    assert memory.recall("Who is release manager?").content == "Bo"
+
+
+@pytest.mark.parametrize(
+    ("later", "is_version"),
+    [
+        (TEAM.format("Olu"), True),
+        (TEAM.format("Olu").replace("Team", "Team of the other project"), False),
+        ("Team\n* Release manager: Olu\n* Tester: Ina\n* Operator: Kim", False),
+        (TEAM.format("Ana").partition("\n* Tester")[0], False),
+    ],
+)
+def test_a_version_has_the_first_line_and_half_of_the_lines(later: str, is_version: bool) -> None:
+    days = (datetime(2025, month, 1, tzinfo=UTC) for month in (2, 8))
+    both = [
+        Passage(text[-4:], text, at=at) for text, at in zip((TEAM.format("Ana"), later), days, strict=True)
+    ]
+    assert without_earlier_versions(both) == (both[1:] if is_version else both)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlm_mem.text.distinct import CONDITION, ENDED, HINTS, PRESENT
+from rlm_mem.text.by_language import CONDITION, ENDED, HINTS, PRESENT
 
 OVER = (
     "The club MOVED to Oslo.",

@@ -46,6 +46,21 @@ def odds(question: str, earlier: str, later: str) -> float:
             "Piero non porta più la posta, la porta Gino Conti.",
         ),
         (
+            "¿Quién dirige la banda?",
+            "El director de la banda es Lucas.",
+            "Lucas deja la banda en mayo y Nuria lo sustituye.",
+        ),
+        (
+            "Que mange le poney ?",
+            "Le poney mange du foin.",
+            "Le poney tousse, il est passé aux granulés et ne mange que cela.",
+        ),
+        (
+            "Qui est notre notaire ?",
+            "Notre notaire est M. Blin.",
+            "M. Blin a vendu son étude et c'est Mme Roux qui tient nos actes.",
+        ),
+        (
             "Kto prowadzi chór?",
             "Chór prowadzi Jan Maj.",
             "Od środy chór prowadzi Ewa Lis, Jan Maj odszedł.",
@@ -103,6 +118,11 @@ def test_a_change_in_another_language_is_a_change(question: str, earlier: str, l
             "Wie lang ist ein Passwort?",
             "Ein Passwort ist zwölf Zeichen lang.",
             "Auf dem Testsystem ist ein Passwort vier Zeichen lang.",
+        ),
+        (
+            "À quoi est chauffé le hangar ?",
+            "Le hangar est chauffé au bois.",
+            "Du temps de Lucien le hangar était chauffé au charbon et on y gelait.",
         ),
         ("Gdzie mamy magazyn?", "Magazyn mamy na Polnej.", "Planujemy przenieść magazyn na Leśną."),
         ("Wo probt die Band?", "Die Band probt im Keller.", "Wir überlegen, ob die Band in der Aula probt."),

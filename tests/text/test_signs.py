@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from rlm_mem.search import query
-from rlm_mem.text import distinct, factuality, present, update_score
-from rlm_mem.text.patterns import Expressions, SignedPattern, folded
+from rlm_mem.text import by_language, distinct, factuality, present, update_score
+from rlm_mem.text.patterns import Expressions, SignedPattern, folded, signs_of
 
 ANYTHING, SIGN = "\0", "\1"
 """What no sign contains; and what stands for a form that has a sign."""
@@ -61,7 +61,7 @@ def without_sign(pattern: SignedPattern) -> set[str]:
 
 SIGNED = {
     f"{module.__name__}.{name}": value
-    for module in (query, distinct, factuality, present, update_score)
+    for module in (query, by_language, distinct, factuality, present, update_score)
     for name, one in vars(module).items()
     if isinstance(value := one.others if isinstance(one, Expressions) else one, SignedPattern)
 }
@@ -69,12 +69,26 @@ SIGNED = {
 
 @pytest.mark.parametrize("name", SIGNED)
 def test_every_text_that_a_pattern_matches_has_one_of_its_signs(name: str) -> None:
-    assert not without_sign(SIGNED[name])
+    assert SIGNED[name].signs and not without_sign(SIGNED[name])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "signs"),
+    [
+        (r"\bby (?:bus|trams?)\b", ("by bus", "by tram", "by trams")),
+        (r"\bon (?:the )?foot\b(?! bridge)", ("on the foot", "on foot")),
+        (r"\w+ (?:is|are) \w+ed\b|^->|n['’]t", (" is ", " are ", "->", "n't", "n’t")),
+        (r"(?:no )?(?:longer){1,2}|x*yz+|\(draft\)", ("longer", "y", "(draft)")),
+        (r"[^x]*|bus", ()),
+        (r"(?:bus)?", ()),
+    ],
+)
+def test_signs_are_the_longest_texts_that_a_pattern_requires(pattern: str, signs: tuple[str, ...]) -> None:
+    assert set(signs_of(pattern)) == set(signs)
 
 
 def test_a_missing_sign_is_noticed() -> None:
     assert len(SIGNED) > 20
-    made = SignedPattern(
-        r"\b(?:bus|by train|trams?|on (?:the )?foot)\b|[ab]x*|(?:ab)+", re.IGNORECASE, "bus|tram"
-    )
+    made = SignedPattern(r"\b(?:bus|by train|trams?|on (?:the )?foot)\b|[ab]x*|(?:ab)+", re.IGNORECASE)
+    vars(made)["signs"] = ("bus", "tram")
     assert without_sign(made) == {"by train", "on foot", "on the foot", "a\0", "b\0", "ab\0"}

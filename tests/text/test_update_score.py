@@ -453,6 +453,12 @@ def test_notes_in_other_languages_are_ordered_by_their_words_of_change(
             "会議は毎週火曜日の十時に始まります。",
         ),
         ("李娜的生日是哪天?", "李娜的生日是三月五日。", "王芳的生日是七月九日。"),
+        (
+            "What is the captain of the Tern called?",
+            "The captain of the Tern is called Ida Moe.",
+            "The school's summer play: the captain of the Tern is now called Mudbeard.",
+        ),
+        ("What is Jonas's job?", "Jonas is a nurse.", "Long before we met, Jonas was a carpenter."),
     ],
 )
 def test_pairs_of_characters_alone_make_no_later_note(question: str, earlier: str, other: str) -> None:
@@ -580,6 +586,7 @@ def test_an_answer_from_a_dream_comes_with_the_earlier_note(memory: Memory) -> N
         ("How much is in the fund?", "The fund has 800.", "The sale added its part, which brings the fund to 950."),
         ("Wann probt der Chor?", "Der Chor probt montags.", "Also probt der Chor jetzt freitags."),
         ("When is the class?", "The class is on Mondays at 7.", "The class is on Fridays since May, at 7 as ever."),
+        ("How do letters to Kim go out?", "Letters to Kim go out by post.", "Kim said today letters go out by e-mail."),
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_doubt_or_another_person_is_none(
@@ -722,3 +729,11 @@ def test_a_later_note_on_what_is_asked_about_is_given_beside_the_answer_though_i
     memory.remember("Rain all day.", occurred_at="2025-03-02")
     told = given(memory, "How much damage does the rook do in our game?")
     assert "14 damage" in told and "weakened to 11" in told
+
+
+def test_a_question_gives_no_lasting_answer() -> None:
+    question = "What is Lina's favourite flower?"
+    asked = PresentQuestion.of(question, ENGLISH)
+    assert asked is not None
+    assert is_passing(asked, "Quiz: is Lina's favourite flower the rose?", ENGLISH, year=2025)
+    assert not is_passing(asked, "Lina's favourite flower is the rose.", ENGLISH, year=2025)

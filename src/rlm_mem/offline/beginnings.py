@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rlm_mem.offline.language import best_line, shares_matched
 from rlm_mem.offline.passages import Passage, Reading
@@ -13,6 +14,7 @@ from rlm_mem.text.distinct import is_passing, says
 from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
+from rlm_mem.text.update_score import are_tied, tells_of_change
 
 SINCE_WHEN = late(
     r"^\W*(?:since when|seit wann|depuis quand|¿?\s?desde cuándo|da quando|od kiedy)\b"
@@ -36,7 +38,7 @@ def read_beginning(question: str, passages: Sequence[Passage]) -> Reading | None
     """
     plain = SINCE_WHEN.sub("", question, count=1).strip()
     analyser = analyser_of(question)
-    asked = PresentQuestion.of(plain, analyser)
+    asked = PresentQuestion.of(question, analyser)  # a name that begins the plain question would be none
     if asked is None or not asked.stems:
         return None
     notes = [
@@ -44,17 +46,42 @@ def read_beginning(question: str, passages: Sequence[Passage]) -> Reading | None
         for one in passages
         if one.at and one.current and not one.of_document and is_note(one.author, asked)
     ]
-    shares = shares_matched(plain, notes)
+    told = [one for one in notes if _tells(one, asked, analyser)]
+    home = _best_of(plain, notes, notes, told)
+    if home is None and asked.names:
+        pairs = list(_with_earlier(notes, told, analyser))
+        home = _best_of(plain, [both for both, _ in pairs], [later for _, later in pairs], told)
+    if home is None:
+        return None
+    return Reading(_beginning(question, plain, home), (home,), _ANSWERABLE, _CONFIDENCE, exact=True)
+
+
+def _best_of(
+    plain: str, texts: Sequence[Passage], notes: Sequence[Passage], told: Sequence[Passage]
+) -> Passage | None:
+    """The note of a change whose text has most words of the question; of almost equal ones, the latest."""
+    shares = shares_matched(plain, texts)
     best = max(shares, default=0.0)
     found = [
-        (one, share)
-        for one, share in zip(notes, shares, strict=True)
-        if share >= max(_MIN_SHARE, best - _CHANGE) and _tells(one, asked, analyser)
+        (share >= best, str(note.at), note)
+        for note, share in zip(notes, shares, strict=True)
+        if note in told and share >= max(_MIN_SHARE, best - _CHANGE)
     ]
-    if not found:
-        return None
-    home, _ = max(found, key=lambda one: (one[1] >= best, str(one[0].at)))
-    return Reading(_beginning(question, plain, home), (home,), _ANSWERABLE, _CONFIDENCE, exact=True)
+    return max(found, key=lambda one: one[:2])[2] if found else None
+
+
+def _with_earlier(
+    notes: Sequence[Passage], told: Sequence[Passage], analyser: Analyser
+) -> Iterator[tuple[Passage, Passage]]:
+    """Notes of a change, each together with an earlier one that it changes, and alone.
+
+    "Ines handed that over to Omar" has its subject only with "The release manager is Ines".
+    """
+    for later in told:
+        for earlier in notes:
+            texts = earlier.text, later.text, analyser
+            if str(earlier.at) < str(later.at) and are_tied(*texts) and tells_of_change(*texts):
+                yield replace(later, text=f"{earlier.text}\n{later.text}"), later
 
 
 def _tells(note: Passage, asked: PresentQuestion, analyser: Analyser) -> bool:

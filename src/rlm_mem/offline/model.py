@@ -22,7 +22,7 @@ from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usag
 from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.multi_hop import follow
-from rlm_mem.offline.passages import Passage, Reading, unwrapped
+from rlm_mem.offline.passages import Passage, Reading, unwrapped, without_earlier_versions
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read, with_correction, with_later_notes
 from rlm_mem.offline.roles import name_of_role
@@ -30,6 +30,7 @@ from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.related import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.patterns import late
+from rlm_mem.text.present import is_of_the_past
 from rlm_mem.text.segments import split_segments
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
@@ -284,8 +285,10 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
     data = _decoded(unbroken(context)) if context is not None else None
     called = _reader_context(prompt, data)
     if called is not None:
-        passages = _context_passages(called)
         question = analyse_question(str(called.get("question", "")))
+        passages, near = _context_passages(called), _context_passages(called, wider=True)
+        if not is_of_the_past(question.text):
+            passages, near = without_earlier_versions(passages), without_earlier_versions(near)
         found = read(question, passages, weights)
         answered = found.answer is not None and found.answerable >= weights.bar
         given = called.get("sought")
@@ -297,7 +300,6 @@ def _answer_sub_call(prompt: str, context: str | None, weights: Weights) -> str:
             found, answered = way, True
         elif way is not None:
             answered = False
-        near = _context_passages(called, wider=True)
         if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
             found, answered = with_later_notes(question, told, near), True  # the last look
         found = with_correction(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -175,6 +176,24 @@ def unwrapped(text: str) -> str:
     A word that is hyphenated at the end of a line is joined.
     """
     return _WRAPPED.sub(" ", _BROKEN.sub("", text))
+
+
+_MIN_LINES = 3
+"""Fewest lines of a text that may be a version of a list."""
+
+
+def without_earlier_versions(passages: Sequence[Passage]) -> list[Passage]:
+    """The passages without the lists of which there is a later version: its first line and half of all lines are the
+    same."""
+    lines = {id(one): [line.strip() for line in one.text.splitlines() if line.strip()] for one in passages}
+    lists = [one for one in passages if one.at and len(lines[id(one)]) >= _MIN_LINES]
+
+    def is_version(earlier: Passage, later: Passage) -> bool:
+        before, after = lines[id(earlier)], lines[id(later)]
+        same = sum(line in after for line in before)
+        return str(earlier.at) < str(later.at) and before[0] == after[0] and 2 * same >= len(before)
+
+    return [one for one in passages if one not in lists or not any(is_version(one, other) for other in lists)]
 
 
 _LINK_TARGET = late(r"\.\. _|\[[^\]\n]{1,200}\]:\s")

@@ -27,7 +27,7 @@ from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates, other_names_of_month
 from rlm_mem.text.defaults import DEFAULT_ASKED
 from rlm_mem.text.languages import ASKING, language_of
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, signed
 from rlm_mem.text.stopwords import stop_words
 
 #: Characters of a question that are read, and distinct terms that are kept. Longer questions are documents pasted
@@ -103,25 +103,17 @@ _KINDS = (
     ("how", (r"how\b",)),
     ("what", (r"(?:what|which)\b",)),
 )  # fmt: skip
-_WOULD = late(
-    r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b",
-    re.IGNORECASE,
-    signs="would|could|might|likely|potentially",
-)
+_WOULD = signed(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b")
 _YES_NO = late(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
-_PLURAL_WANTED = late(
+_PLURAL_WANTED = signed(
     r"\b(?:what|which) (?:\w+ ){0,2}?(?!was\b|is\b|does\b|has\b|this\b)\w{3,}s\b(?! name)|"
     r"\bwhat (?:all|else)\b|\bhow many\b|\ball (?:the )?\w+s\b|"
     r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b",
-    re.IGNORECASE,
-    signs="what |which |how many|all |list of|types of|kinds of|where ha|how ha|both",
 )
 # "before the move", "after her operation": an event used as a date.
-_ANCHOR = late(
+_ANCHOR = signed(
     r"\b(?P<way>before|after|since|until|following|prior to)\s+"
     r"(?P<event>(?:the|a|an|my|our|his|her|their|its|\w+ing|\w+'s)\b(?:\s+[\w'-]+){0,5})",
-    re.IGNORECASE,
-    signs="before|after|since|until|following|prior to",
 )
 
 

@@ -169,8 +169,6 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
     whole = older.value <= former <= older.value | older.topic
     if len(older.value - former) > 3 or _numbers(former) - older.value:
         return None
-    if newer.value and newer.value <= older.value and not older.value <= former:
-        return None  # "12 of 14 rooms": the earlier one states the new value, too
     if newer.attribute != "change" and not _alike(newer, older):
         return None
     if older.attribute in _LASTING and not older.preposition and newer.attribute == "change":
@@ -366,13 +364,6 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
     shared = newer.value & older.value
     if newer.attribute == "change" and newer.topic == {ME} and newer.kind == "number" and not shared:
         return None  # "we are down to 21 positions" is not about euros
-    placed = newer.preposition and newer.kind == older.kind == "name"
-    if (
-        older.attribute == "be"
-        and not (newer.head or older.head or placed)
-        and newer.kind in ("word", "name")
-    ):
-        return None  # "I'm sure", "I'm doing well now"
     counted = bool(shared) and newer.kind == older.kind == "number"
     echoed = not restated and _both_named(newer, older)
     single = (

@@ -12,22 +12,30 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from rlm_mem.text import foreign_words
 from rlm_mem.text.analysis import Analyser
+from rlm_mem.text.by_language import (
+    ARTICLES,
+    CALLED_OFF,
+    CONDITION,
+    DENIAL,
+    ENDED,
+    HINTS,
+    LINKS,
+    ONLY,
+    OTHERS,
+    OURS,
+    PART,
+    PRESENT,
+    THEIRS,
+    WITHIN,
+)
 from rlm_mem.text.clauses import (
-    CHANGES,
-    DAYS,
     DETERMINERS,
-    ENDS,
-    MONTHS,
     NUMBERS,
     POSSESSIVES,
-    REPLACES,
-    TRAVELLED,
     words,
 )
 from rlm_mem.text.factuality import (
-    QUOTES,
     UNDONE,
     is_denied,
     is_doubted,
@@ -36,139 +44,37 @@ from rlm_mem.text.factuality import (
     is_taken_back,
     is_temporary,
 )
-from rlm_mem.text.patterns import Expressions, late
+from rlm_mem.text.patterns import late, signed
 from rlm_mem.text.present import LONGEST, NO_TITLE, WORD, PresentQuestion, stems_in
-
-# Expressions that mark something as changed, ended, present or uncertain, in several languages.
-ENDED = Expressions(
-    (CHANGES | ENDS | REPLACES) - TRAVELLED - words("given gave brought")
-    | words(
-        "longer anymore now nowadays history goodbye dismissed split broke finally finished complete completed"
-    )
-    | foreign_words.CHANGED,
-    late(
-        r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last)\b|->|→|" + foreign_words.CHANGED_OTHERS,
-        re.IGNORECASE,
-        signs="gone off| more|these days| last|->|→|" + foreign_words.CHANGED_SIGNS,
-    ),
-)
-"""Words that mark a value in the same sentence as ended."""
-HINTS = Expressions(
-    words(
-        "starting effective beginning since new newly correction corrections corrected update updated updates edit "
-        "actually wrong mistake mistaken misread misheard mistyped typo scratch instead successor passed became become "
-        "becomes turned formerly previously gone went so hence therefore thus because"
-    )
-    | foreign_words.CHANGE_HINTS,
-    late(
-        r"\b(?:as of|in the end|from (?:now|today|tomorrow|here|this|next|(?:the )?\d)|mixed up|rather than"
-        r"|(?:took|takes?|taken) over|hand(?:ed|s) |used to|goes to"
-        rf"|from (?:{'|'.join(sorted(DAYS | MONTHS))}))\b|\bnot \d|=>|{foreign_words.CHANGE_HINTS_OTHERS}",
-        re.IGNORECASE,
-        signs="as of|in the end|from |mixed up|rather than| over|hand|used to|goes to|not |=>|"
-        + foreign_words.CHANGE_HINTS_SIGNS,
-    ),
-)
-"""Weaker words of change."""
-PRESENT = Expressions(
-    words("is are has have does goes gets") | foreign_words.PRESENT,
-    late(r"\b(?:it|he|she|that|there)['’]s\b", re.IGNORECASE, signs="'s|’s"),
-)
-"""Verbs of present states."""
-CONDITION = Expressions(
-    words("would could should might may if unless perhaps maybe") | foreign_words.CONDITION,
-    late(r"\b(?:peut-être|tal vez)\b", re.IGNORECASE, signs="peut-être|tal vez"),
-)
-"""Words of uncertainty and conditions."""
 
 _SENTENCE = late(rf"(?<=[.!?;]){NO_TITLE}\s+|\n+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
-_OTHERS = words(
-    "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
-    "friend friends guests competitor competitors opposing rival rivals "
-    "colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
-    "mutter vater schwester bruder nachbarin nachbar tochter sohn tante onkel freundin kollegin "
-    "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo marido prima primo "
-    "mère père maman papa sœur frère voisine voisin fille fils tante oncle amie ami cousine mari "
-    "konkurrenz competencia "
-    "fratello sorella figlio figlia zio zia amico amica cugino cugina moglie marito concorrenza "
-    "brat brata siostra siostry matka ojciec syn córka sąsiad sąsiadka sąsiedzi kolega koleżanka konkurencja"
-)
-"""Words for other people than those in the earlier note, unless it also contains them."""
-_OURS = late(
-    r"\b(?:my|our|unser\w{0,2}|mein\w{0,2}|notre|nos|chez nous|mon|ma|mes"
-    r"|nuestr[oa]s?|nostr[oaei]|nasz\w{0,3}|mój|moj\w)\b",
-    re.IGNORECASE,
-)
-_THEIRS = words(
-    "their his her ihr ihre ihren ihrer ihrem seine seinen seiner seinem leur leurs su sus loro ich jego jej"
-)
 _REPORTS = words("told says said tells writes wrote")
 OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
-_RETURNED = late(
+_RETURNED = signed(
     rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
     r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
-    re.IGNORECASE,
-    signs="rolled|reverted|undid|undone|back |remains|stay|still",
 )
 """Words before a former value that mark it as in force again, or still."""
 _CLAUSE = late(r"[,;.]\s")
-_ONLY = words("only just") | foreign_words.ONLY
-_WITHIN = {"english": words("on in at for during under"), **foreign_words.WITHIN}
 _AT = words("at bei")
 """Those that tell of an event before an article: "bei der Wahl", unlike "bei Regen"."""
 _MAX_LIMIT = 4
 """Most words of a limit at the beginning of a sentence, without the preposition: "on match days", "for Tallis Ltd"."""
 _LINKS = words("of for on in to at with from about")
 _OF_TIME = words("new old first next last")
-_ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$", signs=",")
+_ADDRESSED = signed(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
-_END_OF_DENIAL = "is as re do es id ve ad ll ld an n't n’t not really all"
-_DENIAL = late(
-    r"(?:^|[.!?;:,(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
-    r"(?:is|was|are|were|do|does|did|has|have|had|will|would|can)(?:n['’]t| not)?(?: really| at all)?[.!)]"
-    r"|\b(?:denie[sd]|untrue|stimmt (?:es )?nicht|no es (?:cierto|verdad)|dément(?:i|ent)?|n['’]est pas vrai"
-    r"|(?:reports?|claims?|rumou?rs?|story) (?:[\w'’]{1,20} ){0,12}(?:is|are) (?:false|not true))\b",
-    re.IGNORECASE,
-    signs="denie|untrue|stimmt |no es |dément|pas vrai|false|not true|"
-    + "|".join(one + mark for one in _END_OF_DENIAL.split() for mark in ".!)"),
-)
-"""A sentence that only denies or affirms the previous one ("It isn't.", "He does."), or a word of denial."""
-_CALLED_OFF = late(
-    r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against"
-    r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
-    r"|(?:stays|left|remains) as (?:it )?(?:is|was)|(?:normal|usual|old|regular) (?:\w{2,20} )?appl(?:y|ies)"
-    r"|it stays?(?=[.!;,])|left (?:\w{2,20} ){1,3}alone|at the (?:usual|normal)|the (?:usual|normal) \w{2,20} again"
-    r"|(?:is|are|was|were|keeps?|says?) what (?:it|they|we|he|she) (?:(?:always|had|have|has) ){0,2}"
-    r"(?:was|were|are|have|been|had|said|did)"
-    r"|(?:alles|rest|resto|todo|tout|reste) (?:\w{2,20} ){0,2}(?:wie|como|comme) "
-    r"(?:immer|bisher|vorher|siempre|antes|avant|toujours)|retour à la normale"
-    r"|it lasted|declared void|rückgängig|marche arrière|como estaba|sin efecto)\b",
-    re.IGNORECASE,
-    signs="false alarm|no decision|no vote|decided|answered|voted|nothing |as it |as is|as was|appl|it stay|alone|usual"
-    "|normal| what |wie |como |comme |it lasted|declared void|rückgängig|marche arr|sin efecto",
-)
-"""Words that state, in any sentence, that an event did not happen or nothing has changed."""
+_ASKS = ("?", "？")
 _STAYS = late(r"stays|left|remains", re.IGNORECASE)
 """Those of these words that follow their subject."""
-_AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
+_AS_BEFORE = signed(r"\bas ever\b")
 """The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
-_PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE, signs="of ")
+_PART_FIRST = signed(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
-_PART = late(
-    r"\W*(?:the|an?|our|my|la|le|der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40})"
-    r" (?:of|de|du|von|der|des) (?:(?:the|our|my|la|le) )?(\w{1,40})",
-    re.IGNORECASE,
-    signs=" of | de | du | von | der | des ",
-)
-"""A sentence about a part or relative of something: "The platform of the tower"."""
-_TOO = late(r"(\w{2,40}) too\b(?! \w)", re.IGNORECASE, signs=" too")
+_TOO = signed(r"(\w{2,40}) too\b(?! \w)")
 """After a word that is known, "too" adds nothing: "banned during break too" is about the break in question."""
-_IS_NOT = late(
-    r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b",
-    re.IGNORECASE,
-    signs=" not|n't|n’t",
-)
+_IS_NOT = signed(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b")
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
 """Words that accompany a denial in a sentence that states the value in force instead."""
 _STOP = late(r"[;:–—]")
@@ -191,11 +97,12 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     best = max(parts, key=lambda one: len(asked.stems & stems_in(one, analyser)))
     return (
         (not ENDED.found_in(text[:LONGEST]) and _is_of_the_past(best, asked, "", frozenset(), analyser))
-        or _DENIAL.search(text[:LONGEST]) is not None
+        or DENIAL.search(text[:LONGEST]) is not None
         or any(_is_called_off(one, best, asked.stems, analyser) for one in parts)
         or is_denied(best, asked.text, year)
         or _doubted(best, asked, asked.stems, analyser)
         or is_temporary(best, asked.text)
+        or best.rstrip().endswith(_ASKS)
         or _limit_of(best, asked.stems, analyser) > 0
         or is_elsewhere(best, asked.text, text[: text.find(best)])
         or _is_about_part(best, asked, asked.stems, analyser)
@@ -227,7 +134,7 @@ def exceptions(
     limit = _limit_of(best, known, analyser)
     telling, context = value - MEASURES, f"{asked.text}\n{earlier}"
     is_question = any(
-        one.rstrip().endswith(("?", "？")) and not (has | telling).isdisjoint(stems) for one, stems in parts
+        one.rstrip().endswith(_ASKS) and not (has | telling).isdisjoint(stems) for one, stems in parts
     )
     if (
         is_question
@@ -239,7 +146,7 @@ def exceptions(
         or is_elsewhere(best, context, later[: later.find(best)])
         or limit == _ONLY_WITHIN
         or (not ENDED.found_in(later[:LONGEST]) and _is_of_the_past(best, asked, earlier, telling, analyser))
-        or _DENIAL.search(later[:LONGEST])
+        or DENIAL.search(later[:LONGEST])
         or _is_about_unnamed_thing(best, has, known, analyser)
         or _is_about_another_of_the_sort(asked, later, known, after, analyser)
         or (asked.is_english and _is_about_another_person(best, known, asked, analyser))
@@ -249,7 +156,6 @@ def exceptions(
     names = asked.names - asked.abbreviations if ENDED.found_in(later) else asked.names
     return False, bool(
         (not (had - has).isdisjoint(names) and not _names_answer(earlier, telling & after, analyser))
-        or later[:1] in QUOTES
         or limit > 0
         or is_temporary(best, context)
         or _doubted(best, asked, had | before, analyser)
@@ -327,7 +233,7 @@ def _is_called_off(sentence: str, best: str, known: Set[str], analyser: Analyser
 
     "The open day stays as it is" says nothing about the supplier of another sentence.
     """
-    found = _CALLED_OFF.search(sentence)
+    found = CALLED_OFF.search(sentence)
     if found is None:
         return False
     named = (
@@ -349,8 +255,8 @@ def _limit_of(sentence: str, known: Set[str], analyser: Analyser) -> int:
         return 0
     found = list(islice(WORD.finditer(sentence), _MAX_LIMIT + 3))
     lows = [one[0].lower() for one in found]
-    only = lows[:1] != [] and lows[0] in _ONLY
-    if lows[only : only + 1] == [] or lows[only] not in _WITHIN.get(analyser.language, ()):
+    only = lows[:1] != [] and lows[0] in ONLY
+    if lows[only : only + 1] == [] or lows[only] not in WITHIN.get(analyser.language, ()):
         return 0
     end, telling = found[only].end(), False
     for match in found[only + 1 :]:
@@ -414,16 +320,18 @@ def _is_about_another_person(
     if not found:
         return False
     named = [place for place, word in enumerate(found) if not asked.stems.isdisjoint(analyser.terms(word))]
-    if _OURS.search(asked.text) and not _OURS.search(sentence):
+    if OURS.search(asked.text) and not OURS.search(sentence):
         theirs = (found[max(0, place - 2) : place] for place in named)
-        if any(word.lower() in _THEIRS for two in theirs for word in two):
+        if any(word.lower() in THEIRS for two in theirs for word in two):
             return True
-    # The answer to "who …" may be a relative, but their possessions and actions are another matter.
+    # "son" is a relative in English, and "his" in French. The answer to "who …" may be a relative, but their
+    # possessions and actions are another matter.
     lows = [word.lower().replace("’", "'") for word in found]
     answers = asked.text[:3].lower() == "who"
     lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]
     return any(
-        word.removesuffix("'s") in _OTHERS
+        word.removesuffix("'s") in OTHERS
+        and analyser.terms(word)
         and not is_known(word)
         and not (answers and not (place and lows[place - 1].endswith("'s")))
         and not (place and (lows[place - 1] in NUMBERS or lows[place - 1].isdigit()))
@@ -435,11 +343,11 @@ def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analy
     """Whether a sentence is about an unnamed part of the subject in question: "The platform of the tower is …"."""
     if _PART_FIRST.match(sentence):
         return True
-    match = _PART.match(sentence)
-    if match is None or asked.subject.isdisjoint(analyser.terms(match[2])):
+    match = PART.match(sentence)
+    if match is None:
         return False
-    part = analyser.terms(match[1])
-    return bool(part) and known.isdisjoint(part)
+    part, whole = (analyser.terms(word) for word in match.groups() if word)
+    return bool(part) and known.isdisjoint(part) and not asked.subject.isdisjoint(whole)
 
 
 def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
@@ -464,7 +372,7 @@ def _is_about_another_of_the_sort(
         return False
     theirs = _beside(later[:LONGEST], analyser)
     for place, words_beside in _beside(asked.text, analyser).items():
-        if not asked.is_english and place[1] not in foreign_words.LINKS:
+        if not asked.is_english and place[1] not in LINKS:
             continue
         others = theirs.get(place, frozenset())
         if others and words_beside.isdisjoint(after) and known.isdisjoint(others):
@@ -480,7 +388,7 @@ def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
     end, is_noun = 0, False
     links, owners = _LINKS, OWNERS
     if analyser.language != "english":
-        links, owners = foreign_words.LINKS, foreign_words.ARTICLES
+        links, owners = LINKS, ARTICLES
     for match in WORD.finditer(text):
         begins = text[end : match.start()] != " "
         if begins:

@@ -1,12 +1,14 @@
 """Lazily compiled patterns, some of them only for texts that contain one of their signs.
 
-Compiling the patterns of all rules takes longer than a search, which uses few of them.
+Compiling the patterns of all rules takes longer than a search, which uses few of them. The signs of a pattern are
+texts that it requires, read off the pattern itself.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, cast
 
 
@@ -28,15 +30,12 @@ class LatePattern:
 
 
 class SignedPattern(LatePattern):
-    """A pattern that can only match texts with one of its signs, which is faster to check.
+    """A pattern that can only match texts with one of its signs, which is faster to check."""
 
-    Attributes:
-        signs: texts in the form of :func:`folded`.
-    """
-
-    def __init__(self, pattern: str, flags: int, signs: str) -> None:
-        super().__init__(pattern, flags)
-        self.signs = tuple(signs.split("|"))
+    @cached_property
+    def signs(self) -> tuple[str, ...]:
+        """Texts in the form of :func:`folded`, one of which is in every folded text that has a match."""
+        return tuple(dict.fromkeys(map(folded, signs_of(self._given[0]))))
 
     def search(self, text: str, start: int = 0) -> re.Match[str] | None:
         """Like ``re.Pattern.search``."""
@@ -51,18 +50,98 @@ class SignedPattern(LatePattern):
         return self.compiled.sub(new, text) if self._may_match(text) else text
 
     def _may_match(self, text: str) -> bool:
-        return any(map(folded(text).__contains__, self.signs))
+        return not self.signs or any(map(folded(text).__contains__, self.signs))
 
 
-def late(pattern: str, flags: int = 0, *, signs: str = "") -> re.Pattern[str]:
-    """Like `re.compile`, but compiled on first use; use its methods, since functions of `re` do not accept it.
+def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Like `re.compile`, but compiled on first use; use its methods, since functions of `re` do not accept it."""
+    return cast("re.Pattern[str]", LatePattern(pattern, flags))
 
-    Args:
-        signs: texts separated by ``|``, one of which is in every :func:`folded` text that has a match. With
-            signs, `match` and `sub` accept no positions, and `search` no end position.
+
+def signed(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    """Like :func:`late`, for a pattern that few texts match: those without its signs are not searched.
+
+    Its `match` and `sub` accept no positions, and `search` no end position.
     """
-    made = SignedPattern(pattern, flags, signs) if signs else LatePattern(pattern, flags)
-    return cast("re.Pattern[str]", made)
+    return cast("re.Pattern[str]", SignedPattern(pattern, flags))
+
+
+_CHAR = r"[^\\\[\]()|^$.?*+{}]"
+_PIECE = late(
+    r"\\.|\[(?:\\.|[^\]\\])+\]|\((?:\?(?:P<\w+>|<?[:=!]))?|[)|^$.]|(?:[?*+]|\{[\d,]+\})\??"
+    rf"|{_CHAR}(?=[?*+{{])|(?:{_CHAR}(?![?*+{{]))+"
+)
+"""A piece of a pattern: an escape, a class, a bracket, a quantifier or literal text."""
+_MOST_FORMS = 64
+"""Most forms of a part of a pattern that are spelled out."""
+_SHORT_CLASS = 9
+"""Length below which a class is spelled out: "['’]"."""
+_EMPTY = ("",)
+
+
+class _Alternative:
+    """One alternative of a pattern, read piece by piece.
+
+    ``forms`` are all texts of the last part that is spelled out; ``required`` are sets of texts, one of which is in
+    every match; ``last`` is the last piece, to which a quantifier may apply, as its forms or, without these, its signs.
+    """
+
+    def __init__(self) -> None:
+        self.forms: tuple[str, ...] = _EMPTY
+        self.required: list[tuple[str, ...]] = []
+        self.last: tuple[tuple[str, ...], tuple[str, ...]] = _EMPTY, ()
+
+    def add(self, forms: tuple[str, ...], signs: tuple[str, ...] = ()) -> None:
+        mine, others = self.last
+        if mine and len(self.forms) * len(mine) <= _MOST_FORMS:
+            self.forms = tuple([before + after for before in self.forms for after in mine])
+        else:
+            self.required += (self.forms, others)
+            self.forms = mine or _EMPTY
+        self.last = forms, signs
+
+    def ended(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Its forms, if it is spelled out as a whole, and its signs."""
+        self.add(_EMPTY)
+        signs = max((*self.required, self.forms), key=lambda one: (min(map(len, one), default=0), -len(one)))
+        return (() if self.required else self.forms), (signs if all(signs) else ())
+
+
+def signs_of(pattern: str) -> tuple[str, ...]:
+    """Texts, one of which is in every text that a pattern matches, apart from case; empty if there are none."""
+    groups: list[tuple[str, list[_Alternative]]] = [("(", [_Alternative()])]
+    for piece in _PIECE.findall(pattern):
+        alternative = groups[-1][1][-1]
+        if piece[0] == "(":
+            groups.append((piece, [_Alternative()]))
+        elif piece == "|":
+            groups[-1][1].append(_Alternative())
+        elif piece == ")":
+            opened, read = groups.pop()
+            around = opened[-1] in "=!"
+            groups[-1][1][-1].add(*((_EMPTY, ()) if around else _either(read)))
+        elif piece[0] in "?*+{":
+            forms, signs = alternative.last
+            if piece[0] == "?":
+                alternative.last = ((*forms, "") if forms else ()), ()
+            else:
+                alternative.last = (), () if piece[0] == "*" or piece[1:2] == "0" else signs or forms
+        elif piece in ("^", "$", r"\b", r"\A", r"\Z"):
+            alternative.add(_EMPTY)
+        elif piece[0] == "[":
+            is_short = len(piece) < _SHORT_CLASS and not set("-^\\").intersection(piece)
+            alternative.add(tuple(piece[1:-1]) if is_short else ())
+        elif piece == "." or (piece[0] == "\\" and piece[1].isalnum()):
+            alternative.add(())
+        else:
+            alternative.add((piece.removeprefix("\\"),))
+    return _either(groups[0][1])[1]
+
+
+def _either(read: list[_Alternative]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The forms and signs of alternatives together: of all of them, or none."""
+    forms, signs = zip(*(one.ended() for one in read), strict=True)
+    return tuple(chain(*forms)) if all(forms) else (), tuple(chain(*signs)) if all(signs) else ()
 
 
 @lru_cache(maxsize=256)

@@ -8,11 +8,11 @@ from itertools import takewhile
 
 from msgspec import Struct
 
-from rlm_mem.text import foreign_words
 from rlm_mem.text.analysis import SPACELESS, Analyser
+from rlm_mem.text.by_language import HEADINGS
 from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
 from rlm_mem.text.languages import is_foreign
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import late, signed
 from rlm_mem.text.wording import CORRECTIONS
 
 LONGEST = 2_000
@@ -32,16 +32,8 @@ _FORMERLY = (
 )
 """Words by which a question asks for a former value; "before" and a time may be about the present otherwise: "How
 long before an appointment do reminders go out?"."""
-_SIGNS_OF_FORMER = (
-    "previously|formerly|originally|in the past|used to|use to|before|vorher|damals|früher|anteriormente|antes"
-    "|auparavant|autrefois|avant"
-)
-_ASKS_FOR_FORMER = late(_FORMERLY, re.IGNORECASE, signs=_SIGNS_OF_FORMER)
-_OF_THE_PAST = late(
-    rf"{_FORMERLY}|\b(?:earlier|was|were|had|(?<!the )last|ago|(?:19|20)\d\d)\b",
-    re.IGNORECASE,
-    signs=f"{_SIGNS_OF_FORMER}|earlier|was|were|had|last|ago|19|20",
-)
+_ASKS_FOR_FORMER = signed(_FORMERLY)
+_OF_THE_PAST = signed(rf"{_FORMERLY}|\b(?:earlier|was|were|had|(?<!the )last|ago|(?:19|20)\d\d)\b")
 """A question about the past."""
 _TELLS_OF_PAST = late(
     rf"{_FORMERLY}|\b(?:earlier|was|were|had|did|no longer|until|before|[a-z]{{2,20}}ed|(?:19|20)\d\d)\b",
@@ -64,31 +56,19 @@ _LASTS = late(
     r"\b(?:how long|when|what time) (?:do|does|will|can|should|may)\b[^?]{0,200}?\blast\b", re.IGNORECASE
 )
 """A question about a duration ("last" as a verb)."""
-_HAPPENED = late(
-    r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)",
-    re.IGNORECASE,
-    signs="did",
-)
+_HAPPENED = signed(r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)")
 """A question about an event; one about a decision asks for what is in force."""
-_HEADINGS = (
-    CORRECTIONS
-    | foreign_words.HEADINGS
-    | words("subject re fwd fyi note news update reminder decision status ps")
-)
+_HEADINGS = CORRECTIONS | HEADINGS | words("subject re fwd fyi note news update reminder decision status ps")
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
 _LANGUAGES = frozenset(("english", "german", "french", "spanish", "italian", "polish"))
-_ASKS_WHAT = late(
-    r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
-    re.IGNORECASE,
-    signs="was ",
+_ASKS_WHAT = signed(
+    r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]"
 )
 """A question that opens with German "was" ("what"); English "was" precedes a capital or one of these words."""
-_ASKS_IN_GERMAN = late(
+_ASKS_IN_GERMAN = signed(
     r"\W*(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|nach|seit|um|unter|von|zu) )?"
     r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b",
-    re.IGNORECASE,
-    signs="wie|wer|wen|wem|wessen|wann|warum|wo|welche",
 )
 """The opening of a German question, in which all nouns are capitalised, not only names."""
 _WITH_VERB = words("do does did can may must should will don't doesn't")

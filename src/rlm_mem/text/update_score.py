@@ -9,21 +9,24 @@ a text a fixed number of times; words are compared in order only in sentences of
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Set
 from functools import lru_cache
 from itertools import chain
 from operator import mul
 
-from rlm_mem.text import foreign_words
 from rlm_mem.text.analysis import Analyser
+from rlm_mem.text.by_language import (
+    CONDITION,
+    ENDED,
+    FOREIGN_DAYS,
+    FOREIGN_MONTHS,
+    FOREIGN_NUMBERS,
+    HINTS,
+)
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, NEWS, NUMBERS, PREPOSITIONS, REPLACES, words
 from rlm_mem.text.distinct import (
-    CONDITION,
     DIGIT,
-    ENDED,
-    HINTS,
     MEASURES,
     NOT,
     OWNERS,
@@ -33,7 +36,7 @@ from rlm_mem.text.distinct import (
     says,
     sentences,
 )
-from rlm_mem.text.patterns import Expressions, late
+from rlm_mem.text.patterns import Expressions, late, signed
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
 SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
@@ -96,22 +99,9 @@ MAY_END = Expressions(
         "was were gone became turned correction corrected update updated edit actually wrong mistake mistaken "
         "scratch handed passed took put since starting beginning effective"
     ),
-    late(r"\b(?:used to|as of)\b|->|→", re.IGNORECASE, signs="used to|as of|->|→"),
+    signed(r"\b(?:used to|as of)\b|->|→"),
 )
 """A quick pre-filter: found in every text that states that something has ended, and in many others."""
-_DONE_TO = late(
-    r"\b(?:is|are|was|were|been) (?:\w{1,20}ly )?\w{2,20}ed\b",
-    re.IGNORECASE,
-    signs="is |are |was |were |been ",
-)
-_DONE_TO_ABROAD = late(
-    r"\b(?:ist|sind|wurden?) (?:\w{1,20} ){0,3}?(?:ge|ver|ab|aus|ent)\w{2,20}(?:t|en)\b"
-    r"|\b(?:est|sont|a été) \w{2,20}(?:é|i|u)e?s?\b|\b(?:está|están|fue|fueron) \w{2,20}[ai]d[oa]s?\b",
-    re.IGNORECASE,
-    signs="ist |sind |wurde |wurden |est |sont |a été |está |están |fue |fueron ",
-)
-"""Passive statements of an end: "is deleted"; in other languages "ist verschrottet", "est abandonné"."""
-_NO_LONGER = (NOT, _DONE_TO, _DONE_TO_ABROAD)
 _LETTER = late(r"[^\W\d_]")
 _KINDS = frozenset(("figure", "day", "name"))
 _LONG = 3
@@ -119,7 +109,7 @@ _LONG = 3
 _CALENDAR = MONTHS | words(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
-_DATED = {day.removesuffix("s") for day in DAYS | MONTHS | foreign_words.DAYS | foreign_words.MONTHS}
+_DATED = {day.removesuffix("s") for day in DAYS | MONTHS | FOREIGN_DAYS | FOREIGN_MONTHS}
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
 _OF_OWNER = late(r"['’]s?$")
 
@@ -279,11 +269,11 @@ def signs(
     ]
     if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MAX_FURTHER <= least:
         return (*found, *[0.0] * (len(WEIGHTS) - len(found)))
-    ends = denies = False
-    for sentence, stems in sentences(later, analyser) if value else ():
-        if not value.isdisjoint(stems):
-            ends = ends or ENDED.found_in(sentence) or any(one.search(sentence) for one in _NO_LONGER)
-            denies = denies or ends or MAY_END.found_in(sentence) or HINTS.found_in(sentence)
+    denies = any(
+        not value.isdisjoint(stems)
+        and (NOT.search(sentence) or any(one.found_in(sentence) for one in (ENDED, MAY_END, HINTS)))
+        for sentence, stems in (sentences(later, analyser) if value else ())
+    )
     narrows = False
     if missing and not (denies and rare_value):
         for one in (asked.text, earlier):
@@ -353,7 +343,7 @@ def _values(text: str) -> dict[str, set[str]]:
         if unit_of:
             found.setdefault(f"in {'date' if low in MONTHS else low.removesuffix('s')}", set()).add(unit_of)
         unit_of = ""
-        if DIGIT.search(low) or low in NUMBERS or low in foreign_words.NUMBERS:
+        if DIGIT.search(low) or low in NUMBERS or low in FOREIGN_NUMBERS:
             found.setdefault("figure", set()).add(low)
             if low in NUMBERS or low.isdigit():
                 unit_of = "" if opens else low

@@ -56,9 +56,8 @@ _LEADS = (
 _LEADS_FROM = {first: tuple(lead for lead in _LEADS if lead[0] == first) for first, *_ in _LEADS}
 _LONGEST_LABEL = 6
 QUOTES = frozenset('"“”„«»')
-PARTICLES = words("up out off down away in on over aside back")
 _PHRASAL_VERBS = """
-cancelled: called off, fell through; traded: traded in; swapped: swapped out, switched out; switched: switched over
+cancelled: called off; traded: traded in; swapped: swapped out, switched out; switched: switched over
 moved: moved over, brought forward, pushed back, put back, put off, moved back, moved up, moved forward
 left: moved away, went away, gone away; dropped: put aside, laid aside, set aside, given up, gave up
 resigned: stepped down, stepped back, stepped aside; closed: closed down, shut down; retired: phased out
@@ -72,11 +71,14 @@ _PHRASAL = {
     for phrase in phrases.split(",")
 }
 """Phrasal verbs with their plain equivalents."""
-PHRASAL = frozenset(phrase[0] for phrase in _PHRASAL)
-_GONE_WITH = (
-    ("went", "out", "of", "business"), ("gone", "out", "of", "business"), ("went", "bankrupt"), ("gone", "bankrupt"),
-    ("is", "gone"), ("are", "gone"), ("is", "out"), ("are", "out"), ("is", "off"), ("are", "off"),
-)  # fmt: skip
+PHRASAL, PARTICLES = map(frozenset, zip(*_PHRASAL, strict=True))
+_GONE_WITH = {
+    ("went", "out", "of", "business"): "retired", ("gone", "out", "of", "business"): "retired",
+    ("went", "bankrupt"): "retired", ("gone", "bankrupt"): "retired", ("is", "gone"): "retired",
+    ("are", "gone"): "retired", ("is", "out"): "retired", ("are", "out"): "retired", ("is", "off"): "retired",
+    ("are", "off"): "retired", ("fell", "through"): "was cancelled", ("fallen", "through"): "been cancelled",
+}  # fmt: skip
+"""Expressions at the end of a clause for an end, with plain equivalents."""
 _CHOSE = frozenset(("decided", "chose", "picked", "selected", "adopted", "uses"))
 _WAYS = frozenset(("to", "from", "by", "as", "for"))
 _WHEN = frozenset(("time", "day", "date", "number"))
@@ -130,8 +132,6 @@ def _lead(tokens: list[Token]) -> tuple[int, str]:
         return 2, low[0] if low[0] in CORRECTIONS else ""
     for lead in _LEADS_FROM.get(low[0], ()):
         if tuple(low[: len(lead)]) == lead:
-            if lead[-1] == "out" and low[len(lead)] == "that":
-                return len(lead) + 1, "correction"
             return len(lead), "correction"
     if low[0] in _SINCE or (low[0], low[1]) == ("as", "of"):
         skip = 2 if low[0] == "as" else 1
@@ -252,7 +252,7 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
         elif gone is not None and (
             number + len(gone) == len(tokens) or not tokens[number + len(gone)].low.isalpha()
         ):
-            made.append(replace(one, low="retired"))
+            made += [replace(one, low=low) for low in _GONE_WITH[gone].split()]
             read = len(gone)
         elif one.low in PHRASAL and (place := _particle(tokens, number)):
             made.append(replace(one, low=_PHRASAL[one.low, tokens[place].low]))
