@@ -305,9 +305,9 @@ THEIRS = words_of(
     spanish="su sus", italian="loro", polish="ich jego jej",
 )  # fmt: skip
 PART = pattern_of(
-    english=r"\W*(?:the|an?|our|my) (?:\w{1,40} ){0,2}?(\w{1,40}) of (?:(?:the|our|my) )?(\w{1,40})",
-    french=r"\W*(?:la|le) (?:\w{1,40} ){0,2}?(\w{1,40}) (?:de|du) (?:(?:la|le) )?(\w{1,40})",
-    german=r"\W*(?:der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40}) (?:von|der|des) (\w{1,40})",
+    english=r"^\W*(?:the|an?|our|my) (?:\w{1,40} ){0,2}?(\w{1,40}) of (?:(?:the|our|my) )?(\w{1,40})",
+    french=r"^\W*(?:la|le) (?:\w{1,40} ){0,2}?(\w{1,40}) (?:de|du) (?:(?:la|le) )?(\w{1,40})",
+    german=r"^\W*(?:der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40}) (?:von|der|des) (\w{1,40})",
 )
 """A sentence about a part or relative of something: "The platform of the tower"."""
 LINKS = words_of(

@@ -68,7 +68,7 @@ def signed(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
 
 _CHAR = r"[^\\\[\]()|^$.?*+{}]"
 _PIECE = late(
-    r"\\.|\[(?:\\.|[^\]\\])+\]|\((?:\?(?:P<\w+>|<?[:=!]))?|[)|^$.]|(?:[?*+]|\{[\d,]+\})\??"
+    r"\\.|\[(?:\\.|[^\]\\]){1,200}+\]|\((?:\?(?:P<\w+>|<?[:=!]))?|[)|^$.]|(?:[?*+]|\{[\d,]+\})\??"
     rf"|{_CHAR}(?=[?*+{{])|(?:{_CHAR}(?![?*+{{]))+"
 )
 """A piece of a pattern: an escape, a class, a bracket, a quantifier or literal text."""
