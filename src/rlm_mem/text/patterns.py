@@ -93,7 +93,9 @@ class _Alternative:
 
     def add(self, forms: tuple[str, ...], signs: tuple[str, ...] = ()) -> None:
         mine, others = self.last
-        if mine and len(self.forms) * len(mine) <= _MOST_FORMS:
+        if mine is _EMPTY:  # nothing to add
+            pass
+        elif mine and len(self.forms) * len(mine) <= _MOST_FORMS:
             self.forms = tuple([before + after for before in self.forms for after in mine])
         else:
             self.required += (self.forms, others)
@@ -103,8 +105,10 @@ class _Alternative:
     def ended(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Its forms, if it is spelled out as a whole, and its signs."""
         self.add(_EMPTY)
+        if not self.required:
+            return self.forms, self.forms if all(self.forms) else ()
         signs = max((*self.required, self.forms), key=lambda one: (min(map(len, one), default=0), -len(one)))
-        return (() if self.required else self.forms), (signs if all(signs) else ())
+        return (), (signs if all(signs) else ())
 
 
 def signs_of(pattern: str) -> tuple[str, ...]:
