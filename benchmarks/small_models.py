@@ -244,7 +244,7 @@ def main() -> int:
     options = arguments(__doc__ or "")
     options.add_argument("--gguf", type=Path, action="append", default=[], metavar="FILE")
     options.add_argument("--llm", action="append", default=[], metavar="MODEL")
-    options.add_argument("--questions", type=int, default=15)
+    options.add_argument("--questions", type=int, default=30)
     options.add_argument("--seconds", type=float, default=900.0, help="most for one question")
     options.add_argument("--threads", type=int, default=2, help="of the server")
     options.add_argument(
