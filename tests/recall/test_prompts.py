@@ -442,14 +442,35 @@ def test_an_opening_shows_side_by_side_what_the_user_counted_differently(store: 
                 text, conversation_id=f"talk-{number}", occurred_at=f"2026-05-0{number + 1}T00:00:00Z"
             )
     with recall_session(store, "How many interviews have I secured for the post of a gardener?") as session:
-        differing = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
+        differing = session.opening.partition("<differing>\n")[2].partition("\n</differing>")[0]
         newer, _, older = differing.partition(" <- before: ")
         assert "2026-05-02: I have secured 5 interviews" in newer
         assert "2026-05-01: I have secured 3 interviews" in older
         session.finish("5 interviews", chunk_ids=[newer.split()[0], older.split()[0]])
     for question in ("How many ladders have I secured?", "Which interviews have I secured?"):
         with recall_session(store, question) as session:
-            assert "<counts>" not in session.opening
+            assert "<differing>" not in session.opening
+
+
+def test_an_opening_shows_a_denial_of_what_the_user_is_asked_to_have_done(store: ChunkStore) -> None:
+    places = ("harbour", "island", "lighthouse", "river", "estuary", "lagoon", "marina", "canal", "fjord")
+    with store.batch():
+        for number, place in enumerate(places, 1):
+            text = f"User: I sailed the old dinghy across the bay to the {place}.\nAssistant: Good."
+            store.create_chunk(text, conversation_id=place, occurred_at=f"2026-05-0{number}T00:00:00Z")
+        text = f"User: My cousin asks. {'It rains a lot here. ' * 30} I've never sailed a dinghy on the bay.\nAssistant: I see."
+        denial = store.create_chunk(text, conversation_id="denial", occurred_at="2026-05-20T00:00:00Z").id
+        store.create_chunk("User: I've never rowed the canoe.\nAssistant: No?", conversation_id="canoe")
+    with recall_session(store, "Have I sailed the old dinghy across the bay?") as session:
+        assert "never sailed" not in session.opening.partition("<hits>")[2].partition("</hits>")[0]
+        differing = session.opening.partition("<differing>\n")[2].partition("\n</differing>")[0]
+        newer, _, older = differing.partition(" <- before: ")
+        assert newer == f"{denial} 2026-05-20: I've never sailed a dinghy on the bay."
+        assert "I sailed the old dinghy" in older
+        session.finish("contradictory", chunk_ids=[denial, older.split()[0]])
+    for question in ("Have I rowed the canoe?", "Which dinghy have I sailed across the bay?"):
+        with recall_session(store, question) as session:
+            assert "<differing>" not in session.opening, question
 
 
 def test_counts_side_by_side_share_another_word_of_the_question(store: ChunkStore) -> None:
@@ -468,11 +489,11 @@ def test_counts_side_by_side_share_another_word_of_the_question(store: ChunkStor
         for number in range(12):
             store.create_chunk(f"User: It rains on day {number}.\nAssistant: Yes.", conversation_id="rain")
     with recall_session(store, "How many pages of my essay on tulips are there?") as session:
-        counts = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
+        counts = session.opening.partition("<differing>\n")[2].partition("\n</differing>")[0]
     assert counts.count("essay on tulips") == 2 and len(counts.splitlines()) == 1
     assert "letter" not in counts and "notes" not in counts
     with recall_session(store, "How many pages of my essay on tulips are there across all talks?") as session:
-        assert "An outline" in session.opening and f"<counts>\n{counts}\n</counts>" in session.opening
+        assert "An outline" in session.opening and f"<differing>\n{counts}\n</differing>" in session.opening
 
 
 @pytest.mark.parametrize(
