@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from rlm_mem.recall.prompts import (
     instructions,
 )
 from rlm_mem.recall.question_kinds import often_lacking, outlined
-from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
+from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.tokens import count_tokens
@@ -458,7 +459,8 @@ def test_an_opening_shows_a_denial_of_what_the_user_is_asked_to_have_done(store:
         for number, place in enumerate(places, 1):
             text = f"User: I sailed the old dinghy across the bay to the {place}.\nAssistant: Good."
             store.create_chunk(text, conversation_id=place, occurred_at=f"2026-05-0{number}T00:00:00Z")
-        text = f"User: My cousin asks. {'It rains a lot here. ' * 30} I've never sailed a dinghy on the bay.\nAssistant: I see."
+        rain = "It rains a lot here. " * 30
+        text = f"User: My cousin asks. {rain} I've never sailed a dinghy on the bay.\nAssistant: I see."
         denial = store.create_chunk(text, conversation_id="denial", occurred_at="2026-05-20T00:00:00Z").id
         store.create_chunk("User: I've never rowed the canoe.\nAssistant: No?", conversation_id="canoe")
     with recall_session(store, "Have I sailed the old dinghy across the bay?") as session:
@@ -653,6 +655,23 @@ def test_facts_of_several_times_are_outlined_only_in_a_memory_of_few_chunks() ->
     assert outlined(question, 400) is not None and outlined(question, 4_000) is None
     assert outlined("Can you summarise my plans?", 4_000) is not None
     assert "Name each instance once" in often_lacking(question)
+
+
+def test_an_order_of_a_long_chat_has_more_and_shorter_rows(store: ChunkStore) -> None:
+    question = "In which order did I bring up my garden?"
+    few, many = outlined(question, 400), outlined(question, 4_000)
+    assert few is not None and many is not None and many.chars > few.chars
+    account = partial(StoreFunctions(store).account, "garden", points=False)
+
+    def longest_row(turns: range) -> int:
+        with store.batch():
+            for number in turns:
+                seeds = ", ".join(f"some {one}{number} from {one}{number}shire" for one in "abcdefghijklm")
+                text = f"User: In my garden I sowed {seeds}.\nAssistant: Good."
+                store.create_chunk(text, conversation_id=f"talk-{number}", occurred_at="2026-05-01")
+        return max(len(row["text"]) for row in account(chars=5_000))
+
+    assert longest_row(range(10)) > longest_row(range(10, 60)) > longest_row(range(60, 300))
 
 
 def test_a_memory_without_an_assistant_opens_with_excerpts(store: ChunkStore) -> None:

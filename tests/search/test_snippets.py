@@ -26,7 +26,7 @@ def test_a_long_segment_is_cut_around_the_words_that_matched() -> None:
 
 def test_a_cut_segment_begins_with_the_sentence_that_matched_if_that_is_near() -> None:
     sentence = (
-        "I prefer quiet instruments, e.g. this one, and of all that hang on the wall the lighthouse keeper's violin."
+        "I prefer quiet instruments, e.g. this one, and of all on the wall the lighthouse keeper's violin."
     )
     near = f"{'Filler words here. ' * 30}{sentence} {'More filler text. ' * 30}"
     assert snippet(near, 0, len(near), QUERY).startswith(f"…{sentence} More filler")
