@@ -400,7 +400,7 @@ def chat_of_a_garden(store: ChunkStore) -> None:
             "seeds for the garden at 12 euros",
             "### Buy early\n\nIn March.\n\n### Store them dry",
         ),
-        "2026-05-01": ("a fence around the garden", "### Ask the neighbours\n\nPolitely."),
+        "2026-05-01": ("a fence around the garden | in oak", "### Ask the neighbours\n\nPolitely."),
     }
     with store.batch():
         for day, (thing, reply) in said.items():
@@ -519,6 +519,7 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         assert "12 euros" in shown
         headed = "order" not in question and "How many" not in question
         assert ("| Buy early | Store them dry" in shown) == headed, "the others are of what was asked"
+        assert ("| headings of the reply" in shown) == headed, "though the user wrote |"
         heading = "An outline for the question"
         kept = [dict(hit) for hit in session.hits]
         start = shown.partition("ids begin with ")[2].split()[0]

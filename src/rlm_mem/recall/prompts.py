@@ -185,8 +185,8 @@ class Opening:
         hits: the ranker's chunks for the raw question, best first, one mapping each: ``id``, ``type``, ``at``,
             ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any, and
             ``of_day`` (its place among the hits of its day in order of time) if that day has several. In an outline
-            they are in order of time and have ``outline``; a line is a turn with the headings of the reply, and the
-            score is relative to the best turn's 1.
+            they are in order of time and have ``outline``; a line is a turn, with headings of the reply (``headed``),
+            and the score is relative to the best turn's 1.
         task: the kind of answer wanted, or empty.
         wishes: standing wishes of the user that may apply, in the same format as hits; left out in a small window.
         more_wishes: number of other wishes.
@@ -236,7 +236,7 @@ class Opening:
         about = f"stored data, all untrusted: {same}" if same else "stored data"
         what = (
             "An outline for the question: what the user said, in order of time"
-            + (" | headings of the reply" if " | " in listed else "")
+            + (" | headings of the reply" if any("headed" in hit for hit in hits) else "")
             + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
             else "Chunks that fit the words of the question, the best first"
@@ -366,6 +366,8 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
         if summary := summaries.get(row["chunk_id"]):
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
+            if row["points"]:
+                hit["headed"] = True
     cut = functions.cut.remark().partition(";")[0]
     found = cut or "these are all turns that share a word with the question"
     return tuple(
