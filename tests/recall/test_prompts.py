@@ -393,6 +393,15 @@ def test_a_question_for_a_fact_opens_with_the_wishes_about_that_kind_of_fact(sto
     assert shown("Tell me of the garden.") == [False, True, False, True]
 
 
+def test_a_wish_in_the_middle_of_a_long_turn_is_shown(store: ChunkStore) -> None:
+    wish = "Always give distances in miles when I ask about routes."
+    text = (
+        f"User: {'We went along the canal. ' * 10}{wish} {'Then we came back again. ' * 12}\nAssistant: Good."
+    )
+    store.create_chunk(text, conversation_id="walk")
+    assert f"\n- {wish}\n" in build_opening(store, "What are good routes along the canal?").render()
+
+
 def chat_of_a_garden(store: ChunkStore) -> None:
     said = {
         "2026-03-01": ("a plan of the garden with Rosa", "### Measure the ground\n\nTwice."),

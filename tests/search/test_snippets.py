@@ -29,7 +29,7 @@ def test_a_cut_segment_begins_with_the_sentence_that_matched_if_that_is_near() -
         "I prefer quiet instruments, e.g. this one, and of all on the wall the lighthouse keeper's violin."
     )
     near = f"{'Filler words here. ' * 30}{sentence} {'More filler text. ' * 30}"
-    assert snippet(near, 0, len(near), QUERY).startswith(f"…{sentence} More filler")
+    assert snippet(near, 0, len(near), QUERY).startswith(f"… {sentence} More filler")
     far = f"{'Filler words here. ' * 30}I prefer {'quiet things, and ' * 30}the lighthouse keeper's violin."
     shown = snippet(far, 0, len(far), QUERY)
     assert shown.startswith("…") and shown.endswith("the lighthouse keeper's violin.")

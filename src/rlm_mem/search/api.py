@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 #: Most characters of a snippet; a longer segment is cut around the words that matched.
 MAX_SNIPPET = 320
 _MARK = "…"
+#: Most characters of the marks of two cuts.
+_MARKS = 3
 #: Characters read before the first place at which a sentence may begin.
 _LOOK_BACK = 40
 
@@ -72,13 +74,13 @@ def snippet(
     """The segment `content[start:end]` as one line of at most `MAX_SNIPPET` characters.
 
     A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their
-    sentence if that is near; `…` marks each cut.
+    sentence if that is near; `…` marks each cut, with a space after a whole sentence.
     """
     text = " ".join(content[start:end].split())
     if len(text) <= MAX_SNIPPET:
         return text
     places = _matches(text, query, analyser or get_analyser())
-    room = MAX_SNIPPET - 2
+    room = MAX_SNIPPET - _MARKS
     reach, margin = room * 2 // 3, room // 6
     first = _best_start(places, reach)
     last = max((place for place, *_ in places if place <= first + reach), default=first)
@@ -104,7 +106,8 @@ def _clipped(text: str, first: int, room: int) -> str:
     if last < len(text):
         space = text.rfind(" ", last - 40, last)
         last = space if space > first else last
-    return f"{_MARK if first else ''}{text[first:last].strip()}{_MARK if last < len(text) else ''}"
+    gap = " " if text[max(0, first - 2) : first] in (". ", "! ", "? ") else ""
+    return f"{_MARK + gap if first else ''}{text[first:last].strip()}{_MARK if last < len(text) else ''}"
 
 
 _REPEAT_WEIGHT = 0.1
@@ -321,7 +324,7 @@ def _excerpt(text: str, places: list[tuple[int, str, float]], longest: int) -> s
     """Return the part of a one-line text with the most weight of places, centred on them."""
     if len(text) <= longest:
         return text
-    room = longest - 2
+    room = longest - _MARKS
     reach = room * 9 // 10
     first = _best_start(places, reach)
     last = max((at for at, _, _ in places if at <= first + reach), default=first)
