@@ -82,7 +82,7 @@ _ORDERED = Outlined(
     "each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
-    9_000,
+    11_000,
     True,
     "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
     "changed, and each problem with its solution (what the reply advised is after |), with names and figures.",
