@@ -231,7 +231,7 @@ def test_a_row_that_the_host_has_before_it_is_not_printed_in_full_again(store: C
 def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: ChunkStore) -> None:
     things = ("oak boards", "tulip bulbs", "a water butt", "red bricks", "a beehive", "bean poles")
     with store.batch():
-        for number in range(80):
+        for number in range(100):
             store.create_chunk(
                 f"User: For bed {number} of the garden I ordered {things[number % 6]} at {number + 3} euros, and I "
                 "wonder whether they will come before the long winter, can you help me?\nAssistant: Yes.\n\n"
@@ -241,7 +241,7 @@ def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: Ch
             )
     with recall_session(store, "Can you summarise my plans for the garden?") as session:
         outlined = sum(len(hit["lines"]) for hit in session.hits)
-        programs = ("print_rows(outline('plans for the garden', chars=12000))", "print(page(2))")
+        programs = ("print_rows(outline('plans for the garden', chars=15000))", "print(page(2))")
         rows = "".join(session.execute(one).output for one in programs)
         assert outlined * 0.7 <= rows.count("… (above)") <= outlined
         assert not any(line.count(" | ") for line in rows.splitlines() if "(above)" in line), "headings, too"

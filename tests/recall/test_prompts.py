@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from rlm_mem.recall.prompts import (
     instructions,
 )
 from rlm_mem.recall.question_kinds import often_lacking, outlined
-from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
+from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.text.tokens import count_tokens
@@ -392,6 +393,15 @@ def test_a_question_for_a_fact_opens_with_the_wishes_about_that_kind_of_fact(sto
     assert shown("Tell me of the garden.") == [False, True, False, True]
 
 
+def test_a_wish_in_the_middle_of_a_long_turn_is_shown(store: ChunkStore) -> None:
+    wish = "Always give distances in miles when I ask about routes."
+    text = (
+        f"User: {'We went along the canal. ' * 10}{wish} {'Then we came back again. ' * 12}\nAssistant: Good."
+    )
+    store.create_chunk(text, conversation_id="walk")
+    assert f"\n- {wish}\n" in build_opening(store, "What are good routes along the canal?").render()
+
+
 def chat_of_a_garden(store: ChunkStore) -> None:
     said = {
         "2026-03-01": ("a plan of the garden with Rosa", "### Measure the ground\n\nTwice."),
@@ -399,7 +409,7 @@ def chat_of_a_garden(store: ChunkStore) -> None:
             "seeds for the garden at 12 euros",
             "### Buy early\n\nIn March.\n\n### Store them dry",
         ),
-        "2026-05-01": ("a fence around the garden", "### Ask the neighbours\n\nPolitely."),
+        "2026-05-01": ("a fence around the garden | in oak", "### Ask the neighbours\n\nPolitely."),
     }
     with store.batch():
         for day, (thing, reply) in said.items():
@@ -442,14 +452,36 @@ def test_an_opening_shows_side_by_side_what_the_user_counted_differently(store: 
                 text, conversation_id=f"talk-{number}", occurred_at=f"2026-05-0{number + 1}T00:00:00Z"
             )
     with recall_session(store, "How many interviews have I secured for the post of a gardener?") as session:
-        differing = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
+        differing = session.opening.partition("<differing>\n")[2].partition("\n</differing>")[0]
         newer, _, older = differing.partition(" <- before: ")
         assert "2026-05-02: I have secured 5 interviews" in newer
         assert "2026-05-01: I have secured 3 interviews" in older
         session.finish("5 interviews", chunk_ids=[newer.split()[0], older.split()[0]])
     for question in ("How many ladders have I secured?", "Which interviews have I secured?"):
         with recall_session(store, question) as session:
-            assert "<counts>" not in session.opening
+            assert "<differing>" not in session.opening
+
+
+def test_an_opening_shows_a_denial_of_what_the_user_is_asked_to_have_done(store: ChunkStore) -> None:
+    places = ("harbour", "island", "lighthouse", "river", "estuary", "lagoon", "marina", "canal", "fjord")
+    with store.batch():
+        for number, place in enumerate(places, 1):
+            text = f"User: I sailed the old dinghy across the bay to the {place}.\nAssistant: Good."
+            store.create_chunk(text, conversation_id=place, occurred_at=f"2026-05-0{number}T00:00:00Z")
+        rain = "It rains a lot here. " * 30
+        text = f"User: My cousin asks. {rain} I've never sailed a dinghy on the bay.\nAssistant: I see."
+        denial = store.create_chunk(text, conversation_id="denial", occurred_at="2026-05-20T00:00:00Z").id
+        store.create_chunk("User: I've never rowed the canoe.\nAssistant: No?", conversation_id="canoe")
+    with recall_session(store, "Have I sailed the old dinghy across the bay?") as session:
+        assert "never sailed" not in session.opening.partition("<hits>")[2].partition("</hits>")[0]
+        differing = session.opening.partition("<differing>\n")[2].partition("\n</differing>")[0]
+        newer, _, older = differing.partition(" <- before: ")
+        assert newer == f"{denial} 2026-05-20: I've never sailed a dinghy on the bay."
+        assert "I sailed the old dinghy" in older
+        session.finish("contradictory", chunk_ids=[denial, older.split()[0]])
+    for question in ("Have I rowed the canoe?", "Which dinghy have I sailed across the bay?"):
+        with recall_session(store, question) as session:
+            assert "<differing>" not in session.opening, question
 
 
 def test_counts_side_by_side_share_another_word_of_the_question(store: ChunkStore) -> None:
@@ -468,11 +500,11 @@ def test_counts_side_by_side_share_another_word_of_the_question(store: ChunkStor
         for number in range(12):
             store.create_chunk(f"User: It rains on day {number}.\nAssistant: Yes.", conversation_id="rain")
     with recall_session(store, "How many pages of my essay on tulips are there?") as session:
-        counts = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
+        counts = session.opening.partition("<differing>\n")[2].partition("\n</differing>")[0]
     assert counts.count("essay on tulips") == 2 and len(counts.splitlines()) == 1
     assert "letter" not in counts and "notes" not in counts
     with recall_session(store, "How many pages of my essay on tulips are there across all talks?") as session:
-        assert "An outline" in session.opening and f"<counts>\n{counts}\n</counts>" in session.opening
+        assert "An outline" in session.opening and f"<differing>\n{counts}\n</differing>" in session.opening
 
 
 @pytest.mark.parametrize(
@@ -496,6 +528,7 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         assert "12 euros" in shown
         headed = "order" not in question and "How many" not in question
         assert ("| Buy early | Store them dry" in shown) == headed, "the others are of what was asked"
+        assert ("| headings of the reply" in shown) == headed, "though the user wrote |"
         heading = "An outline for the question"
         kept = [dict(hit) for hit in session.hits]
         start = shown.partition("ids begin with ")[2].split()[0]
@@ -632,6 +665,23 @@ def test_facts_of_several_times_are_outlined_only_in_a_memory_of_few_chunks() ->
     assert outlined(question, 400) is not None and outlined(question, 4_000) is None
     assert outlined("Can you summarise my plans?", 4_000) is not None
     assert "Name each instance once" in often_lacking(question)
+
+
+def test_an_order_of_a_long_chat_has_more_and_shorter_rows(store: ChunkStore) -> None:
+    question = "In which order did I bring up my garden?"
+    few, many = outlined(question, 400), outlined(question, 4_000)
+    assert few is not None and many is not None and many.chars > few.chars
+    account = partial(StoreFunctions(store).account, "garden", points=False)
+
+    def longest_row(turns: range) -> int:
+        with store.batch():
+            for number in turns:
+                seeds = ", ".join(f"some {one}{number} from {one}{number}shire" for one in "abcdefghijklm")
+                text = f"User: In my garden I sowed {seeds}.\nAssistant: Good."
+                store.create_chunk(text, conversation_id=f"talk-{number}", occurred_at="2026-05-01")
+        return max(len(row["text"]) for row in account(chars=5_000))
+
+    assert longest_row(range(10)) > longest_row(range(10, 60)) > longest_row(range(60, 300))
 
 
 def test_a_memory_without_an_assistant_opens_with_excerpts(store: ChunkStore) -> None:

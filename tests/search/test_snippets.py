@@ -24,6 +24,17 @@ def test_a_long_segment_is_cut_around_the_words_that_matched() -> None:
     assert len(shown) <= MAX_SNIPPET
 
 
+def test_a_cut_segment_begins_with_the_sentence_that_matched_if_that_is_near() -> None:
+    sentence = (
+        "I prefer quiet instruments, e.g. this one, and of all on the wall the lighthouse keeper's violin."
+    )
+    near = f"{'Filler words here. ' * 30}{sentence} {'More filler text. ' * 30}"
+    assert snippet(near, 0, len(near), QUERY).startswith(f"… {sentence} More filler")
+    far = f"{'Filler words here. ' * 30}I prefer {'quiet things, and ' * 30}the lighthouse keeper's violin."
+    shown = snippet(far, 0, len(far), QUERY)
+    assert shown.startswith("…") and shown.endswith("the lighthouse keeper's violin.")
+
+
 @given(st.text(max_size=1200), st.integers(0, 1200), st.integers(0, 1200))
 def test_any_stretch_of_any_text_gives_one_short_line(text: str, start: int, end: int) -> None:
     shown = snippet(text, min(start, len(text)), min(end, len(text)), QUERY)

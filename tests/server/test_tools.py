@@ -203,6 +203,16 @@ def test_a_program_returns_each_part_once(ask: Ask) -> None:
     assert cited["sources"][0]["excerpt"] == texts[13]
 
 
+def test_a_program_returns_how_a_cut_text_goes_on(ask: Ask) -> None:
+    ask("remember", text=f"User: How do otters sleep?\nAssistant: {'They hold hands. ' * 90}Afloat.")
+    handle = ask("recall_open", question="How do otters sleep?")["handle"]
+    code = "rows = turns(contains='otters', whole=True, chars=500); print(rows[0]['reply'])"
+    step = ask("recall_exec", handle=handle, code=code)
+    _, _, goes_on = step["cut"].partition("the first goes on: ")
+    rest = ask("recall_exec", handle=handle, code=goes_on)
+    assert rest["output"].strip().endswith("Afloat.") and "cut" not in rest
+
+
 def test_long_calls_report_progress(served: McpServer, remembered: list[str]) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
 

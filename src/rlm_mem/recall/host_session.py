@@ -71,6 +71,7 @@ class Execution:
         chunks_read: ids of the chunks whose content was read.
         finished: the program called FINAL; ``RecallSession.result`` has the answer.
         untrusted: the untrusted chunks among these, as a phrase, or None.
+        cut: the lists and texts that were cut, and how to go on, or None.
         stopped_by: the budget that ended the session for programs (``finish`` still works), or None.
         turns_left: programs that may still be run, or None without a limit.
     """
@@ -85,6 +86,7 @@ class Execution:
     stopped_by: str | None
     turns_left: int | None
     untrusted: str | None = None
+    cut: str | None = None
 
 
 class _Stopwatch:
@@ -319,6 +321,7 @@ class RecallSession:
                 stopped_by=self._stopped_by,
                 turns_left=turns_left,
                 untrusted=untrusted or None,
+                cut=cut or None,
             )
 
     def finish(

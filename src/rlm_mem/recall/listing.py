@@ -1,4 +1,4 @@
-"""Lists in an opening: hits by day, code and echoes last, wishes, words that no hit contains, and different counts."""
+"""Lists in an opening: hits by day, code and echoes last, wishes, words that no hit contains, different statements."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rlm_mem.search.query import phrasing_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line
 from rlm_mem.text.dates import find_dates
+from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from rlm_mem.search import Hit
@@ -44,8 +45,12 @@ _COUNTED = re.compile(r"\bhow many((?: [\w'’-]{1,30}){1,4})", re.IGNORECASE)
 _RARE_SHARE = 1 / 3
 """Largest share of the chunks that contain a distinctive word of a question."""
 _PAIRS_READ, _MAX_COUNTS = 10, 2
-_COUNT_BEFORE, _COUNT_CHARS = 60, 160
-"""Most characters of a statement before its count, and in total."""
+_BEFORE_MATCH, _DIFFERING_CHARS = 60, 160
+"""Most characters of a statement before what differs, and in total."""
+_HAVE_I = late(r"\s*(?:have|had|did|do|am|are|was|were) (?:I|we)\b", re.IGNORECASE)
+"""Matches a question whether the user has done something."""
+_DENIED_SHARE = 0.5
+"""Fewest of the terms of such a question that a denial of it has."""
 
 
 def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]], chunks: int) -> str:
@@ -179,7 +184,40 @@ def add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]]) -> None:
             hits[chunk_id]["lines"].append(f"headings of the reply: {' | '.join(points)}")
 
 
-def counted_otherwise(store: ChunkStore, question: str, chunks: int) -> tuple[Mapping[str, Any], ...]:
+def said_otherwise(
+    store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]], chunks: int
+) -> tuple[Mapping[str, Any], ...]:
+    """Pairs of statements of the user that differ in what the question asks: a number, or whether something was done.
+
+    Args:
+        hits: what the opening shows.
+        chunks: number of chunks in the store.
+    """
+    return _counted_otherwise(store, question, chunks) or _denied(store, question, hits)
+
+
+def _denied(
+    store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
+    """The first denial of what the question asks whether the user did, with the other side, if no hit shows it."""
+    if _HAVE_I.match(question) is None:
+        return ()
+    analyser = get_analyser(store.config.search.language)
+    asked = frozenset(analyser.terms(question[:1_000])) - phrasing_terms(analyser)
+    lines = [(hit["id"], line) for hit in hits for line in hit["lines"]]
+    first: tuple[Mapping[str, Any], ...] = ()
+    for pair in StoreFunctions(store).contradictions(question, limit=_PAIRS_READ):
+        for one in filter(itemgetter("match"), ({"match": "", **pair[side]} for side in ("newer", "older"))):
+            shared = len(asked.intersection(analyser.terms(one["text"])))
+            if not shared or shared < _DENIED_SHARE * len(asked):
+                continue
+            if any(one["chunk_id"] == where and one["match"] in line for where, line in lines):
+                return ()
+            first = first or (pair,)
+    return first
+
+
+def _counted_otherwise(store: ChunkStore, question: str, chunks: int) -> tuple[Mapping[str, Any], ...]:
     """The first pairs of statements of a chat with different numbers of what the question asks the number of.
 
     They also share another distinctive word of the question, if it has one: two drafts have two numbers of pages.
@@ -212,14 +250,14 @@ def _counted_thing(statement: Mapping[str, Any]) -> str:
     return str(statement.get("match", "")).partition(" ")[2]
 
 
-def counts_listed(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each pair of statements, the newer first, each shortened around its count."""
+def differing_listed(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each pair of statements, the newer first, each shortened around what differs."""
     for pair in pairs:
-        yield " <- before: ".join(map(_around_count, (pair["newer"], pair["older"])))
+        yield " <- before: ".join(map(_around_match, (pair["newer"], pair["older"])))
 
 
-def _around_count(statement: Mapping[str, Any]) -> str:
+def _around_match(statement: Mapping[str, Any]) -> str:
     text = statement["text"]
-    start = max(0, text.find(statement["match"]) - _COUNT_BEFORE)
+    start = max(0, text.find(statement.get("match", "")) - _BEFORE_MATCH)
     start = text.find(" ", start) + 1 if start else 0
-    return f"{statement['chunk_id']} {statement['date']}: {one_line(text[start:], _COUNT_CHARS)}"
+    return f"{statement['chunk_id']} {statement['date']}: {one_line(text[start:], _DIFFERING_CHARS)}"

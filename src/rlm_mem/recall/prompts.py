@@ -27,10 +27,10 @@ from rlm_mem.recall.listing import (
     by_day,
     code_last,
     common_prefix,
-    counted_otherwise,
-    counts_listed,
+    differing_listed,
     echoes_last,
     lacking_words,
+    said_otherwise,
     wishes_listed,
 )
 from rlm_mem.recall.question_kinds import FROM_EXCERPTS, Outlined, often_lacking, outlined, subject_of
@@ -185,14 +185,14 @@ class Opening:
         hits: the ranker's chunks for the raw question, best first, one mapping each: ``id``, ``type``, ``at``,
             ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any, and
             ``of_day`` (its place among the hits of its day in order of time) if that day has several. In an outline
-            they are in order of time and have ``outline``; a line is a turn with the headings of the reply, and the
-            score is relative to the best turn's 1.
+            they are in order of time and have ``outline``; a line is a turn, with headings of the reply (``headed``),
+            and the score is relative to the best turn's 1.
         task: the kind of answer wanted, or empty.
         wishes: standing wishes of the user that may apply, in the same format as hits; left out in a small window.
         more_wishes: number of other wishes.
         more: how to get what an outline leaves out.
         lacking: words of the question that no hit has (:func:`lacking_words`).
-        counts: pairs of statements of the user that count differently what the question asks the number of.
+        differing: pairs of statements of the user that differ in what the question asks (:func:`said_otherwise`).
         closing: when to answer, and when to write a program.
     """
 
@@ -204,7 +204,7 @@ class Opening:
     more_wishes: int = 0
     more: str = ""
     lacking: str = ""
-    counts: tuple[Mapping[str, Any], ...] = ()
+    differing: tuple[Mapping[str, Any], ...] = ()
     closing: str = FROM_EXCERPTS
 
     @property
@@ -214,9 +214,9 @@ class Opening:
 
     @property
     def hit_ids(self) -> list[str]:
-        """Chunk ids of the hits, best first, of the wishes, and of the statements with different numbers."""
-        counted = (pair[side]["chunk_id"] for pair in self.counts for side in ("newer", "older"))
-        return list(dict.fromkeys(chain(map(itemgetter("id"), (*self.hits, *self.wishes)), counted)))
+        """Chunk ids of the hits, best first, of the wishes, and of the statements that differ."""
+        differing = (pair[side]["chunk_id"] for pair in self.differing for side in ("newer", "older"))
+        return list(dict.fromkeys(chain(map(itemgetter("id"), (*self.hits, *self.wishes)), differing)))
 
     def render(self, max_hits: int | None = None, question_chars: int = 8000) -> str:
         """Return the message, with fewer hits or a shorter question if the window is small."""
@@ -236,7 +236,7 @@ class Opening:
         about = f"stored data, all untrusted: {same}" if same else "stored data"
         what = (
             "An outline for the question: what the user said, in order of time"
-            + (" | headings of the reply" if " | " in listed else "")
+            + (" | headings of the reply" if any("headed" in hit for hit in hits) else "")
             + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
             else "Chunks that fit the words of the question, the best first"
@@ -250,9 +250,9 @@ class Opening:
         parts.append(fenced("hits", listed or "(no chunk shares a word with the question)"))
         if self.lacking:
             parts.append(f"No hit has the words {self.lacking}.")
-        if self.counts and max_hits is None:
-            parts.append("What the user counted differently (stored data, newest first; which holds?):")
-            parts.append(fenced("counts", "\n".join(counts_listed(self.counts))))
+        if self.differing and max_hits is None:
+            parts.append("What the user said differently (stored data, newest first; which holds?):")
+            parts.append(fenced("differing", "\n".join(differing_listed(self.differing))))
         if self.wishes and max_hits is None:
             more = f"; {self.more_wishes} more: instructions()" if self.more_wishes else ""
             parts.append(f"What the user wishes for answers (stored data{more}):")
@@ -283,7 +283,7 @@ def build_opening(
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: whether it may be an outline, of some 4,500 to 10,500 characters with all else.
+        outline: whether it may be an outline, of some 4,500 to 12,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -292,13 +292,14 @@ def build_opening(
     wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
     told_of = store_figures(store)
     kind = outlined(question, told_of["chunks"]) if outline and users else None
-    counts = counted_otherwise(store, question, told_of["chunks"]) if outline and users else ()
+    differing: tuple[Mapping[str, Any], ...] = ()
     if kind is not None:
         account, more = _outline(store, question, kind)
         if account:
             wanted = f"{kind.task}\n{task}".strip()
+            differing = said_otherwise(store, question, account, told_of["chunks"])
             return Opening(
-                question, told_of, account, wanted, wishes, more_wishes, more, "", counts, kind.closing
+                question, told_of, account, wanted, wishes, more_wishes, more, "", differing, kind.closing
             )
     found = _best_lines(store, question, 3 * limit, users) if limit else []
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
@@ -338,8 +339,16 @@ def build_opening(
     lacking = lacking_words(store, question, hits.values(), told_of["chunks"]) if hits else ""
     if outline and users:
         task = f"{often_lacking(question)}\n{task}".strip()
+        differing = said_otherwise(store, question, hits.values(), told_of["chunks"])
     return Opening(
-        question, told_of, tuple(hits.values()), task, wishes, more_wishes, lacking=lacking, counts=counts
+        question,
+        told_of,
+        tuple(hits.values()),
+        task,
+        wishes,
+        more_wishes,
+        lacking=lacking,
+        differing=differing,
     )
 
 
@@ -357,6 +366,8 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
         if summary := summaries.get(row["chunk_id"]):
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
+            if row["points"]:
+                hit["headed"] = True
     cut = functions.cut.remark().partition(";")[0]
     found = cut or "these are all turns that share a word with the question"
     return tuple(

@@ -82,14 +82,16 @@ _ORDERED = Outlined(
     "each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
-    9_000,
+    11_000,
     True,
     "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
     "changed, and each problem with its solution (what the reply advised is after |), with names and figures.",
 )
 _COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS, account=False)
-_MAX_COUNTED = 1_000
-"""Most chunks of a memory for which such questions get an outline: of a larger one it has too few turns."""
+_LARGE = 1_000
+"""Most chunks of a memory for which questions for a count get an outline, since of a larger one it has too few turns;
+in an order of events, topics are then missing, too, unless it is longer."""
+_ORDERED_OF_MANY = _ORDERED._replace(chars=9_000)
 
 
 def outlined(question: str, chunks: int) -> Outlined | None:
@@ -99,10 +101,10 @@ def outlined(question: str, chunks: int) -> Outlined | None:
         chunks: number of chunks in the store.
     """
     if _ORDER.search(question):
-        return _ORDERED
+        return _ORDERED if chunks <= _LARGE else _ORDERED_OF_MANY
     if _SUMMARY.search(question):
         return _SUMMED_UP
-    return _COUNTED if chunks <= _MAX_COUNTED and _COUNTING.search(question) else None
+    return _COUNTED if chunks <= _LARGE and _COUNTING.search(question) else None
 
 
 def often_lacking(question: str) -> str:

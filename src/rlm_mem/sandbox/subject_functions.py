@@ -46,6 +46,9 @@ _MAX_ROWS = 200
 """Maximum rows of the outline of an opening."""
 _LENGTHS = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
 """How many times as many characters a row may have if all rows then have room, the most first."""
+_SHORT_LENGTH, _MIN_LISTED = 2 / 3, 0.3
+"""The same for rows without headings if fewer than this share of them have room otherwise: in a long chat, more topics
+tell more than more words of a few."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 """Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
 and as listed."""
@@ -110,14 +113,17 @@ class SubjectFunctions:
         )
 
     def account(self, subject: str, chars: int, *, points: bool) -> list[dict[str, Any]]:
-        """Return the outline of a subject for an opening; its rows are longer where all of them then have room.
+        """Return the outline of a subject for an opening.
+
+        Its rows are longer where all of them then have room, and shorter where few have and they have no headings.
 
         Args:
             chars: maximum characters of all rows.
             points: whether rows have headings of the replies.
         """
+        lengths = _LENGTHS if points else (*_LENGTHS, _SHORT_LENGTH)
         return self._outlined(
-            [subject], (None, None), maximum=_MAX_ROWS, room=chars, points=points, lengths=_LENGTHS
+            [subject], (None, None), maximum=_MAX_ROWS, room=chars, points=points, lengths=lengths
         )
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
@@ -165,8 +171,8 @@ class SubjectFunctions:
             maximum: maximum number of rows. room: maximum characters of all, as printed.
             who: the speaker, in a memory without an assistant.
             left_out: ids of chunks without rows.
-            lengths: how many times the usual characters a row may have; the first with which all rows have room is
-                taken, else the last.
+            lengths: how many times the usual characters a row may have; the first is taken with which all rows have
+                room, or from 1 on ``_MIN_LISTED`` of them, else the last.
         """
         analyser = get_analyser(self._store.config.search.language)
         subjects = [one for one in queries if analyser.terms(one)]
@@ -247,7 +253,7 @@ class SubjectFunctions:
                     break
                 chosen[place] = text, own_points
                 listed.add(days[place])
-            if left >= 0:
+            if left >= 0 or (times <= 1 and len(chosen) >= _MIN_LISTED * len(best)):
                 break
         for place in chosen:
             for question in later.get(place, ()):

@@ -45,6 +45,7 @@ from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.blocks import sentences
 from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.segments import split_segments
@@ -57,6 +58,10 @@ if TYPE_CHECKING:
 #: Most characters of a snippet; a longer segment is cut around the words that matched.
 MAX_SNIPPET = 320
 _MARK = "…"
+#: Most characters of the marks of two cuts.
+_MARKS = 3
+#: Characters read before the first place at which a sentence may begin.
+_LOOK_BACK = 40
 
 
 def snippet(
@@ -68,27 +73,41 @@ def snippet(
 ) -> str:
     """The segment `content[start:end]` as one line of at most `MAX_SNIPPET` characters.
 
-    A longer segment is cut, between words, to the part with most of the question's words; `…` marks each cut.
+    A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their
+    sentence if that is near; `…` marks each cut, with a space after a whole sentence.
     """
     text = " ".join(content[start:end].split())
     if len(text) <= MAX_SNIPPET:
         return text
     places = _matches(text, query, analyser or get_analyser())
-    room = MAX_SNIPPET - 2
-    first = _best_start(places, room * 2 // 3)
-    return _clipped(text, min(max(0, first - room // 6), len(text) - room), room)
+    room = MAX_SNIPPET - _MARKS
+    reach, margin = room * 2 // 3, room // 6
+    first = _best_start(places, reach)
+    last = max((place for place, *_ in places if place <= first + reach), default=first)
+    begin = _sentence_start(text, first, max(0, last + margin - room))
+    if begin is None:
+        begin = max(0, first - margin)
+    return _clipped(text, min(begin, len(text) - room), room)
+
+
+def _sentence_start(text: str, place: int, least: int) -> int | None:
+    """The start of the sentence at ``place``, if it is ``least`` or later."""
+    # Read from a little before, since the first span may begin within a sentence.
+    *_, (start, _) = sentences(text, max(0, least - _LOOK_BACK), place + 1)
+    return start if start >= least else None
 
 
 def _clipped(text: str, first: int, room: int) -> str:
     """About ``room`` characters of a text from ``first`` on, cut between words, with a mark at each cut."""
     last = min(len(text), first + room)
-    if first > 0:
+    if first > 0 and not text[first - 1].isspace():
         space = text.find(" ", first, first + 40)
         first = space + 1 if space >= 0 else first
     if last < len(text):
         space = text.rfind(" ", last - 40, last)
         last = space if space > first else last
-    return f"{_MARK if first else ''}{text[first:last].strip()}{_MARK if last < len(text) else ''}"
+    gap = " " if text[max(0, first - 2) : first] in (". ", "! ", "? ") else ""
+    return f"{_MARK + gap if first else ''}{text[first:last].strip()}{_MARK if last < len(text) else ''}"
 
 
 _REPEAT_WEIGHT = 0.1
@@ -305,7 +324,7 @@ def _excerpt(text: str, places: list[tuple[int, str, float]], longest: int) -> s
     """Return the part of a one-line text with the most weight of places, centred on them."""
     if len(text) <= longest:
         return text
-    room = longest - 2
+    room = longest - _MARKS
     reach = room * 9 // 10
     first = _best_start(places, reach)
     last = max((at for at, _, _ in places if at <= first + reach), default=first)
