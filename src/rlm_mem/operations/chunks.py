@@ -361,7 +361,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
 
 def _earlier(context: Context, made: RememberResult, most: int) -> list[EarlierMemory]:
     """The earlier memories nearest to a new text of one chunk: a calling agent sees what it makes out of date."""
-    if not most or not made.created or len(made.chunk_ids) != 1:
+    if not most or not made.is_one_new_chunk:
         return []
     found = context.memory.earlier(made.chunk_ids[0], most)
     return [
