@@ -61,7 +61,6 @@ LATE = {
     "rlm_mem.models.provider_sdk": Late(1718, "models.providers"),
     "rlm_mem.models.providers": Late(43, "models.opening"),
     "rlm_mem.offline": Late(84, "models.opening"),
-    "rlm_mem.operations.context": Late(16, "operations.problems"),
     "rlm_mem.operations.personas": Late(64, "mcp.resources"),
     "rlm_mem.operations.shapes": Late(26, "operations.runs"),
     "rlm_mem.persona": Late(34, "memory"),

@@ -396,7 +396,7 @@ def _untrusted_fields(origin: str, trust: str) -> dict[str, str | None]:
 
 
 def _reporting(context: Context) -> Callable[[LoopStep], None]:
-    """Return a callback that reports each turn of a run, and ends the run once the client no longer waits."""
+    """Return a callback that reports each turn of a run."""
     done = 0
 
     def report(step: LoopStep) -> None:
@@ -405,7 +405,6 @@ def _reporting(context: Context) -> Callable[[LoopStep], None]:
         read = len(step.chunks_read)
         what = f"read {amount(read, 'memory')}" if read else "searched"
         context.progress(done, None, f"turn {step.turn}: {'answered' if step.final else what}")
-        context.check()
 
     return report
 
