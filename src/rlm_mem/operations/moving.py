@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -251,25 +251,6 @@ def _import_text(context: Context, request: ImportArguments) -> Imported:
             request,
             lambda done, total: context.progress(done, total, f"read {done} of {total} bytes"),
         )
-
-
-class RemovedAfterwards:
-    """Mixin of a file response that removes the file and its folder after the response.
-
-    A background task would not run after an invalid Range header, a revoked token or a cancelled request.
-
-    Attributes:
-        path: the only file of a temporary folder.
-    """
-
-    path: Any
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Send the response, then remove the file."""
-        try:
-            await super().__call__(scope, receive, send)  # type: ignore[misc]  # of the response
-        finally:
-            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
 OPERATIONS: tuple[Operation, ...] = (
