@@ -48,10 +48,13 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
         types: the chunk and link types of a memory; None: the built-in ones.
         task_types: further task types from the settings of the memory.
     """
+    from rlm_mem.interchange.detection import format_names
+
     names = {
         "chunk-types": list(types.chunk_types if types else CHUNK_TYPES),
         "link-types": list(types.link_types if types else ALL_LINK_TYPES),
         "task-types": list(dict.fromkeys((*TASK_TYPES, *task_types))),
+        "import-formats": format_names(),
     }
     kinds = _kinds()
     references, components = msgspec.json.schema_components([*kinds.values(), Problem], ref_template=_REF)

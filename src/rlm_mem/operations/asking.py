@@ -332,7 +332,7 @@ def _cancel(context: Context, _: object) -> RunOut:
 
 _STREAMING = (
     "With `Accept: text/event-stream` the answer is sent as events: `step` after each turn, `text` as the model "
-    "writes, and at the end `result` or `error`. If the client disconnects, the run ends at its next turn."
+    "writes, and at the end `result` or `error`. If the client disconnects, the run ends."
 )
 _RUN_LINKS = {
     202: {name: {"run_id": "$response.body#/id"} for name in ("getRun", "getRunEvents", "cancelRun")},

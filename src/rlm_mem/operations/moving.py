@@ -108,17 +108,23 @@ _MEDIA = (
     "application/octet-stream", "application/json", "application/x-ndjson", "application/zip", "text/markdown",
     "text/plain",
 )  # fmt: skip
-_Format = Literal[
-    "chunk-markdown", "chunk-jsonl", "chunk-json", "layered-jsonl", "meridian", "candidates", "chatgpt",
-    "claude", "claude-code", "messages-json", "messages-jsonl", "notes",
-]  # fmt: skip
+#: The name of a format, built in or of an installed package.
+FormatName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        description="Such as chatgpt or mem0; by default it is detected.",
+        extra_json_schema={"x-names": "import-formats"},
+    ),
+]
 
 
 class ImportQuery(Request):
     """Name and format of the file, and how to import it."""
 
     name: FileName
-    format: Annotated[_Format, Meta(description="By default it is detected.")] | None = None
+    format: FormatName | None = None
     dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
     replace: Annotated[bool, Meta(description="Replace existing chunks, even newer revisions.")] = False
 
@@ -144,7 +150,7 @@ class ImportArguments(Bounded, kw_only=True):
 
     content: Annotated[Content, Meta(description="The content of the file, as text.")]
     name: FileName = "notes.md"
-    format: Annotated[_Format | None, Meta(description="Its format. Default: detected.")] = None
+    format: FormatName | None = None
     dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
 
 

@@ -138,19 +138,14 @@ class LiveRun:
         try:
             self._stop.check()
             memory = self.opened.memory
+            given: dict[str, Any] = {"limits": limits, "as_of": as_of}
+            given |= {"on_step": self._on_step, "on_text": self._on_text}
             result: RecallResult | ReasoningResult
             with stopped_by(self._stop):
                 if self.operation == "recall":
-                    result = memory.recall(
-                        self.question,
-                        result=schema,
-                        limits=limits,
-                        on_step=self._on_step,
-                        on_text=self._on_text,
-                        as_of=as_of,
-                    )
+                    result = memory.recall(self.question, result=schema, **given)
                 else:
-                    result = memory.reason(self.question, limits=limits, on_step=self._on_step, as_of=as_of)
+                    result = memory.reason(self.question, **given)
         except SessionCancelled:
             self._fail("cancelled", SessionCancelled("the run was cancelled"))
         except RlmMemError as error:
