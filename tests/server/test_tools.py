@@ -86,6 +86,14 @@ def test_every_argument_is_described_and_bounded() -> None:
         assert set(tool.tool.aliases).isdisjoint(schema["properties"]), tool.name
 
 
+@pytest.mark.parametrize("name", ["ids", "id", "chunk_id", "memory_id", "memory_ids"])
+def test_tools_take_the_same_names_for_ids(ask: Ask, remembered: list[str], name: str) -> None:
+    named = {name: remembered[:1]}
+    assert ask("forget", **named)["forgotten"] == remembered[:1]
+    assert ask("restore", **named)["restored"] == remembered[:1]
+    assert ask("get", **named)["memories"][0]["id"] == remembered[0]
+
+
 def test_remember_names_the_earlier_memories_that_it_may_make_out_of_date(ask: Ask) -> None:
     old = ask("remember", text="The backup job runs at 02:00.")
     assert "earlier" not in old, "nothing is near the first memory"

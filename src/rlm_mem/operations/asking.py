@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, structs, to_builtins
 
-from rlm_mem import recall
 from rlm_mem.chunk.types import amount, is_untrusted
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
@@ -301,7 +300,7 @@ def _outcome(found: Sequence[object]) -> SearchOutcome:
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
     """Return the configured budgets, overridden by the given ones; None if none is given."""
     given = to_builtins(wanted)
-    return None if set(given.values()) <= {None} else recall.limits_from(memory.config.recall).changed(given)
+    return None if set(given.values()) <= {None} else memory.limits(**given)
 
 
 def run_out(run: LiveRun) -> RunOut:
