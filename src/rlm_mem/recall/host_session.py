@@ -235,9 +235,12 @@ class RecallSession:
                 budget=self._budget,
                 query=self.query,
                 config=runner.config,
+                # The steps of sub-questions; the recorder is that of the current question.
+                on_step=lambda step: self._recorder.step(step),
                 accept=None if self._form is None else self._form.value_of,
             )
             self._session.named_models = self._has_model
+            self._session.writer = runner.llm  # recorded by its steps, not by its calls
             self._session.keeps_after_final = self._keep
             self._session.__enter__()
         else:
