@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rlm_mem.mcp.starting import INITIALIZE
+
 RESULTS = Path(__file__).parent / "results"
 
 _T = TypeVar("_T")
@@ -26,16 +28,6 @@ Cost = tuple[float, float]
 
 #: For processes that are measured: compiled modules are kept, as after an installation, whatever this one was told.
 ENVIRON = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-_INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "benchmark", "version": "1"},
-    },
-}
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -119,7 +111,7 @@ def initialized(command: Sequence[str]) -> Cost:
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=ENVIRON)
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
+    process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
     process.stdin.flush()
     answer = json.loads(process.stdout.readline())
     answered = time.perf_counter()

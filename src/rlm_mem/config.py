@@ -20,6 +20,7 @@ from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.record import FrozenRecord
 
 _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
+MAX_NEAREST = 10  # earlier memories that a model compares with one
 
 
 class _Range(FrozenRecord, frozen=True):
@@ -103,7 +104,7 @@ class UpdatesConfig(FrozenRecord, frozen=True):
     judge: Annotated[int, _Range(0, 50)] = (
         3  # maximum of proposals per text that a configured model decides, with one short call each
     )
-    nearest: Annotated[int, _Range(0, 10)] = (
+    nearest: Annotated[int, _Range(0, MAX_NEAREST)] = (
         0  # maximum of the nearest earlier memories that a configured model compares with each text, one call each
     )
     max_open: Annotated[int, _Range(0, 100_000)] = (

@@ -306,13 +306,14 @@ class Memory:
         limits: Limits | None = None,
         engine: str | None = None,
         on_step: Callable[[LoopStep], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         as_of: str | date | datetime | None = None,
     ) -> ReasoningResult:
         """Follow links across memories to a conclusion with its path; the arguments are as in :meth:`recall`."""
         from rlm_mem.recall.reason import ReasonOperation
 
         operation = ReasonOperation(self.store, self.llm, engine=engine, functions=self._more, as_of=as_of)
-        return operation.reason(question, limits=limits, on_step=on_step)
+        return operation.reason(question, limits=limits, on_step=on_step, on_text=on_text)
 
     def limits(self, **given: float | None) -> Limits:
         """The configured limits of a run with the given fields changed; None leaves a limit as configured.

@@ -8,7 +8,7 @@ from recall_memories import block, fill
 from rlm_mem.config import Config
 from rlm_mem.errors import NotFoundError
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall import ReasonOperation, RecallOperation, recall_session, replay
+from rlm_mem.recall import ReasonOperation, RecallOperation, load_trajectory, recall_session, replay
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 READ = "for i in search_chunks('Carla Lisbon'):\n    print(read_chunk(i)['content'])"
@@ -132,6 +132,18 @@ def test_reasoning_and_host_driven_sessions_replay_too(store: ChunkStore) -> Non
         session.execute(READ)
         session.finish("Lisbon")
     assert replay(store, session.id).steps[0].same
+
+
+def test_the_sub_questions_of_a_host_are_recorded_and_replay(store: ChunkStore) -> None:
+    fill(store)
+    llm = ScriptedLLM([block("FINAL(search('Ana drinks')[0]['snippet'])")])
+    with recall_session(store, "What does Ana drink?", llm=llm) as session:
+        said = session.execute("print(rlm_query('What does Ana drink?')['answer'])").output
+        session.finish(said)
+    assert "tea" in said
+    recorded = load_trajectory(store, session.id)
+    assert ([step.depth for step in recorded.steps], recorded.calls) == ([1, 0], [])
+    assert [step.same for step in replay(store, session.id).steps] == [True, True]
 
 
 def test_replaying_leaves_no_trajectory_behind(store: ChunkStore) -> None:

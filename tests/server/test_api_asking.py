@@ -138,6 +138,16 @@ def test_a_conclusion_comes_with_its_path(client: TestClient) -> None:
     assert events_in(client.post("reason", json={"question": "Why?"}, headers=EVENTS).text)[-1][0] == "result"
 
 
+def test_a_reasoning_streams_what_the_model_writes(
+    client: TestClient, served: tuple[Any, ServerState]
+) -> None:
+    said = '```repl\nFINAL({"conclusion": "It scales."})\n```'
+    scripted(served[1], said)
+    found = events_in(client.post("reason", json={"question": "Why PostgreSQL?"}, headers=EVENTS).text)
+    assert "".join(data["text"] for name, data in found if name == "text") == said
+    assert (found[-1][0], found[-1][1]["conclusion"]) == ("result", "It scales.")
+
+
 class Gate:
     """A model that waits, at its first turn, until a test lets it go on."""
 

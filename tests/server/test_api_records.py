@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rlm_mem import Memory
+from rlm_mem.interchange.detection import FORMATS
 from rlm_mem.operations.state import ServerState
 from tests.continuum.conftest import learning, rewrite
 from tests.server.api import API, BEARER, client_of, serving
@@ -301,6 +302,16 @@ def test_another_file_of_the_same_name_replaces_nothing(client: TestClient) -> N
 @pytest.mark.parametrize("name", ["../x.md", "a/b.md", "", ".x", "x" * 200, "c:\\x.md"])
 def test_an_upload_has_a_bare_name(client: TestClient, name: str) -> None:
     assert "name" in refused(send(client, name, b"A note."), 422)["detail"]
+
+
+def test_an_upload_may_have_every_format_of_the_command(client: TestClient) -> None:
+    shown = client.get("openapi.json").json()["paths"]["/import"]["post"]["parameters"]
+    (names,) = [one["schema"]["enum"] for one in shown if one["name"] == "format"]
+    assert set(names) >= set(FORMATS)
+    data = json.dumps({"results": [{"id": "1", "memory": "Ana prefers rye bread."}]}).encode()
+    done = send(client, "export.json", data, format="mem0").json()
+    assert (done["formats"], done["created"]) == ({"mem0": 1}, 1)
+    assert "mem0" in refused(send(client, "notes.md", b"A note.", format="mem9"), 422)["detail"]
 
 
 def test_an_archive_that_is_none_is_refused(client: TestClient) -> None:

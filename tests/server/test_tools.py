@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from rlm_mem.mcp.server import McpServer
 from rlm_mem.mcp.service import Service, input_schema, plain, tools_for
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.links import TagCount
+from rlm_mem.sandbox.engine import Stop
 from tests.continuum.conftest import learning, rewrite
 from tests.server.conftest import Ask, drive_all
 
@@ -84,6 +84,14 @@ def test_every_argument_is_described_and_bounded() -> None:
             assert about.get("description"), f"{tool.name}.{name}"
         assert set(tool.tool.aliases.values()) <= set(schema["properties"]), tool.name
         assert set(tool.tool.aliases).isdisjoint(schema["properties"]), tool.name
+
+
+@pytest.mark.parametrize("name", ["ids", "id", "chunk_id", "memory_id", "memory_ids"])
+def test_tools_take_the_same_names_for_ids(ask: Ask, remembered: list[str], name: str) -> None:
+    named = {name: remembered[:1]}
+    assert ask("forget", **named)["forgotten"] == remembered[:1]
+    assert ask("restore", **named)["restored"] == remembered[:1]
+    assert ask("get", **named)["memories"][0]["id"] == remembered[0]
 
 
 def test_remember_names_the_earlier_memories_that_it_may_make_out_of_date(ask: Ask) -> None:
@@ -386,15 +394,13 @@ def test_an_import_reaches_neither_personas_nor_tiers(ask: Ask, service: Service
     assert "EVIL_MODE" not in service.memory.persona().library.modes()
 
 
-def test_a_recall_that_nobody_waits_for_ends_at_its_next_turn(
-    service: Service, remembered: list[str]
-) -> None:
-    gone = threading.Event()
+def test_a_recall_that_nobody_waits_for_ends(service: Service, remembered: list[str]) -> None:
+    gone = Stop()
     gone.set()
-    answer = service.call("recall", {"question": "Where is the heron server?"}, cancelled=gone)
+    answer = service.call("recall", {"question": "Where is the heron server?"}, stop=gone)
     assert answer.failed
-    assert "no longer waits" in answer.text
-    assert not service.call("remember", {"text": "What is to be kept is kept."}, cancelled=gone).failed
+    assert "was cancelled" in answer.text
+    assert not service.call("remember", {"text": "What is to be kept is kept."}, stop=gone).failed
 
 
 def test_a_fault_of_ours_is_an_answer_and_not_the_end(

@@ -10,6 +10,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
+from rlm_mem.config import MAX_NEAREST
 from rlm_mem.continuum.changes import Change
 
 CaseId = Annotated[str, argument("ID", "The id of a case (rlm-mem review list), or its beginning.")]
@@ -142,7 +143,7 @@ def review_find(
     ] = 20,
     since: Annotated[str | None, option("--since", "DATE", "Only memories from this time on.")] = None,
     nearest: Annotated[
-        int, option("--nearest", "N", "Earlier memories that each is compared with.", min=1, max=10)
+        int, option("--nearest", "N", "Earlier memories that each is compared with.", min=1, max=MAX_NEAREST)
     ] = 1,
 ) -> None:
     """Let a model compare memories, the newest first, with the nearest earlier ones, and link what it is certain of."""

@@ -350,7 +350,7 @@ class ReviewQueue:
         """
         settings = self._store.config.updates
         limit = settings.judge if made.proposed else 0
-        nearest = settings.nearest if made.created and len(made.chunk_ids) == 1 else 0
+        nearest = settings.nearest if made.is_one_new_chunk else 0
         if not (limit or nearest) or self._store.backend.in_transaction:
             return made
         replaced = list(made.replaced)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from markupsafe import Markup
-from starlette.responses import FileResponse
 
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.dashboard.answers import is_question
@@ -16,7 +15,8 @@ from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, marked
 from rlm_mem.errors import InputError
-from rlm_mem.operations.moving import ExportQuery, RemovedAfterwards, export_file
+from rlm_mem.http.streams import TemporaryFile
+from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
@@ -281,11 +281,7 @@ def tags_of(text: str) -> list[str]:
     return list(dict.fromkeys(tag for part in text.replace("\n", ",").split(",") if (tag := part.strip())))
 
 
-class _ExportedFile(RemovedAfterwards, FileResponse):
-    pass
-
-
 def export(request: PageRequest) -> Response:
     """A zip file with all memories of the namespace as Markdown, archived ones included."""
     file = export_file(request.memory, ExportQuery(format="zip"))
-    return _ExportedFile(file, filename=file.name, media_type="application/zip", headers=HEADERS)
+    return TemporaryFile(file, filename=file.name, media_type="application/zip", headers=HEADERS)

@@ -136,7 +136,7 @@ def earlier_part(request: PageRequest) -> Response:
 
 
 def _linkable(memory: Memory, chunk_id: str, words: str) -> list[Row]:
-    """The memories that words find, but for the one of the page."""
+    """The memories that words find, except the one of the page."""
     found = [row for row in search_rows(memory, words, limit=_LINKABLE + 1) if row.id != chunk_id]
     return found[:_LINKABLE]
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from rlm_mem.access.grants import client_of
@@ -28,7 +28,8 @@ from rlm_mem.dashboard import (
 from rlm_mem.dashboard.rendering import HEADERS, static_file
 from rlm_mem.dashboard.requests import NamespaceCache, PageRequest, form_of, namespaces_route, page_route
 from rlm_mem.errors import NotFoundError, RlmMemError
-from rlm_mem.operations.changes import ChangeFeed, with_keep_alive
+from rlm_mem.http.streams import stream
+from rlm_mem.operations.changes import ChangeFeed
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.operations.server import model_name
 
@@ -140,11 +141,7 @@ def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:
             opened = await state.admit(client_of(request.scope), "read")
         except RlmMemError as error:
             return Response(str(error), problem_of(error).status, media_type="text/plain")
-        return StreamingResponse(
-            with_keep_alive(changed(state.changes_of(opened))),
-            media_type="text/event-stream",
-            headers={**HEADERS, "X-Accel-Buffering": "no"},
-        )
+        return stream(changed(state.changes_of(opened)), HEADERS)
 
     return live
 

@@ -143,7 +143,7 @@ def ask(request: PageRequest) -> Response:
 
 
 def cancel(request: PageRequest) -> Response:
-    """Ask a run of this process to stop at its next turn."""
+    """Cancel a run of this process."""
     run = recall.load_trajectory(request.memory.store, request.part("run"))
     live = _live(request, run)
     if live is None:

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from rlm_mem.access.grants import Caller, Permission, client_of
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, page
 from rlm_mem.errors import InputError, NamespaceError, RlmMemError
+from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.operations.decoding import from_agent, part
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.operation import Context
@@ -375,17 +376,16 @@ async def form_of(request: Request) -> tuple[tuple[str, str], ...]:
     Raises:
         Refused: it is too large.
     """
-    data = bytearray()
-    async for piece in request.stream():
-        data += piece
-        if len(data) > MAX_FORM_BYTES:
-            raise Refused(
-                problem(
-                    413,
-                    f"the form has more than {MAX_FORM_BYTES >> 20} MiB",
-                    hint="use rlm-mem remember --file for long texts",
-                )
+    try:
+        data = await read_body(request, MAX_FORM_BYTES)
+    except BodyTooLarge:
+        raise Refused(
+            problem(
+                413,
+                f"the form has more than {MAX_FORM_BYTES >> 20} MiB",
+                hint="use rlm-mem remember --file for long texts",
             )
+        ) from None
     try:
         fields = parse_qsl(
             data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FIELDS

@@ -100,13 +100,6 @@ class Keys:
             self._codes.add(code)
         return code
 
-    def use_code(self, code: str) -> bool:
-        """Whether the code is valid; invalidates it."""
-        with self._guard:
-            valid = code in self._codes
-            self._codes.discard(code)
-        return valid
-
     def is_token(self, given: str) -> bool:
         """Whether this is the owner's token."""
         return self._token is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
@@ -178,12 +171,23 @@ class Keys:
         Raises:
             StorageError: the named tokens cannot be read.
         """
-        named = None
-        if not self.is_token(given) and not self.use_code(given):
-            record = None if self.tokens is None else self.tokens.find(given)
-            if record is None:
-                return None
-            named = record.id
+        if self.is_token(given):
+            return self._logged_in(response, None)
+        by_code = self.log_in_by_code(response, given)
+        if by_code is not None:
+            return by_code
+        record = None if self.tokens is None else self.tokens.find(given)
+        return None if record is None else self._logged_in(response, record.id)
+
+    def log_in_by_code(self, response: Response, code: str) -> Response | None:
+        """Set a login cookie on a response in exchange for a code, which is then used up; None if it is invalid."""
+        with self._guard:
+            valid = code in self._codes
+            self._codes.discard(code)
+        return self._logged_in(response, None) if valid else None
+
+    def _logged_in(self, response: Response, named: str | None) -> Response:
+        """Set the cookie of a new login by the token of this id; None: by the owner's."""
         cookie = secrets.token_urlsafe(32)
         with self._guard:
             self._logins[cookie] = named
@@ -410,11 +414,9 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
         if code is None:
             known = keys.login_of(request.headers) is not None
             return _redirect("/") if known else page(request, None)
-        if keys.use_code(code):
-            logged_in = keys.log_in(_redirect("/"), keys.new_code())
-            assert logged_in is not None, "a new code works"
-            return logged_in
-        return page(request, "The code of that link does not work, or not any more: each works once.")
+        return keys.log_in_by_code(_redirect("/"), code) or page(
+            request, "The code of that link does not work, or not any more: each works once."
+        )
 
     async def logout(request: Request) -> Response:
         return keys.log_out(request, _redirect("/login"))

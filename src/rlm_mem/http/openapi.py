@@ -19,12 +19,15 @@ _REF = "#/components/schemas/{name}"
 _JSON = "application/json"
 _REFUSALS = (400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504, 507)
 _REASONS = {
-    200: "Done.", 201: "Made.", 202: "Begun.", 204: "Done; there is nothing to say.", 304: "You have this revision.",
-    400: "The request cannot be read.", 401: "The token is missing or wrong.", 403: "Not allowed here.",
-    404: "There is no such thing.", 405: "The address does not take this method.",
+    200: "Done.", 201: "Created.", 202: "Started; the run continues in the background.", 204: "Done, without a body.",
+    304: "The revision that the client has is the current one.",
+    400: "The request cannot be read.", 401: "The token is missing or wrong.",
+    403: "Not permitted, for this token or on this server.",
+    404: "There is nothing with this address or id.", 405: "The address does not take this method.",
     408: "The body took too long to arrive.",
-    409: "It conflicts with the current state or another change.", 412: "It has changed since that ETag.",
-    413: "The body is too large.", 415: "The body has the wrong media type.", 421: "Not a name of this server.",
+    409: "It conflicts with the current state or another change.", 412: "The chunk was changed since that ETag.",
+    413: "The body is too large.", 415: "The body has the wrong media type.",
+    421: "The Host header does not name this server.",
     422: "The request does not match its schema.", 429: "Too many requests.", 500: "The store or the server failed.",
     502: "The model failed.", 503: "Busy, or the model is not set up.", 504: "The model took too long.",
     507: "The disk is full.",
@@ -48,10 +51,13 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
         types: the chunk and link types of a memory; None: the built-in ones.
         task_types: further task types from the settings of the memory.
     """
+    from rlm_mem.interchange.detection import format_names
+
     names = {
         "chunk-types": list(types.chunk_types if types else CHUNK_TYPES),
         "link-types": list(types.link_types if types else ALL_LINK_TYPES),
         "task-types": list(dict.fromkeys((*TASK_TYPES, *task_types))),
+        "import-formats": format_names(),
     }
     kinds = _kinds()
     references, components = msgspec.json.schema_components([*kinds.values(), Problem], ref_template=_REF)

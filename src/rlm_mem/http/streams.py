@@ -26,7 +26,6 @@ from rlm_mem.operations.moving import (
     ExportQuery,
     Imported,
     ImportQuery,
-    RemovedAfterwards,
     export_file,
     import_file,
 )
@@ -37,6 +36,7 @@ from rlm_mem.operations.tokens import may_see
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
 
     from rlm_mem.memory import Memory
     from rlm_mem.operations.context import OpenMemory
@@ -60,11 +60,26 @@ def event(name: str, data: Any, number: int | None = None) -> bytes:
     return head.encode() + b"data: " + encode(data) + b"\n\n"
 
 
-def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
+def stream(events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None) -> StreamingResponse:
     """A response that sends events as they arrive, and comments while there are none, to keep the connection open."""
     return StreamingResponse(
-        with_keep_alive(events), media_type=EVENT_STREAM, headers={"X-Accel-Buffering": "no"}
+        with_keep_alive(events),
+        media_type=EVENT_STREAM,
+        headers={**(headers or {}), "X-Accel-Buffering": "no"},
     )
+
+
+class TemporaryFile(FileResponse):
+    """Sends the only file of a temporary folder, then removes the folder.
+
+    A background task would not run after an invalid Range header, a revoked token or a cancelled request.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
 async def run_events(
@@ -189,15 +204,11 @@ async def _import(exchange: Exchange) -> Response:
     return _json(done)
 
 
-class _ExportedFile(RemovedAfterwards, FileResponse):
-    pass
-
-
 async def _export(exchange: Exchange) -> Response:
     query: ExportQuery = exchange.given
     file = await exchange.work(lambda memory: export_file(memory, query))
     media = "application/zip" if query.format == "zip" else "application/x-ndjson"
-    return _ExportedFile(file, filename=file.name, media_type=media)
+    return TemporaryFile(file, filename=file.name, media_type=media)
 
 
 async def _document(exchange: Exchange) -> Response:

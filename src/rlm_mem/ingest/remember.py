@@ -124,6 +124,11 @@ class RememberResult:
     quarantined: list[str] = field(default_factory=list)
 
     @property
+    def is_one_new_chunk(self) -> bool:
+        """Whether the text is a single chunk, and new: what can be compared with the nearest earlier ones."""
+        return self.created == len(self.chunk_ids) == 1
+
+    @property
     def quarantine_note(self) -> str:
         """A sentence about ``quarantined``; empty if there are none."""
         if not self.quarantined:

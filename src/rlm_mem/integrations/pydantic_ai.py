@@ -72,8 +72,8 @@ def memory_toolset(
             replaces: Ids of the memories that it makes out of date.
         """
         made = await _refused(memory.remember(text, tags=tags, replaces=replaces))
-        named = made.created == len(made.chunk_ids) == 1 and not replaces
-        earlier = await _refused(memory.earlier(made.chunk_ids[0])) if named else []
+        compared = made.is_one_new_chunk and not replaces
+        earlier = await _refused(memory.earlier(made.chunk_ids[0])) if compared else []
         return {"ids": made.chunk_ids, "replaced": made.replaced, "earlier": list(map(_found, earlier))}
 
     return FunctionToolset([recall, search_memory, *([] if read_only else [remember])], id=id)

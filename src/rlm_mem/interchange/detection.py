@@ -27,6 +27,11 @@ FORMATS = {one.name: one for one in sorted(_built_in(), key=lambda one: one.name
 """Every built-in format by name."""
 
 
+def format_names() -> list[str]:
+    """Return the names of all formats: the built-in ones, then those of installed packages."""
+    return [*FORMATS, *(one.name for one in extensions(IMPORTERS))]
+
+
 def format_named(name: str) -> Format:
     """Return the format of this name, built in or of an installed package.
 
@@ -37,8 +42,7 @@ def format_named(name: str) -> Format:
         return FORMATS[name]
     found = extension(IMPORTERS, name, InputError)
     if found is None:
-        known = (*FORMATS, *(one.name for one in extensions(IMPORTERS)))
-        raise InputError(f"unknown format {name!r:.40}: use one of {', '.join(known)}")
+        raise InputError(f"unknown format {name!r:.40}: use one of {', '.join(format_names())}")
     return _loaded(found)
 
 

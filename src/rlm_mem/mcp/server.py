@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -52,8 +51,8 @@ class McpServer:
         self.service = service
         self._client_of = client_of
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem")
-        self._closing = threading.Event()
-        self._open: set[_CallStop] = set()
+        self._closing = False
+        self._open: set[Stop] = set()
         fixed = CacheHint(ttl_ms=3_600_000, scope="public")
         # The list of tools depends on the token.
         own = CacheHint(ttl_ms=3_600_000, scope="public" if client_of is None else "private")
@@ -75,9 +74,9 @@ class McpServer:
 
     def close(self) -> None:
         """Cancel running calls, then close the service."""
-        self._closing.set()
-        for cancelled in list(self._open):
-            cancelled.set()
+        self._closing = True
+        for stop in list(self._open):
+            stop.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.service.close()
 
@@ -98,24 +97,23 @@ class McpServer:
         return types.ListToolsResult(tools=[_tool_description(tool) for tool in tools])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in self.service.tools:
-            known = ", ".join(self.service.tools)
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are: {known}")
         client = self._client(context)
-        cancelled = _CallStop(self._closing)
-        self._open.add(cancelled)
+        stop = Stop()
+        self._open.add(stop)
+        if self._closing:
+            stop.set()
         progress = self._progress(context, asyncio.get_running_loop())
         try:
-            answer = await self._in_worker(
+            answer = await self._run_or_refuse(
                 lambda: self.service.call(
-                    params.name, params.arguments, progress=progress, cancelled=cancelled, client=client
+                    params.name, params.arguments, progress=progress, stop=stop, client=client
                 )
             )
         except asyncio.CancelledError:
-            cancelled.set()
+            stop.set()
             raise
         finally:
-            self._open.discard(cancelled)
+            self._open.discard(stop)
         return types.CallToolResult(
             content=[types.TextContent(text=answer.text)],
             structured_content=answer.data,
@@ -229,17 +227,6 @@ class McpServer:
         found, text = await self._run_or_refuse(lambda: prompts.render(params.name, params.arguments))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=found.description, messages=[message])
-
-
-class _CallStop(Stop):
-    """The stop of a call, set if the client cancels it or the server ends."""
-
-    def __init__(self, closing: threading.Event) -> None:
-        super().__init__()
-        self._server_ends = closing
-
-    def is_set(self) -> bool:
-        return super().is_set() or self._server_ends.is_set()
 
 
 def _tool_description(tool: OfferedTool) -> types.Tool:

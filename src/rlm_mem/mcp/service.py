@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -183,12 +181,13 @@ class Service:
         arguments: Mapping[str, Any] | str | None,
         *,
         progress: Callable[[float, float | None, str], None] = no_progress,
-        cancelled: threading.Event | None = None,
+        stop: Stop | None = None,
         client: Caller = _LOCAL,
     ) -> Answer:
         """Run a tool; its errors are part of the answer, so that the calling model can react.
 
         Args:
+            stop: ends the call when the client no longer waits.
             client: the caller; by default the owner of the memory.
 
         Raises:
@@ -198,7 +197,7 @@ class Service:
         if tool is None:
             raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"there are: {', '.join(self.tools)}")
         with telemetry.operation("tool", tool=name) as current:
-            answer = self._answer(tool, arguments, progress, cancelled or threading.Event(), client)
+            answer = self._answer(tool, arguments, progress, stop or Stop(), client)
             if answer.failed:
                 current.failed("refused")
             return answer
@@ -208,7 +207,7 @@ class Service:
         tool: OfferedTool,
         arguments: Mapping[str, Any] | str | None,
         progress: Callable[[float, float | None, str], None],
-        cancelled: threading.Event,
+        stop: Stop,
         client: Caller,
     ) -> Answer:
         try:
@@ -220,9 +219,8 @@ class Service:
                 opened=opened,
                 path={part: getattr(request, name) for name, part in tool.path.items()},
                 progress=progress,
-                cancelled=cancelled,
             )
-            with stopped_by(cancelled) if isinstance(cancelled, Stop) else nullcontext():
+            with stopped_by(stop):
                 result = run_fitted(lambda given: tool.run(context, given), request)
             data = plain(result.data if isinstance(result, Reply) else result)
         except Exception as error:  # noqa: BLE001 - an internal error must not end the server: log it and answer

@@ -29,17 +29,19 @@ _PASSED_VARIABLES = (
 
 _SECONDS = 30.0
 _MAX_LINE_BYTES = 16 * 1024 * 1024
-_MESSAGES = (
-    {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "rlm-mem doctor", "version": "1"},
-        },
+#: The first message of a client.
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "rlm-mem doctor", "version": "1"},
     },
+}
+_MESSAGES = (
+    INITIALIZE,
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
     {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
 )

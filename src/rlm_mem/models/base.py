@@ -481,6 +481,12 @@ class Budget:
         with self._lock:
             return self._seconds_left()
 
+    def remaining_iterations(self) -> int | None:
+        """Turns left; None without a limit."""
+        with self._lock:
+            limit = self.limits.iterations
+            return None if limit is None else limit - self._iterations
+
     def remaining_tokens(self) -> int | None:
         """Tokens neither spent nor reserved, at least 0; None without a limit."""
         with self._lock:

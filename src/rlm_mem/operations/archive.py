@@ -12,7 +12,7 @@ from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import chunk_reply
-from rlm_mem.operations.types import ChunkId, Cursor, Limit, Line, Request, Since, TypeFilter, Until
+from rlm_mem.operations.types import ID_NAMES, ChunkId, Cursor, Limit, Line, Request, Since, TypeFilter, Until
 
 
 class ArchiveQuery(Bounded, kw_only=True):
@@ -125,7 +125,7 @@ OPERATIONS: tuple[Operation, ...] = (
             name="restore",
             title="Restore memories",
             description="Restore archived memories by their ids.",
-            aliases=dict.fromkeys(("id", "chunk_id", "chunk_ids", "memory_ids"), "ids"),
+            aliases=ID_NAMES,
             default=False,
         ),
     ),

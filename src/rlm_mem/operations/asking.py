@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, structs, to_builtins
 
-from rlm_mem import recall
 from rlm_mem.chunk.types import amount, is_untrusted
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
@@ -301,7 +300,7 @@ def _outcome(found: Sequence[object]) -> SearchOutcome:
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
     """Return the configured budgets, overridden by the given ones; None if none is given."""
     given = to_builtins(wanted)
-    return None if set(given.values()) <= {None} else recall.limits_from(memory.config.recall).changed(given)
+    return None if set(given.values()) <= {None} else memory.limits(**given)
 
 
 def run_out(run: LiveRun) -> RunOut:
@@ -332,7 +331,7 @@ def _cancel(context: Context, _: object) -> RunOut:
 
 _STREAMING = (
     "With `Accept: text/event-stream` the answer is sent as events: `step` after each turn, `text` as the model "
-    "writes, and at the end `result` or `error`. If the client disconnects, the run ends at its next turn."
+    "writes, and at the end `result` or `error`. If the client disconnects, the run ends."
 )
 _RUN_LINKS = {
     202: {name: {"run_id": "$response.body#/id"} for name in ("getRun", "getRunEvents", "cancelRun")},
@@ -396,7 +395,7 @@ def _untrusted_fields(origin: str, trust: str) -> dict[str, str | None]:
 
 
 def _reporting(context: Context) -> Callable[[LoopStep], None]:
-    """Return a callback that reports each turn of a run, and ends the run once the client no longer waits."""
+    """Return a callback that reports each turn of a run."""
     done = 0
 
     def report(step: LoopStep) -> None:
@@ -405,7 +404,6 @@ def _reporting(context: Context) -> Callable[[LoopStep], None]:
         read = len(step.chunks_read)
         what = f"read {amount(read, 'memory')}" if read else "searched"
         context.progress(done, None, f"turn {step.turn}: {'answered' if step.final else what}")
-        context.check()
 
     return report
 

@@ -24,6 +24,7 @@ from rlm_mem.operations.shapes import (
 from rlm_mem.operations.traits import PageQuery, chunk_reply, decode_cursor, encode_cursor, etag, matched
 from rlm_mem.operations.types import (
     CONVERSATION_NAMES,
+    ID_NAMES,
     TAG_NAMES,
     TYPE_NAMES,
     AsOf,
@@ -361,7 +362,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
 
 def _earlier(context: Context, made: RememberResult, most: int) -> list[EarlierMemory]:
     """The earlier memories nearest to a new text of one chunk: a calling agent sees what it makes out of date."""
-    if not most or not made.created or len(made.chunk_ids) != 1:
+    if not most or not made.is_one_new_chunk:
         return []
     found = context.memory.earlier(made.chunk_ids[0], most)
     return [
@@ -588,8 +589,6 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
     return shown
 
 
-_IDS = {"id": "ids", "chunk_id": "ids", "chunk_ids": "ids", "memory_id": "ids", "memory_ids": "ids"}
-
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/remember", "remember", "Remember text of any length, in one transaction.", _GROUP,
@@ -674,7 +673,7 @@ OPERATIONS: tuple[Operation, ...] = (
             title="Read memories",
             description="Read memories in full by their ids, with links, what they replaced and what replaced "
             "them.",
-            aliases=_IDS,
+            aliases=ID_NAMES,
         ),
     ),
     Operation(
@@ -685,7 +684,7 @@ OPERATIONS: tuple[Operation, ...] = (
             title="Forget memories",
             description="Archive memories by their ids. A person can restore them.",
             destructive=True,
-            aliases=_IDS,
+            aliases=ID_NAMES,
         ),
     ),
 )  # fmt: skip

@@ -142,10 +142,6 @@ class Settings:
     tokens: Path | None = None
 
 
-class CallCancelled(Exception):
-    """The client cancelled a call; raised between two steps of a recall."""
-
-
 #: Maximum number of client views of a memory that are kept; an unused view takes a few kilobytes.
 _MAX_VIEWS = 1024
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -108,17 +108,23 @@ _MEDIA = (
     "application/octet-stream", "application/json", "application/x-ndjson", "application/zip", "text/markdown",
     "text/plain",
 )  # fmt: skip
-_Format = Literal[
-    "chunk-markdown", "chunk-jsonl", "chunk-json", "layered-jsonl", "meridian", "candidates", "chatgpt",
-    "claude", "claude-code", "messages-json", "messages-jsonl", "notes",
-]  # fmt: skip
+#: The name of a format, built in or of an installed package.
+FormatName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        description="Such as chatgpt or mem0; by default it is detected.",
+        extra_json_schema={"x-names": "import-formats"},
+    ),
+]
 
 
 class ImportQuery(Request):
     """Name and format of the file, and how to import it."""
 
     name: FileName
-    format: Annotated[_Format, Meta(description="By default it is detected.")] | None = None
+    format: FormatName | None = None
     dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
     replace: Annotated[bool, Meta(description="Replace existing chunks, even newer revisions.")] = False
 
@@ -144,7 +150,7 @@ class ImportArguments(Bounded, kw_only=True):
 
     content: Annotated[Content, Meta(description="The content of the file, as text.")]
     name: FileName = "notes.md"
-    format: Annotated[_Format | None, Meta(description="Its format. Default: detected.")] = None
+    format: FormatName | None = None
     dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
 
 
@@ -251,25 +257,6 @@ def _import_text(context: Context, request: ImportArguments) -> Imported:
             request,
             lambda done, total: context.progress(done, total, f"read {done} of {total} bytes"),
         )
-
-
-class RemovedAfterwards:
-    """Mixin of a file response that removes the file and its folder after the response.
-
-    A background task would not run after an invalid Range header, a revoked token or a cancelled request.
-
-    Attributes:
-        path: the only file of a temporary folder.
-    """
-
-    path: Any
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Send the response, then remove the file."""
-        try:
-            await super().__call__(scope, receive, send)  # type: ignore[misc]  # of the response
-        finally:
-            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_mem.access.grants import Permission
 from rlm_mem.errors import NamespaceError
-from rlm_mem.operations.context import CallCancelled, Handles, OpenMemory, Settings
+from rlm_mem.operations.context import Handles, OpenMemory, Settings
 
 if TYPE_CHECKING:
     import msgspec
@@ -39,7 +38,6 @@ class Context:
         if_match, if_none_match: the header as received, or None.
         kept_runs: the runs of the server; None if runs are not kept, as over MCP.
         progress: called with (done, total, message).
-        cancelled: set when the client no longer waits.
     """
 
     opened: OpenMemory
@@ -48,7 +46,6 @@ class Context:
     if_none_match: str | None = None
     kept_runs: RunRegistry | None = None
     progress: Callable[[float, float | None, str], None] = no_progress
-    cancelled: threading.Event = field(default_factory=threading.Event)
 
     @property
     def memory(self) -> Memory:
@@ -83,15 +80,6 @@ class Context:
                 f"{chunk_id} is in the namespace {namespace!r}, which the server of a project may only read",
                 hint=f"a person can move it into the project: rlm-mem project move {chunk_id} --to project",
             )
-
-    def check(self) -> None:
-        """Raise if the client no longer waits.
-
-        Raises:
-            CallCancelled: the client has cancelled the call.
-        """
-        if self.cancelled.is_set():
-            raise CallCancelled("the client no longer waits for this call")
 
 
 @dataclass(frozen=True)

@@ -116,11 +116,9 @@ def problem(
 
 def problem_of(error: BaseException) -> Problem:
     """Return the problem for an exception; an unexpected one becomes an internal error without details."""
-    from rlm_mem.operations.context import CallCancelled
-
     if isinstance(error, Refused):
         return error.problem
-    if isinstance(error, CallCancelled | errors.SessionCancelled):
+    if isinstance(error, errors.SessionCancelled):
         return Problem(TYPE_BASE + "cancelled", "The run was cancelled", 409, str(error))
     for kind, status, title in _STATUS:
         if isinstance(error, kind) and isinstance(error, errors.RlmMemError):

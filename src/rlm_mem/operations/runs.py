@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError, SessionCancelled
-from rlm_mem.operations.context import CallCancelled, OpenMemory, storable
+from rlm_mem.operations.context import OpenMemory, storable
 from rlm_mem.operations.problems import Problem, problem_of
 from rlm_mem.sandbox.engine import Stop, stopped_by
 
@@ -136,23 +136,18 @@ class LiveRun:
     ) -> None:
         """Execute the run in the calling thread; an error becomes the last event."""
         try:
-            self._check()
+            self._stop.check()
             memory = self.opened.memory
+            given: dict[str, Any] = {"limits": limits, "as_of": as_of}
+            given |= {"on_step": self._on_step, "on_text": self._on_text}
             result: RecallResult | ReasoningResult
             with stopped_by(self._stop):
                 if self.operation == "recall":
-                    result = memory.recall(
-                        self.question,
-                        result=schema,
-                        limits=limits,
-                        on_step=self._on_step,
-                        on_text=self._on_text,
-                        as_of=as_of,
-                    )
+                    result = memory.recall(self.question, result=schema, **given)
                 else:
-                    result = memory.reason(self.question, limits=limits, on_step=self._on_step, as_of=as_of)
-        except (CallCancelled, SessionCancelled):
-            self._fail("cancelled", CallCancelled("the run was cancelled"))
+                    result = memory.reason(self.question, **given)
+        except SessionCancelled:
+            self._fail("cancelled", SessionCancelled("the run was cancelled"))
         except RlmMemError as error:
             self._fail("failed", error)
         except Exception as error:  # noqa: BLE001 - listeners must learn that the run has ended
@@ -164,14 +159,10 @@ class LiveRun:
             self.result, self.trajectory_id = result, result.trajectory.id
             self._end("done", "result", answer_of(result))
 
-    def _check(self) -> None:
-        if self._stop.is_set():
-            raise CallCancelled("the run was cancelled")
-
     def _on_step(self, step: LoopStep) -> None:
         self._flush_text()
         self._add("step", msgspec.to_builtins(step))
-        self._check()
+        self._stop.check()
 
     def _on_text(self, piece: str) -> None:
         self._text.append(piece)

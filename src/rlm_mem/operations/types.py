@@ -200,5 +200,6 @@ CONVERSATION_NAMES = dict.fromkeys(
     ("conversation", "conversationId", "session_id", "thread_id", "project"), "conversation_id"
 )
 TYPE_NAMES = dict.fromkeys(("chunk_type", "kind", "category"), "type")
+ID_NAMES = dict.fromkeys(("id", "chunk_id", "chunk_ids", "memory_id", "memory_ids"), "ids")
 TAG_NAMES = dict.fromkeys(("tag", "labels", "label", "topics"), "tags")
 QUESTION_NAMES = dict.fromkeys(("query", "q", "prompt", "text"), "question")

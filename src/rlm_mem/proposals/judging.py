@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rlm_mem import search as searching
+from rlm_mem.config import MAX_NEAREST
 from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.models.base import LLM, Message
 from rlm_mem.proposals.finding import is_trusted_as_far
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _LONGEST = 1_200
 """Most characters of each note that the model sees."""
 _CONFIDENCE = 0.9
-_MAX_NEAREST = 10
 _ANSWER_TOKENS = 400
 _REASON = 300
 _TASK = (
@@ -43,12 +43,10 @@ class Verdict:
     Attributes:
         word: ``replaces``, ``contradicts``, ``both`` (both hold) or ``unsure``, also for any other answer.
         reason: why, in the model's words.
-        tokens: tokens used by the call.
     """
 
     word: _Word
     reason: str
-    tokens: int
 
 
 def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) -> Verdict:
@@ -73,23 +71,19 @@ def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) ->
     first, _, reason = made.text.strip().partition(":")
     answer = first.strip(" *`\"'.").lower()
     word: _Word = next((one for one in _WORDS if answer == one), "unsure")
-    return Verdict(word, " ".join(reason.split())[:_REASON], made.usage.total_tokens)
+    return Verdict(word, " ".join(reason.split())[:_REASON])
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Verdict):
     """A model's judgement of a chunk and an earlier one; ``replaces`` and ``contradicts`` have become a link.
 
     Attributes:
         newer_id, older_id: the chunks.
-        word: as in :class:`Verdict`.
-        reason: why, in the model's words.
     """
 
     newer_id: str
     older_id: str
-    word: _Word
-    reason: str
 
 
 def compare_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> Iterator[Comparison]:
@@ -114,7 +108,7 @@ def compare_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> Ite
             store.supersede(older.id, newer.id, reason, confidence=_CONFIDENCE)
         elif verdict.word == "contradicts":
             store.add_link(newer.id, older.id, "contradicts", _CONFIDENCE, reason)
-        yield Comparison(newer.id, older.id, verdict.word, verdict.reason)
+        yield Comparison(verdict.word, verdict.reason, newer.id, older.id)
 
 
 def check_judge(llm: LLM, calls: int) -> None:
@@ -144,8 +138,8 @@ def compare_stored(
         InputError, InvalidConfig: an argument is out of range, or the model cannot judge.
     """
     check_judge(llm, calls)
-    if not 1 <= page(nearest, "nearest") <= _MAX_NEAREST:
-        raise InputError(f"nearest is {nearest}; it must be 1 to {_MAX_NEAREST}")
+    if not 1 <= page(nearest, "nearest") <= MAX_NEAREST:
+        raise InputError(f"nearest is {nearest}; it must be 1 to {MAX_NEAREST}")
     for chunk_id in store.list_chunks(start_date=since, newest_first=True):
         if calls <= 0:
             return

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from rlm_mem.arguments import check_flag, check_kind
 from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages
-from rlm_mem.recall.loop import LoopResult, LoopStep, first_ids, make_step, run_programs
+from rlm_mem.recall.loop import LoopResult, LoopStep, make_step, run_programs
 from rlm_mem.recall.programs import ShownData
 from rlm_mem.recall.prompts import feedback, instructions
 from rlm_mem.recall.recall import RecallResult, recall_result
@@ -206,7 +206,6 @@ class RecallSession:
         self.result: RecallResult | None = None
         self._stopwatch = _Stopwatch()
         self._steps: list[LoopStep] = []
-        self._evidence: dict[str, None] = {}
         self._stopped_by: str | None = None
         self._budget = Budget(limits, self._stopwatch)
         self._opening = runner.opening(
@@ -238,9 +237,12 @@ class RecallSession:
                 budget=self._budget,
                 query=self.query,
                 config=runner.config,
+                # The steps of sub-questions; the recorder is that of the current question.
+                on_step=lambda step: self._recorder.step(step),
                 accept=None if self._form is None else self._form.value_of,
             )
             self._session.named_models = self._has_model
+            self._session.writer = runner.llm  # recorded by its steps, not by its calls
             self._session.keeps_after_final = self._keep
             self._session.__enter__()
         else:
@@ -272,26 +274,23 @@ class RecallSession:
             self._budget.start_iteration()
             results = run_programs(session, [code], self._shown)
             step = make_step(
+                session,
                 results,
-                session.pages,
                 turn=len(self._steps) + 1,
                 depth=0,
                 question=self.query,
                 output_chars=self._runner.config.sandbox.max_output_chars,
-                final=session.final is not None,
             )
             if not results.done and results.refused is None:
                 step = replace(step, programs=(code,))
             self._steps.append(step)
-            self._evidence.update(dict.fromkeys(step.chunks_read))
             self._shown.add(step.output)
             self._shown.add(step.error or "")
             self._recorder.step(step)
             if results.ended is not None:
                 self._stopped_by = results.ended.stopped_by
             hint = results.error.hint if results.error is not None else None
-            limit = self._budget.limits.iterations
-            turns_left = None if limit is None else limit - self._budget.spent().iterations
+            turns_left = self._budget.remaining_iterations()
             untrusted, remark = self._remarks.both(step.chunks_read)
             cut = session.cut_lists.remark()
             output = self._repeats.shortened(step.output)
@@ -378,7 +377,7 @@ class RecallSession:
                 raise SessionBusy(
                     "the previous question is not answered yet", hint="finish it, or call close"
                 )
-            self._begin(check_query(question))
+            self._begin(question)
 
     def close(self) -> None:
         """End the session, without an answer if it has none; do nothing if it has ended."""
@@ -398,9 +397,7 @@ class RecallSession:
         self.close()
 
     def _end(self, final: Final | None) -> RecallResult:
-        loop = LoopResult.of(
-            final, steps=tuple(self._steps), evidence=first_ids(self._evidence), stopped_by=self._stopped_by
-        )
+        loop = LoopResult.of(final, steps=tuple(self._steps), stopped_by=self._stopped_by)
         run = Run(loop, self._opening, loop.evidence, self._budget.spent(), self._recorder)
         self.result = recall_result(self._runner.store, run, self._form)
         if not self._keep:  # only now: where the result cannot be recorded, the caller may finish again

@@ -24,7 +24,7 @@ from rlm_mem.models.base import LLM, Budget, Completion, Usage
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.programs import ShownData, is_fixed_answer, programs_in, without_definitions
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, Conversation, Opening, Turn, clip, feedback, no_program
-from rlm_mem.sandbox.session import Pages, SandboxSession
+from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.sandbox.values import Final, StepOutput
 from rlm_mem.telemetry import ObservedOperation, operation
 from rlm_mem.text.analysis import get_analyser
@@ -173,14 +173,13 @@ def _nothing_to_run(names: str) -> SandboxViolation:
 
 
 def make_step(
+    session: SandboxSession,
     results: ProgramResults,
-    pages: Pages,
     *,
     turn: int,
     depth: int,
     question: str,
     output_chars: int,
-    final: bool,
     completion: Completion | None = None,
     prompt_chars: int = 0,
     prompt_tokens: int = 0,
@@ -190,12 +189,12 @@ def make_step(
     """Make the record of one turn: its programs, their results, and the completion (None: the host wrote them).
 
     Args:
-        pages: of the session; an output of more than ``output_chars`` characters is divided into them.
+        session: ran the programs; an output of more than ``output_chars`` characters is divided into its pages.
         unusable: why a reply without a program could not be used.
     """
     outputs = [result for _, result in results.done]
     failed = results.error
-    output, truncated = pages.first(_printed(outputs), output_chars)
+    output, truncated = session.pages.first(_printed(outputs), output_chars)
     reply = completion or Completion("", model="host", cost=Decimal(0))
     return LoopStep(
         turn=turn,
@@ -221,7 +220,7 @@ def make_step(
         model_seconds=reply.seconds,
         program_seconds=sum(result.seconds for result in outputs),
         truncated=truncated or any(result.truncated for result in outputs),
-        final=final,
+        final=session.final is not None,
         scaffolded=scaffolded,
     )
 
@@ -375,10 +374,8 @@ class LoopResult:
         confidence: as given to FINAL, or None.
         suggestion: without an answer, the likeliest one, as given to FINAL.
         steps: this session's turns.
-        evidence: ids of the chunks that were read, in order, without duplicates.
         stopped_by: the budget that ended the run, ``repetition`` when the model sent one fruitless reply four times
             in a row, or None.
-        not_run: number of replies that did not run (:attr:`~rlm_mem.recall.loop.LoopStep.ran`).
         handed_over: why the loop ended for another method to take over; empty if it did not.
         detail: ``method`` and ``note`` for the record, if the answer is not from the model's own programs.
     """
@@ -388,17 +385,25 @@ class LoopResult:
     chunk_ids: tuple[str, ...]
     confidence: float | None
     steps: tuple[LoopStep, ...]
-    evidence: tuple[str, ...]
     stopped_by: str | None = None
-    not_run: int = 0
     handed_over: str = ""
     detail: dict[str, Any] = field(default_factory=dict)
     suggestion: str | None = None
 
     @property
+    def evidence(self) -> tuple[str, ...]:
+        """Ids of the chunks that were read, in order, without duplicates."""
+        return first_ids(dict.fromkeys(i for step in self.steps for i in step.chunks_read))
+
+    @property
     def failed(self) -> int:
         """Number of turns that ended with an error."""
         return sum(step.error is not None for step in self.steps)
+
+    @property
+    def not_run(self) -> int:
+        """Number of replies that did not run."""
+        return _not_run(self.steps)
 
     @classmethod
     def of(cls, final: Final | None, *, stopped_by: str | None = None, **fields: Any) -> LoopResult:
@@ -410,6 +415,10 @@ class LoopResult:
             return cls(None, False, (), None, stopped_by=stopped_by, **fields)
         cited = tuple(final.chunk_ids)
         return cls(final.answer, True, cited, final.confidence, suggestion=final.suggestion, **fields)
+
+
+def _not_run(steps: Sequence[LoopStep]) -> int:
+    return sum(not step.ran for step in steps)
 
 
 class Loop:
@@ -453,7 +462,6 @@ class Loop:
         self._depth = depth
         self._hands_over = hands_over
         self._first_turn = first_turn
-        self._not_run = 0
         self._on_step = on_step
         self._on_text = on_text
         config = session.config
@@ -464,7 +472,6 @@ class Loop:
         self._shown = ShownData(system)
         self._shown.add(opening.render())
         self._steps: list[LoopStep] = []
-        self._evidence: dict[str, None] = {}
         self._replies_without_program = 0
         self._fruitless: str | None = None
         self._in_circles = 0
@@ -480,9 +487,10 @@ class Loop:
             self._budget.enter(self._depth)
             while self._session.final is None:
                 self._turn()
-                limit = MAX_NOT_RUN_TOTAL if self._not_run < len(self._steps) else MAX_NOT_RUN
+                not_run = _not_run(self._steps)
+                limit = MAX_NOT_RUN_TOTAL if not_run < len(self._steps) else MAX_NOT_RUN
                 circling = self._repeated > 1 or self._in_circles > 1
-                reason = NOT_RUN if self._not_run >= limit else _REPEATED_REPLY if circling else ""
+                reason = NOT_RUN if not_run >= limit else _REPEATED_REPLY if circling else ""
                 if self._hands_over and reason and self._session.final is None:
                     return self._result(None, handed_over=reason)
                 if self._repeated >= MAX_REPEATS:
@@ -503,21 +511,18 @@ class Loop:
                 programs = programs_in(completion.text, self._session.functions)
                 results = run_programs(self._session, programs, self._shown)
             step = make_step(
+                self._session,
                 results,
-                self._session.pages,
                 turn=self._first_turn + len(self._steps),
                 depth=self._depth,
                 question=self._opening.question,
                 output_chars=self._output_chars,
-                final=self._session.final is not None,
                 completion=completion,
                 prompt_chars=prompt_chars,
                 prompt_tokens=prompt_tokens,
             )
             self._steps.append(step)
             _observe(current, step)
-            self._evidence.update(dict.fromkeys(step.chunks_read))
-            self._not_run += not step.ran
             if self._on_step is not None:
                 self._on_step(step)
             if results.ended is not None:
@@ -560,8 +565,7 @@ class Loop:
         """Append the turn and the message to the model after it."""
         self._shown.add(step.output)
         self._shown.add(step.error or "")
-        limit = self._budget.limits.iterations
-        turns_left = None if limit is None else limit - self._budget.spent().iterations
+        turns_left = self._budget.remaining_iterations()
         cut_off = completion.finish_reason == "length"
         if not step.programs and error is None:
             answer = no_program(self._replies_without_program == 0, turns_left, cut_off)
@@ -587,9 +591,7 @@ class Loop:
         return LoopResult.of(
             self._session.final,
             steps=tuple(self._steps),
-            evidence=first_ids(self._evidence),
             stopped_by=stopped_by,
-            not_run=self._not_run,
             handed_over=handed_over,
         )
 

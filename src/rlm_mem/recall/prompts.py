@@ -36,7 +36,7 @@ from rlm_mem.recall.listing import (
 from rlm_mem.recall.question_kinds import FROM_EXCERPTS, Outlined, often_lacking, outlined, subject_of
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import users_of
-from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
+from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.search.query import question_kind
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.instructions import condition_of, standing_instructions
@@ -140,10 +140,8 @@ def instructions(functions: Mapping[str, Callable[..., Any]] | None = None, *, m
 @cache
 def _function_lines(model: bool) -> str:
     """The lines of the instructions about functions."""
-    pages = [page for page in PAGES.values() if model or not page.model]
-    lines = [
-        f"{SHORT_SIGNATURES.get(page.name, page.signature)} -> {page.gives}" for page in pages if page.first
-    ]
+    pages = [page for page in PAGES.values() if model or page.by != "model"]
+    lines = [f"{page.short or page.signature} -> {page.gives}" for page in pages if page.first]
     rest = ", ".join(
         f"{page.name} -> {page.kind}" if page.kind else page.name
         for page in pages

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import AGAINST_LINK_TYPES, Chunk
 from rlm_mem.models.base import Limits, Usage, is_offline
-from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
+from rlm_mem.recall.loop import LoopStep, answer_text, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.recall.recall import Source, log_recall, result_text, source_of, with_unread
+from rlm_mem.recall.recall import Source, end_run, log_recall, result_text, source_of
 from rlm_mem.recall.running import Run, Runner, check_query
 from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.telemetry import observed
@@ -150,43 +150,24 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
         if _is_outdated(store, chunk)
     ]
     supports = list(existing(store, _ids(given.get("supports")))) or list(cited)
-    confidence = loop.confidence
-    if confidence is None:
-        confidence = confidence_of(store, conclusion, cited) if conclusion else 0.0
-    loop_detail, unread = with_unread(store, loop.detail)
-    if unread and not conclusion:
-        confidence = 0.0
-    values: dict[str, Any] = {
-        "chunk_ids": list(cited),
-        "confidence": min(1.0, max(0.0, float(confidence))),
-        "concluded": loop.concluded,
-        "stopped_by": loop.stopped_by,
-        "evidence": list(run.evidence),
-    }
-    if not loop.concluded:
-        values |= {"chunk_ids": list(run.evidence) or run.opening.hit_ids, "confidence": 0.0}
     detail: dict[str, Any] = {
         "path": path,
         "supports": [chunk_id for chunk_id in supports if chunk_id not in contradicts],
         "contradicts": contradicts,
         "superseded": superseded,
     }
-    trajectory = run.recorder.finish(
-        run.spent,
+    values = end_run(
+        store,
+        run,
+        conclusion or None,
+        cited,
         content=text,
-        detail=detail | {"path": [asdict(step) for step in path]} | loop_detail,
-        **values,
+        detail=detail | {"path": [asdict(step) for step in path]},
     )
     log_recall(store, run.recorder, values["chunk_ids"])
     return ReasoningResult(
         conclusion=conclusion,
-        iterations_used=run.spent.iterations,
-        trajectory=trajectory,
-        usage=run.spent.usage,
-        cost=run.spent.cost,
-        seconds=run.spent.seconds,
         sources=[source_of(chunk) for chunk in store.get_many(values["chunk_ids"], track=False).values()],
-        note=loop_detail.get("note", ""),
         **values,
         **detail,
     )

@@ -219,57 +219,86 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
     chunks = existing(store, [*run.loop.chunk_ids, *answer_ids])
     if content is not None and not chunks:
         chunks = supporting(store, content, run.evidence)
-    confidence = run.loop.confidence
-    if confidence is None:
-        derived_from = content if content is not None else run.loop.suggestion
-        confidence = confidence_of(store, derived_from, chunks) if derived_from is not None else 0.0
-    returned_ids = list(chunks)
-    if not run.loop.concluded:
-        # The best evidence: the chunks that were read, else the ranker's first hits.
-        returned_ids = list(run.evidence) or run.opening.hit_ids
-        confidence = 0.0
-    detail, unread = with_unread(store, run.loop.detail)
-    if unread and content is None and run.loop.suggestion is None:
-        confidence = 0.0
-    values: dict[str, Any] = {
-        "content": content,
-        "suggestion": run.loop.suggestion,
-        "chunk_ids": returned_ids,
-        "confidence": min(1.0, max(0.0, float(confidence))),
-        "concluded": run.loop.concluded,
-        "stopped_by": run.loop.stopped_by,
-        "evidence": list(run.evidence),
-    }
-    trajectory = run.recorder.finish(run.spent, detail=detail, **values)
+    suggestion = run.loop.suggestion
+    values = end_run(
+        store,
+        run,
+        content if content is not None else suggestion,
+        chunks,
+        content=content,
+        suggestion=suggestion,
+    )
+    returned_ids = values["chunk_ids"]
     unsure = content is not None and values["confidence"] <= SURE
     # An outline is in time order.
     hits = sorted(run.opening.hits, key=lambda hit: -hit["score"]) if unsure else []
     closest_ids = [hit["id"] for hit in hits if hit["id"] not in returned_ids][:_MAX_CLOSEST]
     log_recall(store, run.recorder, [*returned_ids, *closest_ids])
-    cited_chunks = list(store.get_many(values["chunk_ids"], track=False).values())
+    cited_chunks = list(store.get_many(returned_ids, track=False).values())
     closest_chunks = list(store.get_many(closest_ids, track=False).values())
-    sources = _sources(store, trajectory, [*cited_chunks, *closest_chunks], continued=content is None)
+    sources = _sources(
+        store, values["trajectory"], [*cited_chunks, *closest_chunks], continued=content is None
+    )
     return RecallResult(
-        iterations_used=run.spent.iterations,
-        trajectory=trajectory,
-        usage=run.spent.usage,
-        cost=run.spent.cost,
-        seconds=run.spent.seconds,
+        content=content,
+        suggestion=suggestion,
         standing=[Standing(chunk.id, **standing(chunk)) for chunk in cited_chunks],
         sources=sources[: len(cited_chunks)],
         closest=sources[len(cited_chunks) :],
         value=None if form is None or content is None else form.value_of(run.loop.answer),
-        **detail,
+        method=run.loop.detail.get("method", "programs"),
         **values,
     )
 
 
-def with_unread(store: ChunkStore, detail: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The detail of a run, with a note if chunk files could not be read, and whether that is so."""
+def end_run(
+    store: ChunkStore,
+    run: Run,
+    answer: str | None,
+    chunks: Mapping[str, Chunk],
+    *,
+    content: str | None,
+    suggestion: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Close the trajectory of a finished run, and return the fields that the results of RECALL and REASON share.
+
+    Args:
+        answer: what the confidence is derived from, if FINAL got none; None: there is no answer.
+        chunks: those that it rests on, by id. If nothing was concluded, the best evidence is returned instead.
+        content, suggestion, detail: of the recorded outcome.
+    """
+    loop = run.loop
+    confidence = loop.confidence
+    if confidence is None:
+        confidence = confidence_of(store, answer, chunks) if answer is not None else 0.0
     unread = store.unreadable_files
-    if not unread:
-        return dict(detail), False
-    return {**detail, "note": "; ".join(filter(None, (detail.get("note"), unread_note(unread))))}, True
+    if not loop.concluded or (unread and answer is None):
+        confidence = 0.0
+    note = "; ".join(filter(None, (loop.detail.get("note"), unread_note(unread) if unread else "")))
+    values: dict[str, Any] = {
+        # The best evidence: the chunks that were read, else the ranker's first hits.
+        "chunk_ids": list(chunks) if loop.concluded else list(run.evidence) or run.opening.hit_ids,
+        "confidence": min(1.0, max(0.0, float(confidence))),
+        "concluded": loop.concluded,
+        "stopped_by": loop.stopped_by,
+        "evidence": list(run.evidence),
+    }
+    trajectory = run.recorder.finish(
+        run.spent,
+        content=content,
+        suggestion=suggestion,
+        detail={**(detail or {}), **loop.detail, **({"note": note} if note else {})},
+        **values,
+    )
+    return values | {
+        "iterations_used": run.spent.iterations,
+        "trajectory": trajectory,
+        "usage": run.spent.usage,
+        "cost": run.spent.cost,
+        "seconds": run.spent.seconds,
+        "note": note,
+    }
 
 
 def _sources(

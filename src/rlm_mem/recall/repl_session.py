@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.arguments import check_kind, check_words
 from rlm_mem.errors import BudgetError, InputError, SessionComplete
-from rlm_mem.models.base import Budget, Limits
+from rlm_mem.models.base import LLM, Budget, Limits
 from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
 from rlm_mem.recall.prompts import build_opening
@@ -82,6 +82,7 @@ class REPLSession(SandboxSession):
         self._given_budget = budget
         self._on_step = on_step
         self._nested: REPLSession | None = None
+        self.writer: LLM | None = None  # writes the programs of sub-questions; None: llm_client does
         self._open_budget(max_iterations)
 
     def _open_budget(self, iterations: int) -> None:
@@ -158,7 +159,7 @@ class REPLSession(SandboxSession):
         with self.driven() as call_apart:
             return Loop(
                 self,
-                StoppableModel(self._models.model, call_apart),
+                StoppableModel(self._models.model if self.writer is None else self.writer, call_apart),
                 opening,
                 budget=self.budget,
                 depth=self.depth,
@@ -190,6 +191,7 @@ class REPLSession(SandboxSession):
             config=self.config,
             on_step=self._on_step,
         )
+        nested.writer = self.writer
         try:
             self._check_ended()
             result = nested._drive(question)

@@ -208,13 +208,12 @@ class Replayer:
                 session.shown(shown_ids if then.error is None else ())
                 results = run_programs(session, then.programs)
                 now = make_step(
+                    session,
                     results,
-                    session.pages,
                     turn=then.turn,
                     depth=depth,
                     question=question,
                     output_chars=self._output_chars,
-                    final=session.final is not None,
                 )
                 if then.programs:
                     self.steps.append(compare(then, now))

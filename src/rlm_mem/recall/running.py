@@ -527,12 +527,7 @@ class _Answering:
             final = session.final
             if reason is not None or final is None:
                 return reason or "the answer was not accepted"
-            read = (chunk_id for step in scaffold.steps for chunk_id in step.chunks_read)
-            return LoopResult.of(
-                final,
-                steps=tuple(scaffold.steps),
-                evidence=first_ids(dict.fromkeys(read)),
-            )
+            return LoopResult.of(final, steps=tuple(scaffold.steps))
 
     def _session(self, opening: Opening, depth: int, budget: Budget, answers: LLM) -> SandboxSession:
         def sub_question(question: str) -> dict[str, Any]:

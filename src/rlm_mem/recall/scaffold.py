@@ -369,13 +369,12 @@ class Scaffold:
         self, programs: tuple[str, ...], completion: Completion, tokens: int, error: str | None = None
     ) -> LoopStep:
         step = make_step(
+            self._session,
             run_programs(self._session, programs),
-            self._session.pages,
             turn=self._first_turn + len(self.steps),
             depth=self._depth,
             question=self._question,
             output_chars=self._output_chars,
-            final=self._session.final is not None,
             completion=completion,
             prompt_tokens=tokens,
             scaffolded=True,

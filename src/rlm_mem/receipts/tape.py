@@ -12,7 +12,7 @@ from rlm_mem.models.base import Limits
 from rlm_mem.recall.replaying import Replayer
 from rlm_mem.receipts.format import HashedCall, digest, plain_json, without_volatile
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.functions import MODEL_FUNCTIONS
+from rlm_mem.sandbox.functions import FUNCTIONS, STORE_FUNCTIONS
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.sandbox.values import chunk_ids_in
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import Trajectory
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_OWN = frozenset((*MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
+_OWN = FUNCTIONS.difference(STORE_FUNCTIONS)
 """Functions whose calls are not recorded, since the session itself or recorded replies answer them."""
 
 REPLAY_SECONDS = 300.0

@@ -32,6 +32,7 @@ from rlm_mem.sandbox.line_functions import (
     users_among,
     users_of,
 )
+from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
 from rlm_mem.sandbox.turn_functions import MAX_COUNTED, TruncatedLists, TurnFunctions
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
@@ -42,28 +43,9 @@ from rlm_mem.text.dates import DateMention, find_dates
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-STORE_FUNCTIONS = (
-    "search",
-    "passages",
-    "turns",
-    "grep",
-    "outline",
-    "instructions",
-    "updates",
-    "contradictions",
-    "timeline",
-    "dates",
-    "read_chunk",
-    "neighbors",
-    "all_chunks",
-    "search_chunks",
-    "list_chunks_by_tag",
-    "get_linked_chunks",
-    "stats",
-)
-
-MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched")
-FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
+STORE_FUNCTIONS = tuple(name for name, page in PAGES.items() if page.by == "store")
+MODEL_FUNCTIONS = tuple(name for name, page in PAGES.items() if page.by == "model")
+FUNCTIONS = frozenset(PAGES)
 """The functions of every session, whose names a program cannot redefine; a session may provide more."""
 
 MAX_CONTENT_CHARS = 200_000

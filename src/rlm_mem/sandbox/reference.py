@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,8 @@ class Page:
         details: fields, bounds and errors.
         example: a few lines of a program.
         first: whether the instructions list its signature; of other functions they list the name and ``kind``.
-        model: whether it calls a model.
+        short: its signature in the instructions, if shorter.
+        by: what answers it: the store, a model, or the session itself.
         kind: its result in a word, if the instructions need it.
     """
 
@@ -25,7 +27,8 @@ class Page:
     details: str
     example: str
     first: bool = False
-    model: bool = False
+    short: str = ""
+    by: Literal["store", "model", "session"] = "store"
     kind: str = ""
 
 
@@ -48,6 +51,7 @@ _PAGES = (
         'for hit in search("Ana guitar lessons", limit=5):\n    print(hit["date"], hit["speaker"], '
         'hit["snippet"])',
         first=True,
+        short="search(query, limit=10)",
     ),
     Page(
         "passages",
@@ -65,6 +69,7 @@ _PAGES = (
         'for p in passages("when does the lease end", limit=5):\n    print(p["date"], p["speaker"], '
         'p["text"], p["after"])',
         first=True,
+        short="passages(query, limit=10)",
     ),
     Page(
         "turns",
@@ -98,6 +103,7 @@ _PAGES = (
         'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'
         'print_rows(turns(chunks=search("garden plan", limit=1), whole=True))  # all that was said, and the reply',
         first=True,
+        short="turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     ),
     Page(
         "grep",
@@ -112,6 +118,7 @@ _PAGES = (
         'grep(r"commits.{0,60}\\d|\\d.{0,60}commits").',
         'for t in grep(r"\\b\\d+ (km|miles)\\b", author="Ana"):\n    print(t["date"], t["match"], t["text"])',
         first=True,
+        short="grep(pattern, author=None)",
     ),
     Page(
         "outline",
@@ -136,6 +143,7 @@ _PAGES = (
         "keep the order in which they were stored. unseen as in turns. limit is 1–500.",
         'print_rows(outline(["garden plans", "seeds"]))',
         first=True,
+        short="outline(TEXTS=None, chars=4000)",
     ),
     Page(
         "instructions",
@@ -148,6 +156,7 @@ _PAGES = (
         "limit is 1–200.",
         'for wish in instructions():\n    print(wish["date"], wish["text"])',
         first=True,
+        short="instructions()",
     ),
     Page(
         "updates",
@@ -161,6 +170,7 @@ _PAGES = (
         'for pair in updates("deadline of the report"):\n    print(pair["older"]["text"], "->", '
         'pair["newer"]["text"])',
         first=True,
+        short="updates(subject)",
     ),
     Page(
         "contradictions",
@@ -172,6 +182,7 @@ _PAGES = (
         'for pair in contradictions("Flask routes"):\n    print(pair["older"]["text"], "|", '
         'pair["newer"]["text"])',
         first=True,
+        short="contradictions(subject)",
     ),
     Page(
         "timeline",
@@ -266,6 +277,8 @@ _PAGES = (
         "Points follow the text; whole turns (whole=True) are printed with the whole reply.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,
+        short="print_rows(rows)",
+        by="session",
     ),
     Page(
         "page",
@@ -276,6 +289,8 @@ _PAGES = (
         "characters are kept.",
         "print(page(2))",
         first=True,
+        short="page(2)",
+        by="session",
     ),
     Page(
         "help",
@@ -283,6 +298,7 @@ _PAGES = (
         "more about a function",
         "Without a name: one line for each function of this session.",
         'help("turns")',
+        by="session",
     ),
     Page(
         "llm_query",
@@ -291,7 +307,7 @@ _PAGES = (
         "context is data, shown apart from the prompt. At most 400,000 characters.",
         'llm_query("Which of these are about music?", {"lines": lines})',
         first=True,
-        model=True,
+        by="model",
     ),
     Page(
         "llm_query_batched",
@@ -300,7 +316,7 @@ _PAGES = (
         "8 at a time, at most 200 prompts; a failed one is text that begins with `ERROR:`.",
         'llm_query_batched(["Summarise: " + text for text in texts])',
         first=True,
-        model=True,
+        by="model",
     ),
     Page(
         "rlm_query",
@@ -309,7 +325,7 @@ _PAGES = (
         "It spends from the same budget.",
         'rlm_query("Where does Ana work?")["answer"]',
         first=True,
-        model=True,
+        by="model",
     ),
     Page(
         "rlm_query_batched",
@@ -318,7 +334,7 @@ _PAGES = (
         "At most 20, in order; a repeated question is answered once. They share the budget.",
         'for found in rlm_query_batched(["Where does Ana work?", "Where does Ben work?"]):\n    print(found["answer"])',
         first=True,
-        model=True,
+        by="model",
     ),
     Page(
         "FINAL",
@@ -331,27 +347,13 @@ _PAGES = (
         "the closest chunks and a guess. A top-level `return FINAL(x)` is accepted.",
         'FINAL("ANSWER IN A FEW WORDS", chunk_ids=["CHUNK_ID"], confidence=0.9)',
         first=True,
+        short="FINAL(answer, chunk_ids=[...], confidence=0.8)",
+        by="session",
     ),
 )
 
 PAGES = {page.name: page for page in _PAGES}
 """Every function of the sandbox, by name, in display order."""
-
-SHORT_SIGNATURES = {
-    "search": "search(query, limit=10)",
-    "passages": "passages(query, limit=10)",
-    "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
-    "grep": "grep(pattern, author=None)",
-    "outline": "outline(TEXTS=None, chars=4000)",
-    "instructions": "instructions()",
-    "updates": "updates(subject)",
-    "contradictions": "contradictions(subject)",
-    "timeline": "timeline(start, end, limit=50)",
-    "FINAL": "FINAL(answer, chunk_ids=[...], confidence=0.8)",
-    "print_rows": "print_rows(rows)",
-    "page": "page(2)",
-}
-"""Shorter signatures for the instructions."""
 
 
 def help_text(

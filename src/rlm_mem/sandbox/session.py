@@ -327,8 +327,7 @@ class SandboxSession:
             SessionBusy: a program is running; :meth:`cancel` ends it.
         """
         with self._busy("be reset"):
-            self._engine.reset()
-            self._bound, self._ready, self._variables, self.pages = set(), set(), frozenset(), Pages()
+            self._delete_names()
         self._final = None
         self._reads.clear()
         self._seen_ids.clear()
@@ -389,10 +388,13 @@ class SandboxSession:
         if self._inside():
             raise self._busy_error("be closed")
         self._end("the session was closed while the program ran")
-        # This waits until the program's thread has released the engine, once its worker has ended.
+        self._delete_names()
+        self._calls.close()
+
+    def _delete_names(self) -> None:
+        """Release the worker, and delete what programs have left; waits until a cancelled program has ended."""
         self._engine.reset()
         self._bound, self._ready, self._variables, self.pages = set(), set(), frozenset(), Pages()
-        self._calls.close()
 
     def cancel(self) -> None:
         """End the running program, if any, from any thread.
