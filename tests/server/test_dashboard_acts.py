@@ -11,7 +11,7 @@ import pytest
 
 from rlm_mem.continuum.review import Case
 from tests.continuum.conftest import StillClock, learning, open_continuum, record, rewrite
-from tests.server.site import OWN, Site, opened, tags_of, text_of
+from tests.server.site import OWN, Site, links_of, opened, tags_of, text_of
 
 
 @pytest.fixture
@@ -55,6 +55,22 @@ def test_what_is_written_into_the_form_is_remembered(site: Site) -> None:
     assert (chunk.content, sorted(chunk.tags)) == ("Dana prefers trains.", ["people", "travel"])
     assert str(chunk.metadata.occurred_at).startswith("2026-03-01")
     assert "already stored" in site.post("/memories/new", text="Dana prefers trains.", conversation="trip")
+
+
+def test_a_memory_that_is_out_of_date_is_replaced_from_its_page(one: str, site: Site) -> None:
+    form = f"/memories/new?replaces={one}"
+    assert form in links_of(site.get(f"/memories/{one}"))
+    page = site.get(form)
+    assert "Ben drinks green tea.</textarea>" in page and 'value="people"' in page
+    refused = site.post("/memories/new", 400, text=" ", replaces=one)
+    assert f'name="replaces" value="{one}"' in refused, "it is still what will be replaced"
+    after = site.post("/memories/new", text="Ben drinks black tea.", tags="people", replaces=one)
+    assert "It replaces an earlier memory." in after
+    old = site.memory.get(one)
+    assert old is not None and old.metadata.superseded_by is not None
+    assert form not in links_of(site.get(f"/memories/{one}")), "it is replaced already"
+    found = text_of(site.get("/memories?q=Ben+green+tea"))
+    assert "replaced" in found.partition("Ben drinks green tea.")[2], "search says so, too"
 
 
 def test_text_that_cannot_be_remembered_stays_in_the_form(site: Site) -> None:
@@ -333,13 +349,66 @@ def test_what_a_session_left_is_shown_as_such_and_kept_or_archived(site: Site, d
     page = site.get("/review")
     assert f'href="/memories/{made.id}"' in page
     shown = text_of(page)
-    assert "captured from a session" in shown and "What was kept" in shown and "Against it" not in shown
-    assert "Archive hides the listed memories from searches" in shown
+    assert "captured from a session" in shown and "What was captured" in shown and "Against it" not in shown
+    assert "Archive all hides the listed memories from searches" in shown
     after = text_of(site.post(f"/review/{case.id}", do=do, reviewer="Maya", reason="read it"))
     assert f"The memories of the session {notice}" in after
     there = site.memory.store.get_chunk(made.id)
     assert (there is None) == (do == "reject")
     assert there is None or there.metadata.extra["reviewed_by"] == "Maya"
+
+
+def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_archived(site: Site) -> None:
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(4)]
+    gone, *captured = made
+    other = site.memory.store.create_chunk("Rule of somebody else.")
+    with site.memory.continuum.files.stored.transaction():
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", made)
+    site.memory.delete(gone.id)
+    page = site.get("/review")
+    boxes = [found for tag, found in tags_of(page) if tag == "input" and found.get("name") == "keep"]
+    assert [box["value"] for box in boxes] == [one.id for one in captured]
+    assert all("checked" in box for box in boxes)
+    (listed,) = [str(found["value"]) for _, found in tags_of(page) if found.get("name") == "listed"]
+    assert listed.split() == [one.id for one in captured]
+    after = site.post(
+        f"/review/{case.id}",
+        do="approve",
+        reviewer="Maya",
+        keep=captured[1].id,
+        listed=f"{listed} {other.id}",
+    )
+    assert "The ticked memories stay" in text_of(after)
+    there = {one.id for one in captured if site.memory.store.exists(one.id)}
+    assert there == {captured[1].id}
+    assert site.memory.store.exists(other.id), "it is not of this case"
+    (decision,) = site.memory.continuum.review.case(case.id).decisions
+    assert (decision.decision, decision.reason) == ("approved", "Keep")
+
+
+def test_what_a_session_left_is_archived_if_nothing_is_ticked(site: Site) -> None:
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(2)]
+    with site.memory.continuum.files.stored.transaction():
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", made)
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya", listed=" ".join(one.id for one in made))
+    assert not any(site.memory.store.exists(one.id) for one in made)
+    assert site.memory.continuum.review.case(case.id).status == "rejected"
+
+
+def test_a_proposal_shows_both_days_and_needs_no_reason(site: Site) -> None:
+    site.memory.remember("The code of the gate is 1000.", occurred_at="2026-01-05")
+    site.memory.remember("The code of the gate is 3000.", occurred_at="2026-02-07")
+    (case,) = site.memory.continuum.review.cases()
+    shown = text_of(site.get("/review"))
+    assert "The newer memory 2026-02-07" in shown and "The older memory 2026-01-05" in shown
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya")
+    (decision,) = site.memory.continuum.review.case(case.id).decisions
+    assert decision.reason == "It replaces it"
+
+
+def test_a_promotion_needs_a_reason(case: Case, site: Site) -> None:
+    site.post(f"/review/{case.id}", 400, do="approve", reviewer="Maya")
+    assert site.memory.continuum.review.case(case.id).status == "open"
 
 
 def test_an_agent_cannot_decide_and_its_words_stay_in_the_form(case: Case, site: Site) -> None:
