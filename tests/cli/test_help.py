@@ -92,6 +92,7 @@ def test_former_names_lead_to_commands_and_are_not_shown(run: Run) -> None:
         (("config", "list", "recall"), ("config", "show", "recall")),
         (("chunk", "history", chunk_id), ("history", chunk_id)),
         (("link", "list", chunk_id), ("links", chunk_id)),
+        (("show", chunk_id), ("get", chunk_id)),
     ):
         assert run(*words, "--json").json == run(*former_words, "--json").json
     assert run("link", chunk_id, other, "supports").code == 0

@@ -406,6 +406,17 @@ def test_a_proposal_shows_both_days_and_needs_no_reason(site: Site) -> None:
     assert decision.reason == "It replaces it"
 
 
+def test_the_navigation_tells_how_many_cases_wait(site: Site) -> None:
+    assert 'hx-get="/review/waiting"' in site.get("/memories")
+    assert site.part("/review/waiting") == ""
+    made = site.memory.store.create_chunk("The gateway needs firmware 3.")
+    with site.memory.continuum.files.stored.transaction():
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", [made])
+    assert site.part("/review/waiting") == "1"
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya")
+    assert site.part("/review/waiting") == ""
+
+
 def test_a_promotion_needs_a_reason(case: Case, site: Site) -> None:
     site.post(f"/review/{case.id}", 400, do="approve", reviewer="Maya")
     assert site.memory.continuum.review.case(case.id).status == "open"

@@ -8,8 +8,11 @@ from datetime import UTC, date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from starlette.responses import HTMLResponse
+
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.dashboard.charts import Flow, flow_chart
+from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, day
 from rlm_mem.errors import InputError, InvalidMemory, NotFoundError
 from rlm_mem.operations.problems import Refused, problem_of
@@ -284,6 +287,12 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         ),
         live="tiers",
     )
+
+
+def waiting_part(request: PageRequest) -> Response:
+    """The number of open cases for the navigation, empty if there are none; loaded after the page."""
+    count = len(request.memory.continuum.review.cases())
+    return HTMLResponse(f"{count:,}" if count else "", headers=HEADERS)
 
 
 def decide(request: PageRequest) -> Response:
