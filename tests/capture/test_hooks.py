@@ -102,8 +102,10 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     assert case["title"] == f"{len(KEPT)} memories of session s-1 of claude-code"
     assert len(case["evidence"]) == len(KEPT)
     listed = run("--namespace", NAMESPACE, "review", "list").out
-    assert sum(f"      {said}\n" in listed for said in KEPT) == 3
-    assert f"… and {len(KEPT) - 3} more" in listed
+    for chunk_id, said in zip(case["chunk_ids"], case["evidence"], strict=True):
+        assert f"      {chunk_id[-8:]}  {said.removeprefix(f'{chunk_id}: ')}\n" in listed
+    assert f"rlm-mem --namespace {NAMESPACE} review approve" in listed
+    assert f"rlm-mem --namespace {NAMESPACE} delete ID" in listed
     started = hook("session-start", session_id="s-2").json["hookSpecificOutput"]
     assert started["hookEventName"] == "SessionStart"
     assert "every date of the ledger in UTC" in started["additionalContext"]

@@ -57,6 +57,15 @@ def test_what_is_written_into_the_form_is_remembered(site: Site) -> None:
     assert "already stored" in site.post("/memories/new", text="Dana prefers trains.", conversation="trip")
 
 
+def test_the_form_tells_that_a_text_comes_from_a_file(one: str, site: Site, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "boat.md").write_text("The key hangs behind the clock.\n")
+    site.memory.sync_folder(tmp_path / "notes")
+    (of_file,) = [hit.chunk_id for hit in site.memory.search("Where does the key hang?", limit=1)]
+    assert "comes from the file boat.md" in text_of(site.get(f"/memories/{of_file}/edit"))
+    assert "comes from the file" not in text_of(site.get(f"/memories/{one}/edit"))
+
+
 def test_a_memory_that_is_out_of_date_is_replaced_from_its_page(one: str, site: Site) -> None:
     form = f"/memories/new?replaces={one}"
     assert form in links_of(site.get(f"/memories/{one}"))
