@@ -66,6 +66,12 @@ def test_the_form_tells_that_a_text_comes_from_a_file(one: str, site: Site, tmp_
     assert "comes from the file" not in text_of(site.get(f"/memories/{one}/edit"))
 
 
+def test_reads_by_id_are_told_apart_from_recalls(one: str, site: Site) -> None:
+    assert "Read whole" not in text_of(site.get(f"/memories/{one}")), "recalls are listed below"
+    site.memory.get(one)
+    assert "Read whole1 time, last" in text_of(site.get(f"/memories/{one}"))
+
+
 def test_a_memory_that_is_out_of_date_is_replaced_from_its_page(one: str, site: Site) -> None:
     form = f"/memories/new?replaces={one}"
     assert form in links_of(site.get(f"/memories/{one}"))
@@ -248,6 +254,31 @@ def test_a_memory_replaces_an_earlier_one_on_the_subject(site: Site) -> None:
     assert site.memory.links(new, "supersedes")[0].reasoning == "out of date"
     assert f"/memories/{old}/earlier" not in site.get(f"/memories/{old}"), "it is replaced itself"
     assert "None that search finds" in site.part(f"/memories/{new}/earlier")
+
+
+def test_a_memory_that_a_later_one_contradicts_says_so_and_is_replaced_by_it(site: Site) -> None:
+    old = site.memory.remember("The kettle is descaled on Mondays.", occurred_at="2026-01-05").chunk_ids[0]
+    new = site.memory.remember("Kim cleans the kettle at the weekend.", occurred_at="2026-02-05").chunk_ids[0]
+    assert "It may be out of date" not in site.get(f"/memories/{old}")
+    site.memory.link(new, old, "contradicts", 0.9, "not on Mondays")
+    page = site.get(f"/memories/{old}")
+    assert "Kim cleans the kettle at the weekend. contradicts it (not on Mondays)" in text_of(page)
+    assert "Let it replace this one" in page and "This memory replaces:" not in page
+    assert "It may be out of date" not in site.get(f"/memories/{new}"), "it is the later one"
+    assert "This memory replaces: The kettle is descaled" in site.get(f"/memories/{new}")
+    site.post(f"/memories/{new}", do="replace", target=old, reason="contradicts it")
+    chunk = site.memory.get(old)
+    assert chunk is not None and chunk.metadata.superseded_by == new
+    assert "It may be out of date" not in site.get(f"/memories/{old}"), "it is replaced"
+    assert "This memory replaces:" not in site.get(f"/memories/{new}")
+
+
+def test_an_earlier_memory_that_contradicts_a_later_one_does_not_make_it_out_of_date(site: Site) -> None:
+    old = site.memory.remember("The kettle is descaled on Mondays.", occurred_at="2026-01-05").chunk_ids[0]
+    new = site.memory.remember("Kim cleans the kettle at the weekend.", occurred_at="2026-02-05").chunk_ids[0]
+    site.memory.link(old, new, "contradicts", 0.9)
+    assert "It may be out of date" not in site.get(f"/memories/{new}")
+    assert "This memory replaces:" not in site.get(f"/memories/{old}")
 
 
 def test_a_whole_id_in_the_search_finds_its_memory(site: Site, one: str) -> None:
