@@ -281,6 +281,21 @@ def test_an_earlier_memory_that_contradicts_a_later_one_does_not_make_it_out_of_
     assert "This memory replaces:" not in site.get(f"/memories/{old}")
 
 
+def test_changes_name_what_was_archived_and_leave_out_bookkeeping(one: str, site: Site) -> None:
+    with site.memory.store.batch():
+        made = site.memory.store.create_chunk("The gateway needs firmware 3.")
+        site.memory.continuum.review.add_captured("s-1", "claude-code", [made])
+    assert "remembered: The gateway needs firmware 3." in text_of(site.get("/changes"))
+    site.memory.delete(one)
+    page = site.get("/changes")
+    assert "archived: Ben drinks green tea." in text_of(page) and f'href="/memories/{one}"' in page
+    site.memory.restore(one)
+    site.memory.quarantine(one)
+    (case,) = [found for found in site.memory.continuum.review.cases() if found.kind == "quarantine"]
+    site.memory.continuum.review.reject(case.id, reviewer="Maya", reason="harmful")
+    assert "Ben drinks green tea." not in text_of(site.get("/changes"))
+
+
 def test_a_whole_id_in_the_search_finds_its_memory(site: Site, one: str) -> None:
     other = site.memory.remember("Tea grows in Assam.").chunk_ids[0]
     assert f"row-{other}" in site.part(f"/memories?q={other}")
