@@ -45,11 +45,13 @@ def review_list(
             if len(case.evidence) > _CAPTURED:
                 print_text(f"… and {len(case.evidence) - _CAPTURED:,} more", "dim", indent=6)
     print_text(amount(len(cases), "case"), "dim")
-    command = f"rlm-mem --namespace {call.namespace}" if call.namespace else "rlm-mem"
+    chosen = f" --namespace {call.namespace}" if call.namespace else ""
     if any(case.status == "open" for case in cases):
-        print_text(f"{command} review approve (or reject) CASE --reviewer NAME --reason WHY", "dim")
+        print_text(f"rlm-mem{chosen} review approve (or reject) CASE --reviewer NAME --reason WHY", "dim")
     if any(case.status == "open" and case.kind == "capture" for case in cases):
-        print_text(f"to keep some of a session: {command} delete ID for the others, then approve", "dim")
+        print_text(
+            f"to keep some of a session: rlm-mem{chosen} delete ID for the others, then approve", "dim"
+        )
 
 
 def review_show(call: Call, case_id: CaseId) -> None:
