@@ -92,14 +92,14 @@ def test_former_names_lead_to_commands_and_are_not_shown(run: Run) -> None:
         (("config", "list", "recall"), ("config", "show", "recall")),
         (("chunk", "history", chunk_id), ("history", chunk_id)),
         (("link", "list", chunk_id), ("links", chunk_id)),
-        (("show", chunk_id), ("get", chunk_id)),
     ):
         assert run(*words, "--json").json == run(*former_words, "--json").json
     assert run("link", chunk_id, other, "supports").code == 0
     assert run("link", "add", other, chunk_id, "elaborates").code == 0
     assert run("unlink", chunk_id, other).code == 0
     assert run("index", "rebuild").code == 0
-    assert run("delete", chunk_id).code == 0
+    assert "Ana drinks tea." in run("get", chunk_id).out
+    assert run("forget", chunk_id).code == 0
     assert run("restore", chunk_id).code == 0
     assert run("chunk", "restore", chunk_id).code == 1
 
