@@ -95,7 +95,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@echo "Installing RLM-MEM into $(VENV)"
-	@$(PIP) install -qq --editable .
+	@$(PIP) install -qq --editable ".[server]"
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python

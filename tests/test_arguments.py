@@ -357,3 +357,19 @@ def test_the_settings_of_a_brain_may_begin_with_a_byte_order_mark_and_are_recogn
         file.write_bytes(data)
         with pytest.raises(InvalidConfig, match=said):
             Memory.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (b"a note", "data.decode('utf-8')"),
+        (["a note"], "remember_many"),
+        ([{"role": "user"}], "remember_many"),
+    ],
+)
+def test_a_text_of_a_wrong_type_is_refused_with_what_takes_it(
+    tmp_path: Path, text: object, hint: str
+) -> None:
+    with Memory.open(tmp_path) as memory, pytest.raises(InvalidChunk) as refused:
+        memory.remember(text)  # type: ignore[arg-type]
+    assert hint in (refused.value.hint or "")

@@ -579,6 +579,19 @@ def test_the_command_erases_a_namespace_that_is_named(
     assert capsys.readouterr().out.startswith("people/ann is empty\n")
 
 
+def test_the_command_shows_the_texts_that_it_would_erase(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brain = str(tmp_path / "brain")
+    with Memory.open(brain) as memory:
+        for number in range(21):
+            memory.remember(f"{NAME} paid bill {number}.", conversation_id=f"bill-{number}")
+    assert main(["erase", "--person", NAME, "--brain", brain]) == 0
+    shown = capsys.readouterr().out
+    assert sum(f"  {NAME} paid bill " in line for line in shown.splitlines()) == 20
+    assert "the first 20 of each; --json lists all" in shown
+
+
 def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     brain, report = ["--brain", str(tmp_path / "brain")], tmp_path / "report.json"
     assert main(["remember", SAYS, *brain]) == 0

@@ -167,34 +167,28 @@ class Memory:
     # --- remember --------------------------------------------------------------------------------------
 
     def remember(
-        self,
-        text: str,
-        *,
-        conversation_id: str | None = None,
-        tags: Sequence[str] | str | None = None,
-        confidence: float = 0.7,
-        chunk_type: str | None = None,
-        source: str = "interaction",
-        occurred_at: When | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        provenance: Mapping[str, Any] | None = None,
-        secrets: SecretAction | None = None,
-        progress: Progress | None = None,
-        replaces: Sequence[str] | str | None = None,
-        origin: str | None = None,
-        trust: str | None = None,
-        expires: str | date | None = None,
-        ttl: Ttl | None = None,
-        again: bool = False,
-    ) -> RememberResult:
+        self, text: str, *, conversation_id: str | None = None, tags: Sequence[str] | str | None = None,
+        confidence: float = 0.7, chunk_type: str | None = None, source: str = "interaction",
+        occurred_at: When | None = None, metadata: Mapping[str, Any] | None = None,
+        provenance: Mapping[str, Any] | None = None, secrets: SecretAction | None = None,
+        progress: Progress | None = None, replaces: Sequence[str] | str | None = None, origin: str | None = None,
+        trust: str | None = None, expires: str | date | None = None, ttl: Ttl | None = None, again: bool = False,
+    ) -> RememberResult:  # fmt: skip
         """Store text of any length: chunked, typed, linked, deduplicated, in one transaction.
 
-        The arguments are those of :func:`rlm_mem.ingest.remember.remember`; a single text given as ``tags`` is one tag,
-        ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``). ``replaces``
-        lists chunks that the text replaces, in the same transaction (:meth:`supersede`); memories that its wording
-        replaces ("we moved from A to B") are found, and those that it may replace or contradict wait for a reviewer
-        (``updates.find``). ``origin`` and ``trust`` state its source and how far it is trusted; with ``expires`` (a
-        time) or ``ttl`` (``30d``, seconds) it expires then. ``again`` stores it even if the store already has copies.
+        Memories that its wording replaces ("we moved from A to B") are found; those that it may replace or contradict
+        wait for a reviewer (``updates.find``).
+
+        Args:
+            conversation_id: the conversation it belongs to. ``tags``: words for finding it; a text is one tag.
+            confidence: 0 to 1. ``chunk_type``: fact, preference, pattern, decision or note; None: detected.
+            occurred_at: when it was said or happened, ISO 8601, if not now.
+            replaces: ids of chunks that it makes out of date; they are kept, and ranked below it.
+            origin: its source: person, agent, tool, import or web. ``trust``: trusted, ordinary or untrusted.
+            expires, ttl: time at which, or duration (``30d``, seconds) after which it expires; not both.
+            secrets: ``redact``, ``keep`` or ``refuse`` keys and passwords; None: as configured, by default ``redact``.
+            metadata, provenance, source, progress: see :class:`rlm_mem.ingest.remember.TextOptions`.
+            again: store it even if the store already has nearly the same text.
 
         Raises:
             InvalidChunk: there is nothing to remember, or an argument is wrong; nothing was changed.

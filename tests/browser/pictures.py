@@ -220,7 +220,7 @@ def illustrate(brain: Path, folder: Path) -> None:
             return opened
 
         asked = page(1100, 620, "light", "/memories")
-        asked.get_by_label("Search memories").fill("When does the nightly backup start?")
+        asked.get_by_label("Search memories").fill("Who is our first customer?")
         asked.keyboard.press("Enter")
         asked.locator("#answer .sheet").wait_for()
         asked.wait_for_function("() => document.querySelectorAll('#results mark').length > 0")

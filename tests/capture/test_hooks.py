@@ -102,8 +102,10 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     assert case["title"] == f"{len(KEPT)} memories of session s-1 of claude-code"
     assert len(case["evidence"]) == len(KEPT)
     listed = run("--namespace", NAMESPACE, "review", "list").out
-    assert sum(f"      {said}\n" in listed for said in KEPT) == 3
-    assert f"… and {len(KEPT) - 3} more" in listed
+    for chunk_id, said in zip(case["chunk_ids"], case["evidence"], strict=True):
+        assert f"      {chunk_id[-8:]}  {said.removeprefix(f'{chunk_id}: ')}\n" in listed
+    assert f"rlm-mem --namespace {NAMESPACE} review approve" in listed
+    assert f"rlm-mem --namespace {NAMESPACE} delete ID" in listed
     started = hook("session-start", session_id="s-2").json["hookSpecificOutput"]
     assert started["hookEventName"] == "SessionStart"
     assert "every date of the ledger in UTC" in started["additionalContext"]
@@ -256,6 +258,19 @@ def test_the_context_keeps_its_budget(hook: Hook, memory: Memory) -> None:
     assert 300 < count_tokens(told) <= 600
     assert hook("session-start", source="resume").out == ""
     assert hook("session-start", source="compact").out
+
+
+@pytest.mark.local_only("about what the hooks say")
+def test_the_context_of_a_session_fills_its_budget(hook: Hook, memory: Memory) -> None:
+    from rlm_mem.text.tokens import count_tokens
+
+    for number in range(10):
+        for kind in ("preference", "fact"):
+            memory.store.create_chunk(
+                f"User: The {kind} of ledger {number} is to keep one file for each month.", chunk_type=kind
+            )
+    told = hook("session-start").json["hookSpecificOutput"]["additionalContext"]
+    assert 500 < count_tokens(told) <= 600
 
 
 @pytest.mark.local_only("about what the hooks say")
@@ -616,3 +631,19 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
 @pytest.mark.local_only("about the rules, not about the store")
 def test_a_kept_sentence_says_what_it_is_about_and_is_no_request(said: str, kept: list[str]) -> None:
     assert [one.text for one in load_rules(None).kept(SessionMessage("user", said))] == kept
+
+
+@pytest.mark.parametrize(
+    ("told", "is_kept"),
+    [
+        ("The fix was an index on night and hut.", True),
+        ("The workaround is to remove the volume first.", True),
+        ("The nightly import fails because the volume of the old version is still there.", True),
+        ("The fix is in the next commit of this branch.", False),
+        ("Two tests of the importer failed in the last run.", False),
+        ("If the import fails because of the volume, run it again.", False),
+    ],
+)
+@pytest.mark.local_only("about the rules, not about the store")
+def test_what_an_agent_found_out_is_kept(told: str, is_kept: bool) -> None:
+    assert bool(load_rules(None).kept(SessionMessage("agent", told))) == is_kept

@@ -121,9 +121,10 @@ def test_the_demo_does_not_mix_its_notes_with_other_memories(run: Run, tmp_path:
     assert len(run("list", *on, "--json").json) == 1
 
 
-def test_the_command_to_continue_with_can_be_run(demo: Demo, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("line", "name"), [("continue with", "recall"), ("see it in the browser", "serve")])
+def test_the_commands_to_continue_with_can_be_run(demo: Demo, tmp_path: Path, line: str, name: str) -> None:
     """Also from another folder, and if the demo was started as a module."""
-    (told,) = re.findall(r"continue with: (.+)", demo.shown)
+    (told,) = re.findall(f"{line}: (.+)", demo.shown)
     made = subprocess.run(
         [*shlex.split(told)[:-1], "--help"],
         cwd=tmp_path,
@@ -132,4 +133,4 @@ def test_the_command_to_continue_with_can_be_run(demo: Demo, tmp_path: Path) -> 
         timeout=60,
         check=False,
     )
-    assert made.returncode == 0 and "recall" in made.stdout
+    assert made.returncode == 0 and f"rlm-mem {name}" in made.stdout

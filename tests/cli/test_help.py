@@ -98,7 +98,8 @@ def test_former_names_lead_to_commands_and_are_not_shown(run: Run) -> None:
     assert run("link", "add", other, chunk_id, "elaborates").code == 0
     assert run("unlink", chunk_id, other).code == 0
     assert run("index", "rebuild").code == 0
-    assert run("delete", chunk_id).code == 0
+    assert "Ana drinks tea." in run("get", chunk_id).out
+    assert run("forget", chunk_id).code == 0
     assert run("restore", chunk_id).code == 0
     assert run("chunk", "restore", chunk_id).code == 1
 

@@ -108,10 +108,13 @@ def test_http_and_the_tool_give_the_mark(place: Path, ids: tuple[str, str]) -> N
     assert f"a later note on the same subject: {newer}, 2026-05-02" in answer.text
 
 
-def test_the_dashboard_shows_the_mark(place: Path, ids: tuple[str, str]) -> None:
+def test_the_dashboard_leads_to_the_other_note(place: Path, ids: tuple[str, str]) -> None:
+    older, newer = ids
     with opened(place) as site:
         page = site.part(f"/memories?q={quote_plus(ASK)}")
-    assert f"a later note on the same subject: {ids[1]}, 2026-05-02" in page
+    told = "Autoclave needs 22 min per cycle, we timed it twice."
+    assert f'<a href="/memories/{newer}" dir="auto">{told}</a>' in page
+    assert f'<a href="/memories/{older}" dir="auto">open it</a>' in page
 
 
 def test_the_prompt_hook_and_the_opening_of_a_recall_show_the_mark(place: Path, ids: tuple[str, str]) -> None:

@@ -80,10 +80,13 @@ def test_what_an_agent_learnt_in_a_project_is_found_from_the_empty_shared_namesp
     with opened(place) as site:
         for path in ("/memories", "/review"):
             assert "Others may contain memories" in text_of(site.get(path))
+        led = "captured in a repository is in the namespace of its project"
+        assert led in text_of(site.get("/review"))
         listed = text_of(site.get("/namespaces"))
         assert re.search(r"default\s+0 memories · shown now", listed)
         assert re.search(rf"{project}\s+2 memories(?! · shown)", listed)
         assert "never float" in site.post("/namespaces", namespace=project)
+        assert led not in text_of(site.get("/review"))
         assert re.search(rf"{project}\s+2 memories · shown now", text_of(site.get("/namespaces")))
         (link,) = [one for one in links_of(site.get("/memories")) if "export" in one]
         with zipfile.ZipFile(io.BytesIO(site.client.get(link).content)) as exported:

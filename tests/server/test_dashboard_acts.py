@@ -11,7 +11,7 @@ import pytest
 
 from rlm_mem.continuum.review import Case
 from tests.continuum.conftest import StillClock, learning, open_continuum, record, rewrite
-from tests.server.site import OWN, Site, opened, tags_of, text_of
+from tests.server.site import OWN, Site, links_of, opened, tags_of, text_of
 
 
 @pytest.fixture
@@ -55,6 +55,37 @@ def test_what_is_written_into_the_form_is_remembered(site: Site) -> None:
     assert (chunk.content, sorted(chunk.tags)) == ("Dana prefers trains.", ["people", "travel"])
     assert str(chunk.metadata.occurred_at).startswith("2026-03-01")
     assert "already stored" in site.post("/memories/new", text="Dana prefers trains.", conversation="trip")
+
+
+def test_the_form_tells_that_a_text_comes_from_a_file(one: str, site: Site, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "boat.md").write_text("The key hangs behind the clock.\n")
+    site.memory.sync_folder(tmp_path / "notes")
+    (of_file,) = [hit.chunk_id for hit in site.memory.search("Where does the key hang?", limit=1)]
+    assert "comes from the file boat.md" in text_of(site.get(f"/memories/{of_file}/edit"))
+    assert "comes from the file" not in text_of(site.get(f"/memories/{one}/edit"))
+
+
+def test_reads_by_id_are_told_apart_from_recalls(one: str, site: Site) -> None:
+    assert "Read whole" not in text_of(site.get(f"/memories/{one}")), "recalls are listed below"
+    site.memory.get(one)
+    assert "Read whole1 time, last" in text_of(site.get(f"/memories/{one}"))
+
+
+def test_a_memory_that_is_out_of_date_is_replaced_from_its_page(one: str, site: Site) -> None:
+    form = f"/memories/new?replaces={one}"
+    assert form in links_of(site.get(f"/memories/{one}"))
+    page = site.get(form)
+    assert "Ben drinks green tea.</textarea>" in page and 'value="people"' in page
+    refused = site.post("/memories/new", 400, text=" ", replaces=one)
+    assert f'name="replaces" value="{one}"' in refused, "it is still what will be replaced"
+    after = site.post("/memories/new", text="Ben drinks black tea.", tags="people", replaces=one)
+    assert "It replaces an earlier memory." in after
+    old = site.memory.get(one)
+    assert old is not None and old.metadata.superseded_by is not None
+    assert form not in links_of(site.get(f"/memories/{one}")), "it is replaced already"
+    found = text_of(site.get("/memories?q=Ben+green+tea"))
+    assert "replaced" in found.partition("Ben drinks green tea.")[2], "search says so, too"
 
 
 def test_text_that_cannot_be_remembered_stays_in_the_form(site: Site) -> None:
@@ -225,6 +256,46 @@ def test_a_memory_replaces_an_earlier_one_on_the_subject(site: Site) -> None:
     assert "None that search finds" in site.part(f"/memories/{new}/earlier")
 
 
+def test_a_memory_that_a_later_one_contradicts_says_so_and_is_replaced_by_it(site: Site) -> None:
+    old = site.memory.remember("The kettle is descaled on Mondays.", occurred_at="2026-01-05").chunk_ids[0]
+    new = site.memory.remember("Kim cleans the kettle at the weekend.", occurred_at="2026-02-05").chunk_ids[0]
+    assert "It may be out of date" not in site.get(f"/memories/{old}")
+    site.memory.link(new, old, "contradicts", 0.9, "not on Mondays")
+    page = site.get(f"/memories/{old}")
+    assert "Kim cleans the kettle at the weekend. contradicts it (not on Mondays)" in text_of(page)
+    assert "Let it replace this one" in page and "This memory replaces:" not in page
+    assert "It may be out of date" not in site.get(f"/memories/{new}"), "it is the later one"
+    assert "This memory replaces: The kettle is descaled" in site.get(f"/memories/{new}")
+    site.post(f"/memories/{new}", do="replace", target=old, reason="contradicts it")
+    chunk = site.memory.get(old)
+    assert chunk is not None and chunk.metadata.superseded_by == new
+    assert "It may be out of date" not in site.get(f"/memories/{old}"), "it is replaced"
+    assert "This memory replaces:" not in site.get(f"/memories/{new}")
+
+
+def test_an_earlier_memory_that_contradicts_a_later_one_does_not_make_it_out_of_date(site: Site) -> None:
+    old = site.memory.remember("The kettle is descaled on Mondays.", occurred_at="2026-01-05").chunk_ids[0]
+    new = site.memory.remember("Kim cleans the kettle at the weekend.", occurred_at="2026-02-05").chunk_ids[0]
+    site.memory.link(old, new, "contradicts", 0.9)
+    assert "It may be out of date" not in site.get(f"/memories/{new}")
+    assert "This memory replaces:" not in site.get(f"/memories/{old}")
+
+
+def test_changes_name_what_was_archived_and_leave_out_bookkeeping(one: str, site: Site) -> None:
+    with site.memory.store.batch():
+        made = site.memory.store.create_chunk("The gateway needs firmware 3.")
+        site.memory.continuum.review.add_captured("s-1", "claude-code", [made])
+    assert "remembered: The gateway needs firmware 3." in text_of(site.get("/changes"))
+    site.memory.delete(one)
+    page = site.get("/changes")
+    assert "archived: Ben drinks green tea." in text_of(page) and f'href="/memories/{one}"' in page
+    site.memory.restore(one)
+    site.memory.quarantine(one)
+    (case,) = [found for found in site.memory.continuum.review.cases() if found.kind == "quarantine"]
+    site.memory.continuum.review.reject(case.id, reviewer="Maya", reason="harmful")
+    assert "Ben drinks green tea." not in text_of(site.get("/changes"))
+
+
 def test_a_whole_id_in_the_search_finds_its_memory(site: Site, one: str) -> None:
     other = site.memory.remember("Tea grows in Assam.").chunk_ids[0]
     assert f"row-{other}" in site.part(f"/memories?q={other}")
@@ -333,13 +404,77 @@ def test_what_a_session_left_is_shown_as_such_and_kept_or_archived(site: Site, d
     page = site.get("/review")
     assert f'href="/memories/{made.id}"' in page
     shown = text_of(page)
-    assert "captured from a session" in shown and "What was kept" in shown and "Against it" not in shown
-    assert "Archive hides the listed memories from searches" in shown
+    assert "captured from a session" in shown and "What was captured" in shown and "Against it" not in shown
+    assert "Archive all hides the listed memories from searches" in shown
     after = text_of(site.post(f"/review/{case.id}", do=do, reviewer="Maya", reason="read it"))
     assert f"The memories of the session {notice}" in after
     there = site.memory.store.get_chunk(made.id)
     assert (there is None) == (do == "reject")
     assert there is None or there.metadata.extra["reviewed_by"] == "Maya"
+
+
+def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_archived(site: Site) -> None:
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(4)]
+    gone, *captured = made
+    other = site.memory.store.create_chunk("Rule of somebody else.")
+    with site.memory.continuum.files.stored.transaction():
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", made)
+    site.memory.delete(gone.id)
+    page = site.get("/review")
+    boxes = [found for tag, found in tags_of(page) if tag == "input" and found.get("name") == "keep"]
+    assert [box["value"] for box in boxes] == [one.id for one in captured]
+    assert all("checked" in box for box in boxes)
+    (listed,) = [str(found["value"]) for _, found in tags_of(page) if found.get("name") == "listed"]
+    assert listed.split() == [one.id for one in captured]
+    after = site.post(
+        f"/review/{case.id}",
+        do="approve",
+        reviewer="Maya",
+        keep=captured[1].id,
+        listed=f"{listed} {other.id}",
+    )
+    assert "The ticked memories stay" in text_of(after)
+    there = {one.id for one in captured if site.memory.store.exists(one.id)}
+    assert there == {captured[1].id}
+    assert site.memory.store.exists(other.id), "it is not of this case"
+    (decision,) = site.memory.continuum.review.case(case.id).decisions
+    assert (decision.decision, decision.reason) == ("approved", "Keep")
+
+
+def test_what_a_session_left_is_archived_if_nothing_is_ticked(site: Site) -> None:
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(2)]
+    with site.memory.continuum.files.stored.transaction():
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", made)
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya", listed=" ".join(one.id for one in made))
+    assert not any(site.memory.store.exists(one.id) for one in made)
+    assert site.memory.continuum.review.case(case.id).status == "rejected"
+
+
+def test_a_proposal_shows_both_days_and_needs_no_reason(site: Site) -> None:
+    site.memory.remember("The code of the gate is 1000.", occurred_at="2026-01-05")
+    site.memory.remember("The code of the gate is 3000.", occurred_at="2026-02-07")
+    (case,) = site.memory.continuum.review.cases()
+    shown = text_of(site.get("/review"))
+    assert "The newer memory 2026-02-07" in shown and "The older memory 2026-01-05" in shown
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya")
+    (decision,) = site.memory.continuum.review.case(case.id).decisions
+    assert decision.reason == "It replaces it"
+
+
+def test_the_navigation_tells_how_many_cases_wait(site: Site) -> None:
+    assert 'hx-get="/review/waiting"' in site.get("/memories")
+    assert site.part("/review/waiting") == ""
+    made = site.memory.store.create_chunk("The gateway needs firmware 3.")
+    with site.memory.continuum.files.stored.transaction():
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", [made])
+    assert site.part("/review/waiting") == "1"
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya")
+    assert site.part("/review/waiting") == ""
+
+
+def test_a_promotion_needs_a_reason(case: Case, site: Site) -> None:
+    site.post(f"/review/{case.id}", 400, do="approve", reviewer="Maya")
+    assert site.memory.continuum.review.case(case.id).status == "open"
 
 
 def test_an_agent_cannot_decide_and_its_words_stay_in_the_form(case: Case, site: Site) -> None:

@@ -208,10 +208,12 @@ _PANELS = (
     ),
 )  # fmt: skip
 
-#: Names of commands before they were grouped, and `status`, as the same is called over MCP and HTTP: they work but are
-#: not in the help.
+#: Names of commands before they were grouped, and names of the tools of the MCP server that do the same: they work but
+#: are not in the help.
 FORMER: dict[str, str] = {
     "status": "store stats",
+    "get": "show",
+    "forget": "delete",
     **{name: f"chunk {name}" for name in ("update", "history")},
     "links": "link list",
     "unlink": "link remove",

@@ -145,9 +145,9 @@ def _close(answers: list[dict[str, Any]], named: Path | str | None, seconds: flo
     print_rule(style="cyan", characters="━")
     print_text(text(f"{amount(len(answers), 'question')}: {summary}") + text(f"  ({seconds:.1f} s)", "dim"))
     if named is not None:
-        command = shlex.join(
-            [*launcher(), "--brain", shown_place(named), "recall", "--explain", "your question"]
-        )
-        print_text(f"continue with: {command}", "dim", wrap=False)
+        command = [*launcher(), "--brain", shown_place(named)]
+        asking = shlex.join([*command, "recall", "--explain", "your question"])
+        print_text(f"continue with: {asking}", "dim", wrap=False)
+        print_text(f"see it in the browser: {shlex.join([*command, 'serve', '--open'])}", "dim", wrap=False)
     else:
         print_text("to ask your own questions: rlm-mem demo --brain FOLDER keeps this memory", "dim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,7 @@ from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
 from rlm_mem.cli.sources import read_bounded
-from rlm_mem.cli.terminal import amount, note, print_json, print_text
+from rlm_mem.cli.terminal import amount, note, one_line, print_json, print_text
 from rlm_mem.errors import InputError
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
@@ -21,6 +22,7 @@ from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify
 
 # Bytes; the report of a large namespace has some fingerprints of each of its chunks
 _MAX_REPORT = 1_000_000_000
+_LISTED = 20  # chunks and files that are shown
 
 
 def erase_(
@@ -71,12 +73,13 @@ def erase_(
                 progress=update,
                 planned=partial(_write, report),
             )
+            texts = memory.store.get_many(made.chunk_ids[:_LISTED]) if made.dry_run else {}
         except BaseException:
             if report is not None and report.exists() and not report.stat().st_size:
                 report.unlink()
             raise
     _write(report, made)
-    call.report(made, lambda: _show(made))
+    call.report(made, lambda: _show(made, {one: chunk.content for one, chunk in texts.items()}))
 
 
 def _write(report: Path | None, made: ErasureReport) -> None:
@@ -115,7 +118,7 @@ def _found(made: ErasureReport) -> bool:
     return bool(made.chunk_ids or made.files or made.events)
 
 
-def _show(made: ErasureReport) -> None:
+def _show(made: ErasureReport, texts: Mapping[str, str]) -> None:
     if made.unread:
         print_text(f"not searched: {made.remaining[0]}", "yellow")
     if not _found(made):
@@ -128,8 +131,12 @@ def _show(made: ErasureReport) -> None:
             print_text("rlm-mem store conversations lists conversations and files", "dim")
         return
     print_text(str(made))
-    for line in (*made.chunk_ids[:20], *made.files[:20]):
-        print_text(f"  {line}", "dim")
+    for one in made.chunk_ids[:_LISTED]:
+        print_text(f"  {one}  {one_line(texts.get(one, ''), 100)}".rstrip(), "dim")
+    for file in made.files[:_LISTED]:
+        print_text(f"  {file}", "dim")
+    if max(len(made.chunk_ids), len(made.files)) > _LISTED:
+        print_text(f"  the first {_LISTED} of each; --json lists all", "dim")
     if made.dry_run:
         print_text("add --apply --report FILE to erase; this cannot be undone")
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import rlm_mem
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
-from rlm_mem.cli.ids import known_id
+from rlm_mem.cli.ids import known_id, short_ids
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
 from rlm_mem.config import MAX_NEAREST
@@ -17,7 +17,7 @@ CaseId = Annotated[str, argument("ID", "The id of a case (rlm-mem review list), 
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
 Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
 
-_CAPTURED = 3  # memories of a session that the list names
+_CAPTURED = 10  # memories of a session that the list names
 
 
 def review_list(
@@ -39,11 +39,20 @@ def review_list(
         )
         print_text(case.title, indent=4)
         if case.kind == "capture":  # its title names only the session
-            for line in case.evidence[:_CAPTURED]:
-                print_text(one_line(line.partition(": ")[2], 120), "dim", indent=6)
+            short = short_ids(case.chunk_ids)
+            for chunk_id, line in zip(case.chunk_ids[:_CAPTURED], case.evidence, strict=False):
+                said = one_line(line.removeprefix(f"{chunk_id}: "), 120)
+                print_text(f"{short[chunk_id]}  {said}", "dim", indent=6)
             if len(case.evidence) > _CAPTURED:
                 print_text(f"… and {len(case.evidence) - _CAPTURED:,} more", "dim", indent=6)
     print_text(amount(len(cases), "case"), "dim")
+    chosen = f" --namespace {call.namespace}" if call.namespace else ""
+    if any(case.status == "open" for case in cases):
+        print_text(f"rlm-mem{chosen} review approve (or reject) CASE --reviewer NAME --reason WHY", "dim")
+    if any(case.status == "open" and case.kind == "capture" for case in cases):
+        print_text(
+            f"to keep some of a session: rlm-mem{chosen} delete ID for the others, then approve", "dim"
+        )
 
 
 def review_show(call: Call, case_id: CaseId) -> None:

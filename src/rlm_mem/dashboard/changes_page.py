@@ -24,14 +24,19 @@ def changes_page(request: PageRequest) -> Response:
     changes = request.memory.recorded_changes(limit + 1)
     shown = changes[:limit]
     named = list(dict.fromkeys(one for change in shown for one in change.chunk_ids[:_NAMED]))
-    chunks = request.memory.store.get_many(named)
+    store = request.memory.store
+    texts = {one: chunk.content for one, chunk in store.get_many(named).items()}
+    for one in set(named) - set(texts):
+        archived = store.get_archived(one)
+        if archived is not None and archived.metadata.trust != "quarantined":
+            texts[one] = archived.content
     return request.answer(
         "changes.html",
         days=[(name, list(made)) for name, made in groupby(shown, key=lambda change: day(change.at))],
         told=_description,
         replacement=_replacement,
-        quarantined=request.memory.store.quarantined_ids(),
-        texts={one: chunk.content for one, chunk in chunks.items()},
+        quarantined=store.quarantined_ids(),
+        texts=texts,
         named=_NAMED,
         more=address("/changes", limit=min(_MOST, limit * 4)) if len(changes) > limit < _MOST else "",
         here=address("/changes", limit="" if limit == _PAGE else limit),
@@ -53,7 +58,9 @@ def _description(change: RecordedChange) -> str:
         return "replaced"
     if change.files and not change.chunk_ids and all(name.startswith("persona/") for name in change.files):
         return "persona changed"
-    return ", ".join(dict.fromkeys(map(operation_done, change.ops)))
+    # "edit" is a change of a file: beside changes of memories, their bookkeeping, such as a case of the review queue.
+    ops = [op for op in change.ops if op != "edit"] or change.ops
+    return ", ".join(dict.fromkeys(map(operation_done, ops)))
 
 
 def _replacement(change: RecordedChange) -> Sequence[str]:

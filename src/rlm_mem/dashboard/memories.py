@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory
+    from rlm_mem.search.ranking import OtherNote
 
 PAGE = 20
 MOST = 200
@@ -49,7 +50,7 @@ class Row:
     parts: Sequence[tuple[str, float]] = ()
     superseded: bool = False
     confidence: float | None = None
-    marks: Sequence[str] = ()
+    notes: Sequence[tuple[str, OtherNote]] = ()
 
 
 def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
@@ -192,7 +193,12 @@ def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
             hit.chunk_id, teaser(hit.snippet, _CONTENT, found), hit.type, hit.tags, hit.at,
             hit.conversation_id, hit.author, float(hit.score),
             sorted((hit.parts or {}).items(), key=lambda part: -abs(part[1]))[:8],
-            marks=hit.marks(),
+            superseded=bool(hit.superseded_by),
+            notes=[
+                (what, note)
+                for what, note in (("later", hit.later_note), ("earlier", hit.earlier_note))
+                if note is not None
+            ],
         )
         for hit in hits
     ]  # fmt: skip
@@ -235,14 +241,18 @@ def rows_of(chunks: Any) -> list[Row]:
 
 
 def new_page(request: PageRequest, *, problem: str = "", status: int = 200) -> Response:
-    """The form for a new memory."""
+    """The form for a new memory; with ``replaces``, for what holds now instead of that memory."""
+    given = {name: request.text(name, 0) for name in ("text", "tags", "type", "conversation", "occurred_at")}
+    old_id = request.text("replaces", 200)
+    old = request.memory.store.get_chunk(old_id, track=False) if old_id else None
+    if old is not None and not request.form:
+        given |= {"text": old.content, "tags": ", ".join(old.tags)}
     return request.page(
         "new.html",
         status=status,
         problem=problem,
-        given={
-            name: request.text(name, 0) for name in ("text", "tags", "type", "conversation", "occurred_at")
-        },
+        given=given,
+        old=old,
         types=list(request.memory.store.types.chunk_types),
     )
 
@@ -258,6 +268,7 @@ def remember(request: PageRequest) -> Response:
             type=request.text("type", 100),
             source="dashboard",
             occurred_at=request.text("occurred_at", 40),
+            replaces=request.text("replaces", 200),
         )
     except (InputError, Refused) as error:
         return new_page(request, problem=problem_of(error).sentence, status=400)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from rlm_mem import recall
 from rlm_mem.capture.moving import move_chunks
-from rlm_mem.chunk import MANUAL_LINK_TYPES, SIMILAR_TO, Chunk
+from rlm_mem.chunk import MANUAL_LINK_TYPES, Chunk
 from rlm_mem.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import search_rows, tags_of
@@ -37,12 +37,18 @@ _READING = ("recall", "reason", "session", "read")
 
 @dataclass(frozen=True)
 class _Linked:
-    """A linked memory, with all links between the two memories; ``twin``: it says the same, and both hold."""
+    """A linked memory, with all links between the two memories.
+
+    Attributes:
+        replaceable: both hold, so that one may replace the other.
+        later: it is not older than the memory of the page.
+    """
 
     id: str
     text: str
     ways: Sequence[tuple[str, float, str, str | None]]
-    twin: bool
+    replaceable: bool = False
+    later: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,26 +221,27 @@ def _links(memory: Memory, chunk: Chunk, *, hidden: bool) -> tuple[list[_Linked]
         ways[other].append((kind, strength, direction, reasoning))
     texts = memory.store.get_many(list(ways))
     quarantined = memory.store.quarantined_ids() if hidden else frozenset()
-    made = [
-        _Linked(
-            other,
-            first_line(without_marks(texts[other].content[:_LONG]), 160)
-            if other in texts
-            else f"{other} ({'in quarantine' if other in quarantined else 'gone'})",
-            of_other,
-            other in texts and _is_twin(chunk, texts[other], of_other),
+    made = []
+    for other, of_other in ways.items():
+        if (there := texts.get(other)) is None:
+            made.append(
+                _Linked(other, f"{other} ({'in quarantine' if other in quarantined else 'gone'})", of_other)
+            )
+            continue
+        made.append(
+            _Linked(
+                other,
+                first_line(without_marks(there.content[:_LONG]), 160),
+                of_other,
+                replaceable=not (
+                    chunk.metadata.superseded_by or there.metadata.superseded_by or standing(there)["tier"]
+                ),
+                later=there.metadata.at >= chunk.metadata.at,
+            )
         )
-        for other, of_other in ways.items()
-    ]
     # Manual links come before those derived from tags and times.
     made.sort(key=lambda one: not any(way[0] in MANUAL_LINK_TYPES for way in one.ways))
     return made, len(found) > _LINKS
-
-
-def _is_twin(chunk: Chunk, other: Chunk, ways: Iterable[tuple[str, float, str, str | None]]) -> bool:
-    """Whether both memories say the same and neither was replaced yet, so that one of them may replace the other."""
-    present = chunk.metadata.superseded_by is None and other.metadata.superseded_by is None
-    return present and not standing(other)["tier"] and any(way[0] == SIMILAR_TO for way in ways)
 
 
 def _titles(memory: Memory, ids: Iterable[str]) -> dict[str, str]:

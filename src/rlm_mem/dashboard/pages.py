@@ -68,6 +68,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/recalls/{run}": recalls.recall_page,
         "/recalls/{run}/receipt": recalls.receipt_page,
         "/review": tiers.review_page,
+        "/review/waiting": tiers.waiting_part,
         "/persona": personas.persona_page,
         "/persona/hud": personas.hud_part,
         "/costs": costs_page.costs_page,

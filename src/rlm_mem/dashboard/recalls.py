@@ -81,10 +81,8 @@ def recall_page(request: PageRequest) -> Response:
     run = recall.shown_trajectory(memory.store, request.part("run"))
     outcome = run.outcome
     state = _state(memory, outcome.word if outcome else None, run.started_at)
-    chunk_ids = [
-        *(outcome.chunk_ids if outcome else ()),
-        *(one for step in run.steps for one in step.chunks_read),
-    ]
+    cited = outcome.chunk_ids if outcome else ()
+    chunk_ids = [*cited, *(one for step in run.steps for one in step.chunks_read)]
     walked = _path(outcome.detail if outcome else {})
     texts = _beginnings(memory, [*chunk_ids, *(str(step.get("chunk_id")) for step in walked)])
     pending = list(run.calls)
@@ -115,7 +113,8 @@ def recall_page(request: PageRequest) -> Response:
         steps=steps,
         whole=whole,
         answer=render(str(outcome.content)) if outcome and outcome.content else None,
-        cited=[(one, texts.get(one, one)) for one in (outcome.chunk_ids if outcome else ())],
+        cited=[(one, texts.get(one, one)) for one in cited],
+        dates={one: chunk.metadata.at for one, chunk in memory.store.get_many(cited).items()},
         walked=walked,
         texts=texts,
         cancellable=state == "running" and _live(request, run) is not None,

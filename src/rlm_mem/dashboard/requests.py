@@ -62,6 +62,7 @@ NOTICES: Mapping[str, str] = {
     "holds": "Confirmed: it stays where it is.",
     "holds-not": "It was moved to the mid tier.",
     "captured": "The memories of the session stay, marked as reviewed.",
+    "captured-some": "The ticked memories stay, marked as reviewed; the others were archived and can be restored.",
     "captures-archived": "The memories of the session were archived; each can be restored.",
     "released": "Released: searches find it again.",
     "archived-case": "Archived. It can be restored.",

@@ -8,8 +8,11 @@ from datetime import UTC, date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from starlette.responses import HTMLResponse
+
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.dashboard.charts import Flow, flow_chart
+from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, day
 from rlm_mem.errors import InputError, InvalidMemory, NotFoundError
 from rlm_mem.operations.problems import Refused, problem_of
@@ -218,10 +221,10 @@ _KINDS: Mapping[str, _Kind] = {
     ),
     "capture": _Kind(
         "captured from a session",
-        "What was kept",
+        "What was captured",
         "Against it",
-        _Choice("Keep", "leaves the memories where they are, marked as reviewed by you", "captured"),
-        _Choice("Archive", f"{_ARCHIVE}. Open a memory to correct or archive it alone", "captures-archived"),
+        _Choice("Keep", "marks the ticked memories as reviewed by you and archives the others", "captured"),
+        _Choice("Archive all", _ARCHIVE, "captures-archived"),
     ),
     "quarantine": _Kind(
         "in quarantine: hidden from searches until it is released",
@@ -247,6 +250,10 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
+_UNEXPLAINED = ("capture", "replace", "contradict")
+"""Kinds that may be decided without a reason: the button says enough, and there are many such cases."""
+
+
 def review_page(request: PageRequest, *, problem: str = "", at: str = "", status: int = 200) -> Response:
     """The page of cases with the requested status."""
     state = request.request.query_params.get("state", "open")
@@ -259,6 +266,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
     for case in shown:
         entry = _entry_of(request, case.entry)
         titles[case.id] = entry.chunk_id if entry else ""
+    named = request.memory.store.get_many([one for case in shown for one in case.chunk_ids])
     return request.answer(
         "review.html",
         status=status,
@@ -267,6 +275,8 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         kinds=_KINDS,
         counts={name: sum(case.status == name for case in cases) for name in _STATES},
         chunk_ids=titles,
+        times={one: chunk.metadata.at for one, chunk in named.items()},
+        unexplained=_UNEXPLAINED,
         asked=state,
         reviewer=request.text("reviewer", 100) or request.request.cookies.get(REVIEWER, ""),
         given_reason=request.text("reason", 2_000),
@@ -279,23 +289,45 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
     )
 
 
+def waiting_part(request: PageRequest) -> Response:
+    """The number of open cases for the navigation, empty if there are none; loaded after the page."""
+    count = len(request.memory.continuum.review.cases())
+    return HTMLResponse(f"{count:,}" if count else "", headers=HEADERS)
+
+
 def decide(request: PageRequest) -> Response:
     """Record a reviewer's decision."""
     case_id, what = request.part("case"), request.text("do", 20)
-    reviewer, reason = request.text("reviewer", 100), request.text("reason", 1_000)
+    reviewer, reason = request.text("reviewer", 100), request.text("reason", 1_000).strip()
     if what not in _OPERATIONS:
         raise InputError("choose to approve, defer or reject")
-    kind = _KINDS.get(case_id.partition("-")[0])
+    name = case_id.partition("-")[0]
+    kind, dropped = _KINDS.get(name), list[str]()
+    if name == "capture" and what == "approve":
+        ticked = request.texts("keep")
+        dropped = [one for one in request.text("listed", 0).split() if one not in ticked]
+        if dropped and not ticked:
+            what = "reject"
     choice = getattr(kind, what) if kind and what != "defer" else None
     notice = choice.notice if choice else "deferred"
+    if name in _UNEXPLAINED:
+        reason = reason or (choice.label if choice else "later")
     days = {"days": request.text("days", 10)} if what == "defer" else {}
     try:
         request.carry_out(_OPERATIONS[what], {"case_id": case_id}, reviewer=reviewer, reason=reason, **days)
     except (InputError, Refused) as error:
         return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
+    if dropped and what == "approve":
+        of_case = request.memory.continuum.review.case(case_id).chunk_ids
+        for one in dropped:
+            if one in of_case and request.memory.store.exists(one):
+                request.carry_out("deleteChunk", {"chunk_id": one})
+                notice = "captured-some"
     response = request.go("/review", notice)
-    name = "".join(sign for sign in reviewer.strip() if (sign.isalnum() and sign.isascii()) or sign in " .-_")
-    response.set_cookie(REVIEWER, name[:60], max_age=31_536_000, httponly=True, samesite="strict")
+    signed = "".join(
+        sign for sign in reviewer.strip() if (sign.isalnum() and sign.isascii()) or sign in " .-_"
+    )
+    response.set_cookie(REVIEWER, signed[:60], max_age=31_536_000, httponly=True, samesite="strict")
     return response
 
 

@@ -525,7 +525,11 @@ def analyse(
 
 def _checked_text(text: object, limit: int) -> str:
     if not isinstance(text, str):
-        remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
+        remedy = None
+        if isinstance(text, bytes | bytearray):
+            remedy = "decode it first: data.decode('utf-8')"
+        elif isinstance(text, list | tuple):
+            remedy = "remember_many stores several texts"
         raise InvalidChunk(f"the text to remember must be str, not {type(text).__name__}", hint=remedy)
     if not text.strip():
         raise InvalidChunk("there is nothing to remember: the text is empty")
