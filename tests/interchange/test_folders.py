@@ -20,6 +20,7 @@ from rlm_mem.errors import InputError, InvalidConfig, NotFoundError
 from rlm_mem.interchange import documents, folder_sync
 from rlm_mem.interchange.documents import DocumentReader
 from rlm_mem.interchange.folders import NO_FOLDER, sync_folder, watch_folder
+from rlm_mem.interchange.importing import import_source
 from rlm_mem.interchange.places import FolderPlace
 from rlm_mem.interchange.report import FolderReport
 from rlm_mem.memory import Memory
@@ -651,6 +652,30 @@ def paragraphs(dice: random.Random) -> str:
         " ".join(dice.choice(words) for _ in range(dice.randint(20, 90))).capitalize() + "."
         for _ in range(dice.randint(1, 3))
     )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_dry_run_counts_what_the_sync_after_it_changes(
+    store: ChunkStore, tmp_path: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    folder = tmp_path / "docs"
+    write(folder, {f"d{number % 3}/n{number}.md": paragraphs(dice) for number in range(6)})
+    for _ in range(8):
+        planned, done = vars(sync_folder(store, folder, dry_run=True)), vars(sync_folder(store, folder))
+        only_done = ("dry_run", "change", "chunk_ids", "chunks_linked")
+        assert {name: planned[name] for name in planned if name not in only_done} == {
+            name: done[name] for name in done if name not in only_done
+        }
+        random_steps(folder, dice, 4)
+        for chunk_id in dice.sample(store.list_chunks(), dice.randrange(2)):
+            store.delete_chunk(chunk_id)
+
+
+def test_an_import_counts_notes_by_namespace_also_in_a_dry_run(store: ChunkStore, folder: Path) -> None:
+    planned, done = import_source(store, folder, dry_run=True), import_source(store, folder)
+    assert planned.namespaces == done.namespaces == {store.namespace: 2}
+    assert (planned.chunk_ids, sorted(done.chunk_ids)) == ([], sorted(store.list_chunks()))
 
 
 @pytest.mark.parametrize("seed", [1, 2])

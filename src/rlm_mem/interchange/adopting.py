@@ -175,7 +175,7 @@ class Adopter:
             self._report.tokens += chunk.tokens
         else:
             self._report.updated += 1
-        self._report.chunk(chunk.id, chunk.namespace)
+        self._report.chunks(chunk.namespace, 1, [chunk.id])
         return chunk.id
 
 

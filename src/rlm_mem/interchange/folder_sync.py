@@ -98,7 +98,7 @@ class FolderSync:
         ledger: Ledger | None = None,
     ) -> None:
         self._store = store
-        self.folder = self._folder = folder
+        self.folder = folder
         self.created: list[str] = []
         self._root = os.path.abspath(folder.path)  # noqa: PTH100 - links are kept as named
         self._options = options
@@ -113,6 +113,7 @@ class FolderSync:
         self._conversations: set[str] | None = None
         self._read: dict[str, Entry] = {}
         self._recorded: set[str] = set()
+        self._planned: dict[str, Chunk] = {}  # archived chunks that a dry run would restore
         self._known: dict[str, FileEntry] | None = None
         self._ledger = ledger or Ledger(store.backend.files(store.namespace), write=not dry_run)
         self._in_folder = store.backend.files(store.namespace).path(LEDGER) is not None
@@ -220,7 +221,7 @@ class FolderSync:
     def _is_missing(self, path: str) -> bool:
         """Return whether a file does not exist; False if its state cannot be read."""
         try:
-            return self._folder.entry(path) is None
+            return self.folder.entry(path) is None
         except (OSError, ValueError):
             return False
 
@@ -288,7 +289,7 @@ class FolderSync:
         ]
         language = self._store.config.search.language if self._in_folder else None
         return analysed_documents(
-            self._folder, self._root, self._options, self._store.config, files, language=language
+            self.folder, self._root, self._options, self._store.config, files, language=language
         )
 
     def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> _Document:
@@ -310,10 +311,6 @@ class FolderSync:
         self, record: FolderRecord, lot: list[list[_Document]], problems: list[ImportProblem]
     ) -> set[str]:
         """Apply some groups of changes in one transaction; return the paths to check again in the next round."""
-        if self._dry_run:
-            for document in (one for group in lot for one in group):
-                self._count(document, problems)
-            return set()
         postponed: set[str] = set()
         while lot:
             total, self.report = self.report, FolderReport(self.report.folder)
@@ -337,6 +334,10 @@ class FolderSync:
 
     def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> tuple[int, set[str]]:
         """Apply the first groups of changes; return their number, and the paths to check again in the next round."""
+        if self._dry_run:
+            for document in (one for group in lot for one in group):
+                self._apply(document)
+            return len(lot), set()
         postponed: set[str] = set()
         within = self._store.backend.in_transaction
         ahead = {
@@ -423,7 +424,7 @@ class FolderSync:
 
     def _conversations_of(self, path: str) -> Iterable[str]:
         """Return the possible conversations of the chunks of a file without a record."""
-        by_path = conversation_of(str(self._folder.path / path))
+        by_path = conversation_of(str(self.folder.path / path))
         return dict.fromkeys((self._reader.conversation(path), by_path))
 
     def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
@@ -450,14 +451,14 @@ class FolderSync:
     def _is_unchanged_since_read(self, entry: Entry, digest: str | None) -> bool:
         """Return whether a file is unchanged since it was read; a recently changed file is read again."""
         try:
-            now = self._folder.entry(entry.name)
+            now = self.folder.entry(entry.name)
             if now is None or now.mark != entry.mark:
                 return False
             return digest is None or entry.settled or self._reader.digest(now) == digest
         except (Unreadable, OSError, ValueError):
             return False
 
-    # --- one file --------------------------------------------------------------------------------------
+    # --- one file; a dry run only counts what would be written -----------------------------------------
 
     def _apply(self, document: _Document) -> FileEntry | None:
         """Apply a change; return the new record of the file."""
@@ -469,12 +470,13 @@ class FolderSync:
             self.report.failed.append(clean(change.path))
             return former if former is None or former.archived else self._archive_file(former)
         if former is not None and former.archived:
-            self._restore(former)
+            for chunk_id in former.with_it:
+                self._restore(chunk_id)
         if document.text is None:
             assert former is not None
             if former.path != change.path:
-                for piece in (*former.pieces, *former.former):
-                    self._rename_chunk(piece.id, change.path)
+                for chunk in self._stored([piece.id for piece in (*former.pieces, *former.former)]).values():
+                    self._rename_chunk(chunk, change.path)
             self.report.file(change, touched=True)
             return replace(former, path=change.path, archived=False, with_it=())
         known = former or self._adopted(change.path)
@@ -484,40 +486,58 @@ class FolderSync:
 
     def _archive_file(self, entry: FileEntry) -> FileEntry:
         """Archive the chunks of a removed file; return its record."""
-        ids = dict.fromkeys(piece.id for piece in (*entry.pieces, *entry.former))
-        archived = tuple(one for one in ids if self._store.delete_chunk(one))
-        self.report.chunks_archived += len(archived)
+        archived = self._archive(piece.id for piece in (*entry.pieces, *entry.former))
         self.report.archived.append(clean(entry.path))
         return replace(entry, archived=True, with_it=archived)
 
-    def _restore(self, entry: FileEntry) -> None:
-        """Restore the chunks that were archived with a file."""
-        for chunk_id in entry.with_it:
-            self.report.chunks_restored += self._store.restore_chunk(chunk_id) is not None
+    def _archive(self, chunk_ids: Iterable[str]) -> tuple[str, ...]:
+        """Archive the chunks that are stored; return their ids."""
+        archived = tuple(one for one in dict.fromkeys(chunk_ids) if self._archive_chunk(one))
+        self.report.chunks_archived += len(archived)
+        return archived
 
-    def _rename_chunk(self, chunk_id: str, path: str) -> None:
-        chunk = self._store.get_chunk(chunk_id, track=False)
-        if chunk is not None:
-            about = chunk.metadata
-            origin = {**about.provenance, "path": clean(path)}
-            wanted = {"provenance": origin, "conversation_id": self._reader.conversation(path)}
-            day = day_in_name(path)
-            if day is not None and about.occurred_at == day_in_name(str(about.provenance.get("path"))):
-                wanted["occurred_at"] = day
-            self._update(chunk, wanted, chunk.tags)
+    def _archive_chunk(self, chunk_id: str) -> bool:
+        if self._dry_run:
+            return chunk_id in self._planned or self._store.exists(chunk_id)
+        return self._store.delete_chunk(chunk_id)
 
-    def _update(self, chunk: Chunk, metadata: Mapping[str, Any], tags: Sequence[str]) -> bool:
-        changed = self._store.update_chunk(
-            chunk.id, metadata=metadata, tags=tags, secrets=self._options.secrets
-        )
-        if changed is None or changed.revision == chunk.revision:
-            return False
+    def _restore(self, chunk_id: str) -> Chunk | None:
+        """Restore an archived chunk; None if it is not in the archive."""
+        if self._dry_run:
+            restored = self._store.get_archived(chunk_id)
+            if restored is not None:
+                self._planned[chunk_id] = restored
+        else:
+            restored = self._store.restore_chunk(chunk_id)
+        self.report.chunks_restored += restored is not None
+        return restored
+
+    def _stored(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+        """Return the chunks that are stored, including those restored by this sync."""
+        found = self._store.get_many(chunk_ids) if chunk_ids else {}
+        return found | {one: self._planned[one] for one in chunk_ids if one in self._planned}
+
+    def _rename_chunk(self, chunk: Chunk, path: str) -> None:
+        about = chunk.metadata
+        origin = {**about.provenance, "path": clean(path)}
+        wanted = {"provenance": origin, "conversation_id": self._reader.conversation(path)}
+        day = day_in_name(path)
+        if day is not None and about.occurred_at == day_in_name(str(about.provenance.get("path"))):
+            wanted["occurred_at"] = day
+        self._update(chunk, wanted, chunk.tags)
+
+    def _update(self, chunk: Chunk, metadata: Mapping[str, Any], tags: Sequence[str]) -> None:
+        if not self._dry_run:
+            changed = self._store.update_chunk(
+                chunk.id, metadata=metadata, tags=tags, secrets=self._options.secrets
+            )
+            if changed is None or changed.revision == chunk.revision:
+                return
         self.report.chunks_updated += 1
-        return True
 
     def _adopted(self, path: str) -> FileEntry | None:
         """Return a record for a file that was stored without one: its chunks are found by their conversation."""
-        as_given = str(self._folder.path / path)
+        as_given = str(self.folder.path / path)
         for conversation in self._conversations_of(path):
             if conversation not in self._known_conversations():
                 continue
@@ -546,7 +566,7 @@ class FolderSync:
         assert change.path is not None
         old = former.pieces if former else ()
         earlier = {piece.digest: piece.id for piece in former.former} if former else {}
-        chunks = self._store.get_many([piece.id for piece in old]) if old else {}
+        chunks = self._stored([piece.id for piece in old])
         steps = align([piece.digest for piece in old], [digest for digest, _ in text.pieces])
         before = dict(vars(self.report))
         pieces: list[StoredPiece] = []
@@ -568,9 +588,9 @@ class FolderSync:
             pieces.append(StoredPiece(chunk_id, digest))
             superseded += replaced
             self.report.chunks_superseded += len(superseded_ids)
-        for place in steps.removed:
-            self.report.chunks_archived += self._store.delete_chunk(old[place].id)
-            superseded.append(old[place])
+        removed = [old[place] for place in steps.removed]
+        self._archive(piece.id for piece in removed)
+        superseded += removed
         used = {piece.id for piece in pieces}
         kept = [piece for piece in (*(former.former if former else ()), *superseded) if piece.id not in used]
         self.report.found(text.analysed.screened)
@@ -626,14 +646,12 @@ class FolderSync:
     ) -> str:
         """Store a piece that replaces others; return its chunk id. A former chunk with the same text is restored."""
         reason = f"{text.fields['provenance']['path']} was changed"
-        if earlier is not None and self._store.get_archived(earlier) is not None:
-            restored = self._store.restore_chunk(earlier)
-            if restored is not None:
-                self.report.chunks_restored += 1
-                self._update_position(restored, text, number, former)
-                for old in olds:
-                    self._store.supersede(old, restored.id, reason, force=True)
-                return restored.id
+        restored = None if earlier is None else self._restore(earlier)
+        if restored is not None:
+            self._update_position(restored, text, number, former)
+            for old in olds if not self._dry_run else ():
+                self._store.supersede(old, restored.id, reason, force=True)
+            return restored.id
         now = format_time(self._store.clock())
         return self._store_new(
             text, number, None, [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds]
@@ -642,45 +660,20 @@ class FolderSync:
     def _store_new(
         self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()
     ) -> str:
-        """Store a piece as a new chunk; return its id. ``draft``: the chunk, if already created."""
+        """Store a piece as a new chunk; return its id, or an empty string in a dry run.
+
+        Args:
+            draft: the chunk, if already created.
+        """
+        piece = text.analysed.pieces[number]
+        self.report.chunks_created += 1
+        self.report.tokens += piece.tokens
+        if self._dry_run:
+            return ""
         chunk = store_piece(
-            self._store, self._linker if draft is None else self._quick_linker, text.analysed.pieces[number],
+            self._store, self._linker if draft is None else self._quick_linker, piece,
             {} if draft else text.piece_fields(number), text.extra, links, draft=draft,
         )  # fmt: skip
-        self.report.chunks_created += 1
-        self.report.tokens += chunk.tokens
         if len(self.created) < _LISTED:
             self.created.append(chunk.id)
         return chunk.id
-
-    def _count(self, document: _Document, problems: list[ImportProblem]) -> None:
-        """Add the effect of a planned change to the report."""
-        change, former = document.change, document.change.former
-        if document.refused is not None:
-            problems.append(ImportProblem(change.path or "", document.refused))
-            self.report.failed.append(clean(change.path or ""))
-        if change.path is None or document.refused is not None:
-            if former is not None and not former.archived:
-                self.report.archived.append(clean(former.path))
-                self.report.chunks_archived += len(former.pieces)
-            return
-        if former is not None and former.archived:
-            self.report.chunks_restored += len(former.with_it)
-        if document.text is None:
-            self.report.file(change, touched=True)
-            return
-        known = former or self._adopted(change.path)
-        text = document.text
-        steps = align(
-            [piece.digest for piece in known.pieces] if known else [], [one for one, _ in text.pieces]
-        )
-        fresh = [number for place, (_, number) in enumerate(text.pieces) if place not in steps.kept]
-        self.report.chunks_created += len(fresh)
-        self.report.tokens += sum(text.analysed.pieces[number].tokens for number in fresh)
-        self.report.chunks_superseded += sum(len(olds) for olds in steps.replaced.values())
-        self.report.chunks_archived += len(steps.removed)
-        self.report.found(text.analysed.screened)
-        if text.notice:
-            self.report.notices.append(ImportProblem(clean(change.path), text.notice))
-        touched = bool(fresh or steps.removed) or (former is not None and former.digest != change.digest)
-        self.report.file(change, touched=touched, adopted=former is None and known is not None)

@@ -236,8 +236,7 @@ class _Import:
             setattr(report, name, getattr(report, name) + getattr(found, f"chunks_{name}"))
         report.tokens += found.tokens
         report.add_secrets(found.secrets, found.secrets_hidden)
-        for chunk_id in sync.created:
-            report.chunk(chunk_id, self._store.namespace)
+        report.chunks(self._store.namespace, found.chunks_created, sync.created)
         for problem in (*found.notices, *found.refused):
             report.problem(problem.where, problem.reason)
         self._count_bytes(self._total - self._done)
@@ -416,9 +415,8 @@ class _Import:
         self.report.tokens += result.tokens
         self.report.found(result.secrets)
         known = set(result.duplicates)
-        for chunk_id in result.chunk_ids:
-            if chunk_id not in known:
-                self.report.chunk(chunk_id, self._store.namespace)
+        new = [one for one in result.chunk_ids if one not in known]
+        self.report.chunks(self._store.namespace, len(new), new)
         former = [one for one in self._ledger.ids(text.unit) if one not in result.chunk_ids]
         self._retire(text.record, former, result.chunk_ids)
         self._ledger.note(text.unit, text.mark, result.chunk_ids)
@@ -454,7 +452,7 @@ class _Import:
             else:
                 self.report.created += 1
                 self.report.tokens += piece.tokens
-                self.report.chunk("", self._store.namespace)
+                self.report.chunks(self._store.namespace, 1)
 
 
 @dataclass

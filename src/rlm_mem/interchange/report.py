@@ -231,11 +231,11 @@ class ImportReport(_Report):
         if len(self.conflicts) < _LISTED:
             self.conflicts.append(ImportProblem(where, reason))
 
-    def chunk(self, chunk_id: str, namespace: str) -> None:
-        """Add a chunk that was written, or would be."""
-        self.namespaces[namespace] = self.namespaces.get(namespace, 0) + 1
-        if chunk_id and len(self.chunk_ids) < _LISTED:
-            self.chunk_ids.append(chunk_id)
+    def chunks(self, namespace: str, count: int, ids: Sequence[str] = ()) -> None:
+        """Add chunks that were written, with their ids, or would be."""
+        if count:
+            self.namespaces[namespace] = self.namespaces.get(namespace, 0) + count
+        self.chunk_ids += ids[: _LISTED - len(self.chunk_ids)]
 
     def renamed(self, original: str, chunk_id: str) -> None:
         """Add an id that could not be kept."""
