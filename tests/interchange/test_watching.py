@@ -152,6 +152,20 @@ def test_secrets_are_counted_in_the_report(open_store: Open, tmp_path: Path) -> 
     assert texts(refusing) == set()
 
 
+def test_secrets_stored_beside_an_import_are_logged(
+    store: ChunkStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    (tmp_path / "a.md").write_text(f"The key is {key}.")
+    made = []
+    import_source(
+        store, tmp_path / "a.md", progress=lambda *_: made.append(store.create_chunk(f"Mine is {key}.").id)
+    )
+    logged = [record.getMessage() for record in caplog.records]
+    assert made
+    assert logged == [f"what looks like an AWS access key was hidden in {one}" for one in made]
+
+
 # --- the commands ----------------------------------------------------------------------------------
 
 

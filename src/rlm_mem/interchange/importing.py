@@ -8,6 +8,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,13 +116,12 @@ def import_source(
     place.label = label
     keep_namespaces = keep_namespaces and not store.confined
     options = ImportOptions(dry_run, keep_namespaces, replace, again, history, secrets, trust)
-    run = _Import(store, place, options, progress)
-    on_secret = store.on_secret
-    store.on_secret = _ignore_secret
+    quiet = copy(store)
+    quiet.on_secret = _ignore_secret
+    run = _Import(quiet, place, options, progress)
     try:
         run.all_files(format_)
     finally:
-        store.on_secret = on_secret
         place.close()
     return run.report
 
