@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import rlm_mem
 from rlm_mem import config
@@ -169,9 +169,9 @@ def _toml(value: object) -> str:
 
 def _values(one: Field[Any]) -> str:
     kind, *bounds = get_args(one.type) if hasattr(one.type, "__metadata__") else (one.type,)
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(kind))
     for bound in bounds:
-        if hasattr(bound, "choices"):
-            return ", ".join(f"`{choice}`" for choice in bound.choices)
         if hasattr(bound, "low"):
             return f"{bound.low:,} to {bound.high:,}"
     return {bool: "`true`, `false`", str: "text"}.get(kind, "a table" if "dict" in str(kind) else "a list")

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, field, structs
 
+from rlm_mem.chunk.types import TRUST_LEVELS, TrustLevel, is_one_of
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
@@ -23,18 +24,15 @@ _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
 MAX_NEAREST = 10  # earlier memories that a model compares with one
 
 
+EngineName = Literal["monty", "cpython"]
+"""Names of the engines that run programs."""
+
+
 class _Range(FrozenRecord, frozen=True):
     """The minimum and maximum of a setting."""
 
     low: float
     high: float
-
-
-class _OneOf:
-    """The allowed values of a setting."""
-
-    def __init__(self, *choices: str) -> None:
-        self.choices = choices
 
 
 class StoreConfig(FrozenRecord, frozen=True):
@@ -43,7 +41,7 @@ class StoreConfig(FrozenRecord, frozen=True):
     namespace: str = "default"  # the namespace used if none is given
     max_content_bytes: Annotated[int, _Range(1, 1 << 25)] = 1_048_576  # largest content of one chunk
     lock_wait_seconds: Annotated[float, _Range(0.0, 3600.0)] = 30.0  # how long a writer waits for another
-    durability: Annotated[str, _OneOf("full", "normal")] = (
+    durability: Literal["full", "normal"] = (
         "full"  # full: sync file and folder before a write is acknowledged
     )
     keep_versions: Annotated[int, _Range(0, 1_000_000)] = 20  # former versions kept per chunk
@@ -95,7 +93,7 @@ class IngestConfig(FrozenRecord, frozen=True):
 class UpdatesConfig(FrozenRecord, frozen=True):
     """Which earlier memories a new one replaces or contradicts (docs/spec/links.md, Proposals)."""
 
-    find: Annotated[str, _OneOf("apply", "review", "off")] = (
+    find: Literal["apply", "review", "off"] = (
         "apply"  # apply changes that the text itself states, queue them for review, or do not look
     )
     replace: tuple[
@@ -122,7 +120,7 @@ class SearchConfig(FrozenRecord, frozen=True):
 class SandboxConfig(FrozenRecord, frozen=True):
     """Limits of one REPL session (docs/spec/sandbox.md, Limits)."""
 
-    engine: Annotated[str, _OneOf("monty", "cpython")] = "monty"  # what runs programs
+    engine: EngineName = "monty"  # what runs programs
     timeout_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0  # of one program, wall clock
     memory_mb: Annotated[int, _Range(8, 4096)] = (
         32  # memory of the sandbox; values passed to the host take up to twice as much there
@@ -151,7 +149,7 @@ class RecallConfig(FrozenRecord, frozen=True):
     max_sub_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # dollars of llm_query; 0: no limit
     trajectories: bool = True  # record runs
     keep_trajectory_days: Annotated[int, _Range(0, 36_500)] = 90  # how long runs are kept; 0: permanently
-    scaffold: Annotated[str, _OneOf("auto", "always", "never")] = (
+    scaffold: Literal["auto", "always", "never"] = (
         "auto"  # let the offline model search and the model only read; auto: if the model cannot write programs
     )
     first_hits: Annotated[int, _Range(0, 100)] = (
@@ -180,21 +178,16 @@ class ContinuumConfig(FrozenRecord, frozen=True):
     ] = ()  # task types accepted besides research, development, creative and analysis
 
 
-_LEVELS = ("quarantined", "untrusted", "ordinary", "trusted")
-
-
 class TrustConfig(FrozenRecord, frozen=True):
     """How far new chunks are trusted, by their origin (docs/spec/chunk-format.md, Origin and trust)."""
 
-    person: Annotated[str, _OneOf(*_LEVELS)] = "trusted"  # written by a person
-    agent: Annotated[str, _OneOf(*_LEVELS)] = "ordinary"  # written by an agent
-    tool: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"  # output of a tool
-    imported: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"  # from an imported file
-    web: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"  # from a web page
+    person: TrustLevel = "trusted"  # written by a person
+    agent: TrustLevel = "ordinary"  # written by an agent
+    tool: TrustLevel = "untrusted"  # output of a tool
+    imported: TrustLevel = "untrusted"  # from an imported file
+    web: TrustLevel = "untrusted"  # from a web page
     namespaces: dict[str, Any] = field(default_factory=dict)  # other levels for single namespaces
-    expired: Annotated[str, _OneOf("archive", "erase")] = (
-        "archive"  # what consolidation does to expired chunks
-    )
+    expired: Literal["archive", "erase"] = "archive"  # what consolidation does to expired chunks
 
     def levels(self, namespace: str) -> dict[str, str]:
         """Trust levels of new chunks in a namespace, by origin."""
@@ -213,10 +206,10 @@ def _check_trust_of_namespaces(config: TrustConfig, where: str) -> None:
     names = [one for one in TrustConfig.__struct_fields__ if one not in ("namespaces", "expired")]
     for namespace, levels in config.namespaces.items():
         for name, level in levels.items() if isinstance(levels, Mapping) else [("", None)]:
-            if name not in names or level not in _LEVELS:
+            if name not in names or level not in TRUST_LEVELS:
                 raise InvalidConfig(
                     f"{where}: trust.namespaces.{namespace!r:.60} must be a table of {', '.join(names)}, each one of"
-                    f" {', '.join(_LEVELS)}"
+                    f" {', '.join(TRUST_LEVELS)}"
                 )
 
 
@@ -227,7 +220,7 @@ SecretAction = Literal["redact", "keep", "refuse"]
 class SecretsConfig(FrozenRecord, frozen=True):
     """What happens to keys, passwords and other secrets in texts that are written and imported."""
 
-    action: Annotated[str, _OneOf("redact", "keep", "warn", "refuse", "off")] = (
+    action: Literal["redact", "keep", "warn", "refuse", "off"] = (
         "redact"  # what to do with a secret; warn is the former name of keep
     )
     pii: bool = False  # treat e-mail addresses and telephone numbers as secrets
@@ -236,16 +229,14 @@ class SecretsConfig(FrozenRecord, frozen=True):
 class LogConfig(FrozenRecord, frozen=True):
     """What the command and its servers write to stderr; a program that uses the package configures logging itself."""
 
-    level: Annotated[str, _OneOf("debug", "info", "warning", "error")] = "warning"  # lowest level shown
-    format: Annotated[str, _OneOf("text", "json")] = "text"  # json: one object per line
+    level: Literal["debug", "info", "warning", "error"] = "warning"  # lowest level shown
+    format: Literal["text", "json"] = "text"  # json: one object per line
 
 
 class TelemetryConfig(FrozenRecord, frozen=True):
     """Spans and metrics by OpenTelemetry (extra ``telemetry``); see docs/operations.md."""
 
-    enabled: Annotated[str, _OneOf("auto", "on", "off")] = (
-        "auto"  # auto: if the standard OTEL_ variables name an exporter
-    )
+    enabled: Literal["auto", "on", "off"] = "auto"  # auto: if the standard OTEL_ variables name an exporter
     endpoint: str = ""  # address of a collector (OTLP over HTTP); empty: as in the standard variables
     service_name: str = "rlm-mem"  # name of the service in spans and metrics
     content: bool = False  # add questions and answers to spans
@@ -524,6 +515,10 @@ def _check(value: Any, hint: Any, where: str) -> Any:
     bounds: list[Any] = []
     if get_origin(hint) is Annotated:
         hint, *bounds = get_args(hint)
+    if get_origin(hint) is Literal:
+        if not is_one_of(value, get_args(hint)):
+            raise InvalidConfig(f"{where} must be one of {', '.join(get_args(hint))}, not {value!r:.60}")
+        return value
     kind = get_origin(hint) or hint
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
@@ -534,8 +529,6 @@ def _check(value: Any, hint: Any, where: str) -> Any:
     for bound in bounds:
         if isinstance(bound, _Range) and not bound.low <= value <= bound.high:
             raise InvalidConfig(f"{where} must be from {bound.low:g} to {bound.high:g}, not {value!r:.60}")
-        if isinstance(bound, _OneOf) and value not in bound.choices:
-            raise InvalidConfig(f"{where} must be one of {', '.join(bound.choices)}, not {value!r:.60}")
     return value
 
 

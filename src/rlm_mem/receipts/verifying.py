@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import msgspec
 
 from rlm_mem.arguments import check_kind
 from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import amount
-from rlm_mem.config import Config
+from rlm_mem.config import Config, EngineName
 from rlm_mem.errors import BudgetError, InputError, InvalidQuery, NotFoundError, RlmMemError
 from rlm_mem.models.base import Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, existing, first_ids, supporting
@@ -401,7 +401,9 @@ class _Replayed:
             config,
             sandbox=replace(
                 config.sandbox,
-                engine=settings.engine if settings.engine in ("monty", "cpython") else config.sandbox.engine,
+                engine=next(
+                    (one for one in get_args(EngineName) if one == settings.engine), config.sandbox.engine
+                ),
                 timeout_seconds=min(max(settings.timeout_seconds, 0.01), config.sandbox.timeout_seconds),
                 max_host_calls=min(max(settings.max_host_calls, 1), config.sandbox.max_host_calls),
             ),
