@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, ChunkLinks, check_chunk_id, content_hash, is_chunk_id
+from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, ChunkLinks, check_chunk_id, is_chunk_id
 from rlm_mem.chunk.types import DEFAULT_TRUST, ORIGIN_OF_SOURCE
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.frontmatter import frontmatter_line, read_frontmatter, split_frontmatter
@@ -34,14 +33,6 @@ _FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\ufff
 _SHORT = {"\r": r"\r", "\\": r"\\"}
 _ESCAPE = re.compile(r"\\(\\|r|u[0-9a-fA-F]{4})")
 _WIKI = re.compile(r"\[\[([^\]|#]+)")
-
-
-@dataclass
-class ReadChunk:
-    """A chunk read from a file, and whether it is archived."""
-
-    chunk: Chunk
-    archived: bool = False
 
 
 def chunk_to_markdown(chunk: Chunk, *, archived: bool = False) -> str:
@@ -110,8 +101,8 @@ def is_chunk_markdown(fields: Mapping[str, Any]) -> bool:
     )
 
 
-def chunk_from_markdown(text: str, *, default_time: str | None = None) -> ReadChunk:
-    """Parse the output of chunk_to_markdown, also after manual edits.
+def chunk_from_markdown(text: str, *, default_time: str | None = None) -> tuple[Chunk, bool]:
+    """Return the chunk in the output of chunk_to_markdown, also after manual edits, and whether it is archived.
 
     A wiki link added to ``related`` becomes a link ``related_to``. An edited body is valid: hash and number of tokens
     are computed from it.
@@ -133,20 +124,18 @@ def chunk_from_markdown(text: str, *, default_time: str | None = None) -> ReadCh
         content = _unescape(content)
     elif fields.get("content_encoding") is not None:
         raise InvalidChunk(f"content_encoding {fields['content_encoding']!r:.40} is not known")
-    raw = _raw(fields, content, default_time)
-    chunk = Chunk.from_dict(raw)
-    hash_given = raw["metadata"].get("content_hash")
-    if "tokens" not in fields or hash_given is None or hash_given != _hash(content):
-        _measure(chunk)
+    chunk = Chunk.from_dict(_raw(fields, content, default_time))
+    if "tokens" not in fields or fields.get("content_hash") != chunk.metadata.content_hash:
+        chunk.tokens = count_tokens(content)
     _add_wiki_links(chunk, fields.get("related"))
     archived = fields.get("archived", False)
     if not isinstance(archived, bool):
         raise InvalidChunk(f"archived must be true or false, not {archived!r:.40}")
-    return ReadChunk(chunk, archived)
+    return chunk, archived
 
 
 def _raw(fields: Mapping[str, Any], content: str, default_time: str | None) -> dict[str, Any]:
-    metadata = {name: fields[name] for name in _METADATA if name in fields}
+    metadata = {name: fields[name] for name in _METADATA if name in fields and name != "content_hash"}
     for old, name in (
         ("created", "created_at"),
         ("updated", "modified_at"),
@@ -179,18 +168,6 @@ def _raw(fields: Mapping[str, Any], content: str, default_time: str | None) -> d
         "links": fields.get("links"),
         "metadata": metadata,
     }
-
-
-def _hash(content: str) -> str:
-    try:
-        return content_hash(content)
-    except UnicodeEncodeError:
-        raise InvalidChunk("the content contains a lone surrogate") from None
-
-
-def _measure(chunk: Chunk) -> None:
-    chunk.tokens = count_tokens(chunk.content)
-    chunk.metadata.content_hash = _hash(chunk.content)
 
 
 def _add_wiki_links(chunk: Chunk, related: Any) -> None:

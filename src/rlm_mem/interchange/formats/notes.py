@@ -51,11 +51,11 @@ def read_chunk_markdown(file: SourceFile) -> Iterator[Record]:
     with file.opened() as handle:
         text = read_text(handle, 8 * file.max_text)
     try:
-        found = chunk_from_markdown(text, default_time=file.modified_at)
+        chunk, archived = chunk_from_markdown(text, default_time=file.modified_at)
     except InputError as error:
         yield ImportProblem(file.where, str(error))
         return
-    yield ImportedChunk(found.chunk, file.where, found.archived)
+    yield ImportedChunk(chunk, file.where, archived)
 
 
 def read_meridian(file: SourceFile) -> Iterator[Record]:
