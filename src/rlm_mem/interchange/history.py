@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.chunk.types import lower
 from rlm_mem.errors import InputError
-from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, moment
+from rlm_mem.interchange.reading import SourceFile, line_objects, moment
 from rlm_mem.interchange.records import ImportedEvent, ImportedVersion, ImportProblem, Record
 from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
@@ -41,9 +41,8 @@ def exported_events(store: ChunkStore, namespaces: Sequence[str]) -> Iterator[di
 
 def read_history(file: SourceFile) -> Iterator[Record]:
     """Read versions and events from JSON lines."""
-    with file.opened() as handle:
-        for where, entry in json_objects(file, json_lines(handle), "line"):
-            yield record_of(entry, where) or ImportProblem(where, "neither a version nor an event")
+    for where, entry in line_objects(file):
+        yield record_of(entry, where) or ImportProblem(where, "neither a version nor an event")
 
 
 def record_of(entry: dict[str, Any], where: str) -> ImportedVersion | ImportedEvent | ImportProblem | None:

@@ -185,15 +185,29 @@ def _value(line: bytes) -> Any | Unreadable:
         return Unreadable(f"not JSON: {error}")
 
 
-def json_objects(
-    file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects among the entries of a file, each with its location; report any other entry as a problem.
+Objects = Iterator[tuple[str, dict[str, Any]]]
+"""JSON objects of a file, each with its location; any other entry of the file is reported as a problem."""
 
-    Args:
-        entries: from ``json_lines`` or ``json_entries``.
-        unit: the counted unit, ``line`` or ``entry``.
-    """
+
+def line_objects(file: SourceFile) -> Objects:
+    """Yield the objects of JSON lines."""
+    with file.opened() as handle:
+        yield from _objects(file, json_lines(handle), "line")
+
+
+def entry_objects(file: SourceFile, inside: tuple[str, ...]) -> Objects:
+    """Yield the objects of a JSON array, or of arrays in one object; ``inside``: keys under which they may be."""
+    with file.opened() as handle:
+        yield from _objects(file, json_entries(handle, inside=inside), "entry")
+
+
+def json_records(file: SourceFile, inside: tuple[str, ...]) -> Objects:
+    """Yield the objects of JSON lines or of a JSON array, by the suffix of the file's name."""
+    is_lines = file.entry.name.lower().endswith((".jsonl", ".ndjson"))
+    return line_objects(file) if is_lines else entry_objects(file, inside)
+
+
+def _objects(file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str) -> Objects:
     for number, entry in entries:
         where = f"{file.where}, {unit} {number}"
         if isinstance(entry, Unreadable):
@@ -223,19 +237,6 @@ def json_entries(handle: Counted, *, inside: tuple[str, ...] = ()) -> Iterator[t
         yield from _object(text, inside)
     else:
         yield 1, Unreadable("not JSON" if first else "empty")
-
-
-def json_records(file: SourceFile, inside: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects of JSON lines, of a JSON array, or of arrays in one JSON object, each with its location.
-
-    Args:
-        inside: keys of the object under which arrays may be.
-    """
-    with file.opened() as handle:
-        if file.entry.name.lower().endswith((".jsonl", ".ndjson")):
-            yield from json_objects(file, json_lines(handle), "line")
-        else:
-            yield from json_objects(file, json_entries(handle, inside=inside), "entry")
 
 
 class _TextWindow:

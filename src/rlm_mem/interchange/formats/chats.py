@@ -8,11 +8,11 @@ from typing import Any
 
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import (
+    Objects,
     SourceFile,
     clean,
-    json_entries,
-    json_lines,
-    json_objects,
+    entry_objects,
+    line_objects,
     moment,
     plain_tags,
     text_lines,
@@ -33,19 +33,17 @@ _AUTHORS = {
 
 def read_array(file: SourceFile) -> Iterator[Record]:
     """Read a JSON array of conversations (ChatGPT, Claude) or of messages; the form of each entry is detected."""
-    with file.opened() as handle:
-        yield from _read(file, json_entries(handle, inside=_INSIDE), "entry")
+    return _read(file, entry_objects(file, _INSIDE))
 
 
 def read_message_lines(file: SourceFile) -> Iterator[Record]:
     """Read lines of ``{role, content, timestamp}``, of one conversation or of several (``conversation_id``)."""
-    with file.opened() as handle:
-        yield from _read(file, json_lines(handle), "line")
+    return _read(file, line_objects(file))
 
 
-def _read(file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str) -> Iterator[Record]:
+def _read(file: SourceFile, objects: Objects) -> Iterator[Record]:
     parts = Parts(file)
-    for where, entry in json_objects(file, entries, unit):
+    for where, entry in objects:
         if isinstance(entry.get("mapping"), dict):
             yield from _conversation(file, where, entry, _chatgpt_messages(entry), entry.get("create_time"))
         elif isinstance(entry.get("chat_messages"), list):
@@ -62,22 +60,21 @@ def _read(file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str) -> It
 def read_transcript(file: SourceFile) -> Iterator[Record]:
     """Read a Claude Code transcript: messages of the user and the assistant, without tool calls and their output."""
     parts = Parts(file)
-    with file.opened() as handle:
-        for where, entry in json_objects(file, json_lines(handle), "line"):
-            if entry.get("type") not in ("user", "assistant") or entry.get("isMeta"):
-                continue
-            message = entry.get("message")
-            if not isinstance(message, dict):
-                yield ImportProblem(where, "a message without its text")
-                continue
-            text = content_text(message.get("content"))
-            if text:
-                author = _AUTHORS.get(str(message.get("role") or entry["type"]), "User")
-                extra = {"project": text_lines(entry.get("cwd"))} if entry.get("cwd") else {}
-                session = text_lines(entry.get("sessionId")) or file.conversation
-                yield from parts.add(
-                    session, ChatMessage(author, text, moment(entry.get("timestamp"))), where, extra
-                )
+    for where, entry in line_objects(file):
+        if entry.get("type") not in ("user", "assistant") or entry.get("isMeta"):
+            continue
+        message = entry.get("message")
+        if not isinstance(message, dict):
+            yield ImportProblem(where, "a message without its text")
+            continue
+        text = content_text(message.get("content"))
+        if text:
+            author = _AUTHORS.get(str(message.get("role") or entry["type"]), "User")
+            extra = {"project": text_lines(entry.get("cwd"))} if entry.get("cwd") else {}
+            session = text_lines(entry.get("sessionId")) or file.conversation
+            yield from parts.add(
+                session, ChatMessage(author, text, moment(entry.get("timestamp"))), where, extra
+            )
     yield from parts.end()
 
 

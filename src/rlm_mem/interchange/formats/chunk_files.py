@@ -13,7 +13,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange.brain_files import file_from_line, read_brain_file
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.history import read_history, record_of
-from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, moment, read_text
+from rlm_mem.interchange.reading import SourceFile, line_objects, moment, read_text
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.text.tokens import count_tokens
 
@@ -24,19 +24,18 @@ _DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")
 
 def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
     """Read exported JSON lines: a chunk per line, archived ones as ``{"archived": true, "chunk": {…}}``; then files."""
-    with file.opened() as handle:
-        for where, entry in json_objects(file, json_lines(handle), "line"):
-            if "brain_file" in entry:
-                yield file_from_line(entry, where)
-                continue
-            former = record_of(entry, where)
-            if former is not None:
-                yield former
-                continue
-            archived = False
-            if entry.keys() == {"archived", "chunk"}:
-                archived, entry = entry["archived"] is True, entry["chunk"]
-            yield lenient_chunk(entry, where, file.modified_at, archived=archived)
+    for where, entry in line_objects(file):
+        if "brain_file" in entry:
+            yield file_from_line(entry, where)
+            continue
+        former = record_of(entry, where)
+        if former is not None:
+            yield former
+            continue
+        archived = False
+        if entry.keys() == {"archived", "chunk"}:
+            archived, entry = entry["archived"] is True, entry["chunk"]
+        yield lenient_chunk(entry, where, file.modified_at, archived=archived)
 
 
 def read_chunk_file(file: SourceFile) -> Iterator[Record]:

@@ -13,8 +13,7 @@ from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import (
     SourceFile,
     clean,
-    json_lines,
-    json_objects,
+    line_objects,
     moment,
     plain_tags,
     text_lines,
@@ -34,20 +33,18 @@ def read_layered(file: SourceFile) -> Iterator[Record]:
     last: dict[str, str] = {}
     recovered: dict[str, list[tuple[str, str]]] = {}
     quiet = replace(file, problem=lambda _where, _reason: None)  # the second pass reports the problems
-    with file.opened() as handle:
-        for where, entry in json_objects(quiet, json_lines(handle), "line"):
-            if not _missing(entry):
-                last[entry["id"]] = where
-                links = [pair for pair in _links(entry.get("links")) if pair[0] in _RECOVERED]
-                if links:
-                    recovered.setdefault(entry["id"], []).extend(links)
+    for where, entry in line_objects(quiet):
+        if not _missing(entry):
+            last[entry["id"]] = where
+            links = [pair for pair in _links(entry.get("links")) if pair[0] in _RECOVERED]
+            if links:
+                recovered.setdefault(entry["id"], []).extend(links)
     file.moved = lambda _count: None  # progress counts the first pass only
-    with file.opened() as handle:
-        for where, entry in json_objects(file, json_lines(handle), "line"):
-            if missing := _missing(entry):
-                yield ImportProblem(where, f"without {', '.join(missing)}")
-            elif last.get(entry["id"]) == where:
-                yield _memory(entry, recovered.get(entry["id"], []), where)
+    for where, entry in line_objects(file):
+        if missing := _missing(entry):
+            yield ImportProblem(where, f"without {', '.join(missing)}")
+        elif last.get(entry["id"]) == where:
+            yield _memory(entry, recovered.get(entry["id"], []), where)
 
 
 def _missing(entry: dict[str, Any]) -> list[str]:
