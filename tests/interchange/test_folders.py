@@ -492,6 +492,44 @@ def test_a_watch_continues_past_unreadable_files_and_reports_each_once(
 
 
 @pytest.mark.local_only("look at files")
+def test_files_that_come_and_go_do_not_let_a_file_be_read_while_it_is_written(
+    store: ChunkStore, folder: Path
+) -> None:
+    reports: list[FolderReport] = []
+    checks = 0
+
+    def next_change(_seconds: float) -> None:
+        nonlocal checks
+        checks += 1
+        if checks % 2:
+            write(folder, {"draft.md": KEY})
+        else:
+            (folder / "draft.md").unlink()
+
+    watch_folder(
+        store,
+        folder,
+        on_report=reports.append,
+        stop=lambda: len(reports) > 1 or checks == 20,
+        sleep=next_change,
+        settled=60.0,
+    )
+    assert [report.added for report in reports] == [["gate.md", "sub/boat.txt"]]
+
+
+@pytest.mark.parametrize("call", [sync_folder, import_source])
+def test_a_wrong_option_is_refused_before_anything_is_read(
+    store: ChunkStore, folder: Path, call: Callable[..., Any]
+) -> None:
+    call(store, folder)
+    before = store.list_chunks()
+    write(folder, {"gate.md": "The gate is red."})
+    with pytest.raises(InputError, match="secrets must be one of redact, keep, refuse, not 'ask'"):
+        call(store, folder, secrets="ask")
+    assert store.list_chunks() == before
+
+
+@pytest.mark.local_only("look at files")
 def test_a_file_that_is_written_all_the_time_does_not_keep_others_waiting(
     store: ChunkStore, folder: Path
 ) -> None:

@@ -23,6 +23,7 @@ from rlm_mem.interchange.report import FolderReport
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
+from rlm_mem.text.secrets import check_action
 
 
 def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
@@ -95,7 +96,7 @@ def sync_folder(
         confidence=check_confidence(options.get("confidence", 0.7)),
         chunk_type=kind,
         occurred_at=None if occurred_at is None else check_time(occurred_at, "occurred_at"),
-        secrets=options.get("secrets"),
+        secrets=check_action(options.get("secrets")),
         trust=None if trust is None else check_trust(trust),
         again=check_flag(options.get("again", False), "again"),
     )
@@ -203,9 +204,11 @@ def watch_entries(
                 busy = busy or recent < one.modified <= time.time()
             else:
                 now[f"{one.where}/"] = one.reason  # not the name of a file
-        if seen is not None and now != seen and busy and postponed < _MAX_POSTPONED:
+        if now == seen:
+            postponed = 0
+        elif seen is not None and busy and postponed < _MAX_POSTPONED:
             postponed += 1
-        elif now != seen:
+        else:
             try:
                 act()
             except StoreLocked:

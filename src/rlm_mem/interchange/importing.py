@@ -49,7 +49,7 @@ from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
 from rlm_mem.telemetry import observed
-from rlm_mem.text.secrets import Screened
+from rlm_mem.text.secrets import Screened, check_action
 
 _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
 """Formats whose files are synced if the source is a folder."""
@@ -112,6 +112,7 @@ def import_source(
     format_ = format_named(format) if format else None
     if trust is not None:
         trust = check_trust(trust)
+    check_action(secrets)
     place = open_place(path)
     place.label = label
     keep_namespaces = keep_namespaces and not store.confined
@@ -146,7 +147,7 @@ def import_from_markdown(md_path: str | Path, *, store: ChunkStore | None = None
     if report.problems and not report.read_anything:
         raise InputError(f"{report.problems[0].where}: {report.problems[0].reason}")
     written: dict[str, Chunk] = {}
-    for namespace, _ in store.namespaces():  # the file may name other namespaces than the store's own
+    for namespace in report.namespaces:  # the file may name other namespaces than the store's own
         written |= store.backend.chunks(namespace, report.chunk_ids, status=None)
     return [written[chunk_id] for chunk_id in report.chunk_ids if chunk_id in written]
 

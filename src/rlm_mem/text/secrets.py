@@ -323,12 +323,15 @@ def screen_data(
     return data, Screened("", found, hidden=chosen == "redact")
 
 
+def check_action(action: SecretAction | None) -> SecretAction | None:
+    """Return ``action`` if it is one of the three or None; raises InputError."""
+    if action is None or is_one_of(action, get_args(SecretAction)):
+        return action
+    raise InputError(f"secrets must be one of {', '.join(get_args(SecretAction))}, not {action!r:.60}")
+
+
 def _chosen(settings: SecretsConfig, action: SecretAction | None) -> str:
-    if action is None:
-        return settings.action
-    if not is_one_of(action, get_args(SecretAction)):
-        raise InputError(f"secrets must be one of {', '.join(get_args(SecretAction))}, not {action!r:.60}")
-    return action
+    return check_action(action) or settings.action
 
 
 def _refusal(first: FoundSecret, where: str) -> InvalidChunk:
