@@ -350,7 +350,7 @@ def test_the_settings_of_a_brain_may_begin_with_a_byte_order_mark_and_are_recogn
         (b"[recall]\n\xff", "byte 9 is not UTF-8"),
         (
             b"[recall]\n<<<<<<< HEAD\n=======\n>>>>>>> b\n",
-            "config.toml: two versions .* merge conflict: keep one",
+            "config.toml: has merge conflict markers: keep one",
         ),
         (b"[recall]\nmax_seconds = nan", "recall.max_seconds must be from 0.01 to 86400, not nan"),
     ):

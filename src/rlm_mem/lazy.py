@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from logging import Logger
 
 GARBAGE_THRESHOLD = 200_000
-"""Garbage collection threshold while modules load or texts are stored. With Python's default of 700 there are fifty
-while a first search loads its modules, a tenth of its time, and one for every ten texts of a filling. They find
-nothing, and the larger ones read all that the program has in memory. The package's own processes keep it."""
+"""Garbage collection threshold while modules load or many texts are stored. With Python's default of 700, loading the
+modules of a first search starts fifty collections, which take a tenth of its time, and bulk storage starts one for
+every ten texts. They free nothing, and the larger ones traverse all objects of the program. The package's own
+processes use this threshold all the time."""
 
 
 class _RareCollections:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-MERGE_CONFLICT = "two versions stand between the marks of a merge conflict: keep one, remove the marks"
+MERGE_CONFLICT = "has merge conflict markers: keep one of the two versions and remove the markers"
 
 _MARK = re.compile(r"^(?=(?:<<<<<<<|>>>>>>>) )", re.MULTILINE)
 _MARKS_IN_ORDER = (b"<<<<<<< ", b"=======", b">>>>>>> ")

@@ -110,7 +110,7 @@ def test_a_chunk_that_both_changed_is_a_conflict_that_hides_nothing_else(git: Gi
         memory.sync()
         assert memory.list_chunks() == [other]
         (finding,) = memory.check()
-        assert "marks of a merge conflict" in finding.message
+        assert "merge conflict markers" in finding.message
         git("checkout", "-q", "--theirs", "brain/memory/chunks")
         commit(git, "merged")
         memory.sync()

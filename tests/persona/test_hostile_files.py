@@ -93,5 +93,5 @@ def test_pipes_and_folders_are_refused(tmp_path: Path) -> None:
 
 def test_both_sides_of_a_merge_conflict_become_no_prompt() -> None:
     text = "# Mine\n\n<<<<<<< HEAD\nBe short.\n=======\nBe long.\n>>>>>>> theirs\n"
-    with pytest.raises(InvalidConfig, match=r"^mine\.md: two versions stand between the marks"):
+    with pytest.raises(InvalidConfig, match=r"^mine\.md: has merge conflict markers"):
         document_text(text.encode(), "mine.md")

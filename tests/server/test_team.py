@@ -139,7 +139,7 @@ def test_a_server_whose_successor_does_not_start_keeps_running(
     with socket.create_server(("127.0.0.1", 0)) as listening:
         assert not asyncio.run(start_successor(listening, {"token": "secret-token"}))
         socket.create_connection(listening.getsockname()).close()
-    assert "this one goes on" in caplog.text
+    assert "this one continues" in caplog.text
     assert "secret-token" not in caplog.text
 
 

@@ -389,7 +389,7 @@ def test_an_import_reaches_neither_personas_nor_tiers(ask: Ask, service: Service
     content = "\n".join(json.dumps(line) for line in lines)
     done = ask("import", content=content, name="export.jsonl", format="chunk-jsonl")
     assert [note["reason"] for note in done["conflicts"]] == [
-        "files beside the memories are imported on the command line only"
+        "files that are not memories are imported by the command only"
     ] * 2
     assert "EVIL_MODE" not in service.memory.persona().library.modes()
 

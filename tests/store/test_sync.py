@@ -255,7 +255,7 @@ def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
         assert [finding.code for finding in findings] == ["unreadable-file"]
         assert findings[0].file is not None
         assert findings[0].file.endswith(path.name)
-        assert (b"<<<<" in damage) == ("marks of a merge conflict" in findings[0].message)
+        assert (b"<<<<" in damage) == ("merge conflict markers" in findings[0].message)
         assert path.read_bytes() == damage
         with pytest.raises(ValueError, match="already"):
             store.create_chunk("again", chunk_id=chunk.id)

@@ -119,7 +119,7 @@ class Caller:
             if allowed(requested) and server(requested):
                 return requested
             raise NamespaceError(
-                f"the token {self.access.name!r:.80} does not reach the namespace {requested!r}",
+                f"the token {self.access.name!r:.80} has no access to the namespace {requested!r}",
                 hint="name a namespace of the token, or none",
             )
         for name in (default, *self.access.namespaces):
@@ -127,12 +127,10 @@ class Caller:
                 return name
         if any(server(name) or _covers(name, default) for name in self.access.namespaces):
             raise InputError(
-                f"the token {self.access.name!r:.80} reaches several namespaces: name one",
+                f"the token {self.access.name!r:.80} has access to several namespaces: name one",
                 hint="send the header RLM-MEM-Namespace",
             )
-        raise NamespaceError(
-            f"the token {self.access.name!r:.80} does not reach any namespace of this server"
-        )
+        raise NamespaceError(f"the token {self.access.name!r:.80} has access to no namespace of this server")
 
 
 def check_permissions(names: Iterable[str]) -> tuple[Permission, ...]:

@@ -322,7 +322,7 @@ class TokenFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = path.open("ab")
         except OSError as error:
-            raise StorageError(f"{path} cannot be made: {error.strerror}") from None
+            raise StorageError(f"{path} cannot be created: {error.strerror}") from None
         with file:
             lock(file.fileno(), wait=True)
             tokens = self._read()

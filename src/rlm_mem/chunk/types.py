@@ -327,7 +327,7 @@ def is_one_of(value: object, known: Container[str]) -> bool:
 
 
 def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
-    """Whether a loop over a value would begin; some arrays of numpy have the method for it and refuse."""
+    """Whether a value can be iterated; arrays of numpy without dimensions have ``__iter__``, but refuse."""
     try:
         iter(value)  # type: ignore[call-overload]
     except TypeError:
@@ -411,6 +411,6 @@ def wanted_trust(value: Any) -> tuple[str, ...]:
     """Parse a filter by minimum trust: the named level and all higher ones; raises InvalidQuery."""
     if not is_one_of(value, _SHOWN_LEVELS):
         quarantined = is_one_of(value, ("quarantined",))
-        hidden_one = ": what is in quarantine is in the review queue alone" if quarantined else ""
+        hidden_one = ": memories in quarantine are listed in the review queue only" if quarantined else ""
         raise InvalidQuery(f"trust must be one of {', '.join(_SHOWN_LEVELS)}, not {shown(value)}{hidden_one}")
     return at_least(value)

@@ -106,8 +106,8 @@ class BatchIndex:
                 new = transaction.expect(
                     [draft for draft in drafts if self._digests[draft.content] not in self._repeated]
                 )
-            for talk in new:
-                self._places.setdefault(talk, _RecentChunks([], complete=True))
+            for conversation_id in new:
+                self._places.setdefault(conversation_id, _RecentChunks([], complete=True))
             yield
             version = store.backend.version(store.namespace)
         self._version = version

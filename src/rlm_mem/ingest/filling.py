@@ -54,9 +54,9 @@ _PER_TEXT = 100
 _LOT, _LOT_CHARACTERS = 25, 16_000
 """Approximate maximum of texts, and of their characters, per call of the analysis."""
 _WORTH_STORING, _WORTH_STORING_IDLE = 120, 25
-"""Minimum of waiting chunks to store while the next text is being analysed, otherwise texts are analysed here; and the
-same where none are left. What waits when the last text is analysed is stored while the other processes have nothing to
-do, so it should be little."""
+"""Minimum number of waiting chunks that this process stores while it waits for an analysis; with fewer, it analyses
+texts itself. The second number applies when no text is left to analyse: the chunks that wait at the end are stored
+while the other processes are idle, so there should be few."""
 _OPTIONS = TextOptions.__annotations__.keys()
 _NOTHING = '["", null, null]'
 

@@ -169,9 +169,7 @@ class FileAdopter:
         if self._store.confined:
             # Clients of a server can access the chunks of one namespace only: a personality would apply to all of
             # them, and a tiered memory would bypass the rules and the reviewer of its tier.
-            self._report.conflict(
-                asset.where, "files beside the memories are imported on the command line only"
-            )
+            self._report.conflict(asset.where, "files that are not memories are imported by the command only")
             return
         namespace, name = named
         if name == JOURNAL:

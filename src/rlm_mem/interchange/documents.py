@@ -224,7 +224,7 @@ class DocumentReader:
             except UnicodeDecodeError:
                 raise NotText("not text in UTF-8") from None
         if is_unmerged(data):
-            raise Unreadable(f"{MERGE_CONFLICT}; until then what was remembered of it stays")
+            raise Unreadable(f"{MERGE_CONFLICT}; until then its memories are kept unchanged")
         return digest_of(data)
 
     def _data(self, entry: Entry) -> bytes:

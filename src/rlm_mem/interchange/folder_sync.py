@@ -136,7 +136,9 @@ class FolderSync:
             if not postponed:
                 break
         else:
-            problems += [ImportProblem(path, "it changes while it is read") for path in sorted(postponed)]
+            problems += [
+                ImportProblem(path, "it changed each time while it was read") for path in sorted(postponed)
+            ]
         if not self._dry_run:
             record = self._link_documents(record)
         self._ledger.flush()
@@ -383,7 +385,7 @@ class FolderSync:
             yield
 
     def _link_documents(self, record: FolderRecord) -> FolderRecord:
-        """Bring the links between documents in step with all files; return the record as it is then."""
+        """Update the links between documents by the record of all files; return the record after that."""
         for number in range(_ROUNDS):
             if number or self._written:
                 record = FolderRecord(self._store.files, self._root)

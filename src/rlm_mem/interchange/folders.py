@@ -160,7 +160,7 @@ def watch_folder(
     watch_entries(folder.entries, sync, seconds=seconds, stop=stop, sleep=sleep, settled=settled)
 
 
-NO_FOLDER = "there is no such folder now: what was remembered of it stays until it is back"
+NO_FOLDER = "the folder does not exist at present: its memories are kept until it is back"
 
 
 class UnreportedProblems:

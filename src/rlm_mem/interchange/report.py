@@ -1,4 +1,4 @@
-"""The report of an import, and the ledger of earlier imports."""
+"""Options and reports of imports and folder syncs, and the ledger of earlier imports."""
 
 from __future__ import annotations
 

@@ -104,5 +104,5 @@ async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bo
         if process.poll() is None:
             process.kill()
         await asyncio.to_thread(process.wait)
-        _log.error("the new server did not start (status %s): this one goes on", process.returncode)
+        _log.error("the new server did not start (status %s): this one continues", process.returncode)
         return False

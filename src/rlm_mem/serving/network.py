@@ -56,7 +56,9 @@ class Network:
         if self.public_url is None:
             missing.append("the address that clients use (--public-url https://…)")
         if self.tls_cert is None and not self.proxies:
-            missing.append("TLS (--tls-cert and --tls-key, or --proxy ADDRESS of a proxy that ends TLS)")
+            missing.append(
+                "TLS (--tls-cert and --tls-key, or --proxy ADDRESS of a proxy that terminates TLS)"
+            )
         if self.oauth_issuer is None and (tokens is None or not tokens.in_force()):
             missing.append("a token (rlm-mem token create)")
         if missing:

@@ -25,7 +25,7 @@ def _read(file: SourceFile) -> Iterator[Record]:
     for where, entry in json_records(file, _INSIDE):
         parts, key, value = entry.get("namespace"), entry.get("key"), entry.get("value")
         if not isinstance(parts, list) or not isinstance(key, str) or not isinstance(value, dict):
-            yield ImportProblem(where, "no item with namespace, key and value")
+            yield ImportProblem(where, "not an item with namespace, key and value")
             continue
         text = _text(value)
         if not text:
