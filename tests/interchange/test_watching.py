@@ -152,6 +152,22 @@ def test_secrets_are_counted_in_the_report(open_store: Open, tmp_path: Path) -> 
     assert texts(refusing) == set()
 
 
+def test_a_dry_run_of_changed_texts_counts_as_the_import(store: ChunkStore, tmp_path: Path) -> None:
+    note, talk = tmp_path / "note.md", tmp_path / "talk.jsonl"
+    said = [{"role": "user", "content": "The key is brass."}, {"role": "assistant", "content": "Noted."}]
+    for texts in (
+        ("The gate is green.", said[:1]),
+        ("The gate is red.", said),
+        ("The gate is red.", said[:1]),
+        ("The gate is green.", said),
+    ):
+        note.write_text(texts[0])
+        talk.write_text("\n".join(map(json.dumps, texts[1])))
+        for source in (note, talk):
+            planned, done = import_source(store, source, dry_run=True), import_source(store, source)
+            assert {**vars(planned), "dry_run": False, "chunk_ids": done.chunk_ids} == vars(done)
+
+
 def test_secrets_stored_beside_an_import_are_logged(
     store: ChunkStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

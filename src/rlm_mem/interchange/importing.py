@@ -6,10 +6,11 @@ import hashlib
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ _TEXTS_AT_ONCE = 10_000
 """Maximum number of texts collected before they are analysed (in several processes) and stored (in several
 transactions)."""
 _CHARS_AT_ONCE = 4_000_000
+_CONTENT = attrgetter("content")
 _PROGRESS_CALLS = 200  # approximate number of calls of a progress function
 
 
@@ -382,7 +384,7 @@ class _Import:
             if self._ledger.mark(text.unit) == text.mark and not self._options.again:
                 self.report.known += len(former)
             elif self._options.dry_run:
-                self._count_chunks(text.record, text.text)
+                self._count_chunks(text)
             elif former:
                 self._remember_new(list(new.values()))
                 new.clear()
@@ -418,42 +420,49 @@ class _Import:
         known = set(result.duplicates)
         new = [one for one in result.chunk_ids if one not in known]
         self.report.chunks(self._store.namespace, len(new), new)
-        former = [one for one in self._ledger.ids(text.unit) if one not in result.chunk_ids]
-        self._retire(text.record, former, result.chunk_ids)
+        self._retire(
+            text, result.chunk_ids, lambda: map(_CONTENT, self._store.get_many(result.chunk_ids).values())
+        )
         self._ledger.note(text.unit, text.mark, result.chunk_ids)
 
-    def _retire(self, record: Dialogue | Note, former: list[str], present: list[str]) -> None:
+    def _retire(self, text: _Text, present: Sequence[str], contents: Callable[[], Iterable[str]]) -> None:
         """Archive replaced chunks: of text that was removed from a note, or of a conversation that was extended.
 
         Chunks that were changed in the store since are kept.
+
+        Args:
+            present: ids of its chunks now.
+            contents: returns their contents.
         """
-        texts: list[str] = []
-        if former and isinstance(record, Dialogue):
-            texts = [chunk.content for chunk in self._store.get_many(present).values()]
+        former = [one for one in self._ledger.ids(text.unit) if one not in present]
+        is_note = isinstance(text.record, Note)
+        texts = list(contents()) if former and not is_note else []
         for chunk_id in former:
             chunk = self._store.get_chunk(chunk_id, track=False)
             if chunk is None or chunk.revision != 1:
                 continue
             beginning = chunk.content.rstrip()
-            if isinstance(record, Note) or any(text.startswith(beginning) for text in texts):
-                self.report.archived += self._store.delete_chunk(chunk_id)
+            if is_note or any(one.startswith(beginning) for one in texts):
+                self.report.archived += self._options.dry_run or self._store.delete_chunk(chunk_id)
 
-    def _count_chunks(self, record: Dialogue | Note, text: str) -> None:
-        config = self._store.config
+    def _count_chunks(self, text: _Text) -> None:
+        record, config = text.record, self._store.config
         try:
             check_tags(record.tags)
-            analysed = analyse(text, config.ingest, config.secrets, self._options.secrets)
+            analysed = analyse(text.text, config.ingest, config.secrets, self._options.secrets)
         except InputError as error:
             self.report.problem(record.where, str(error))
             return
         self.report.found(analysed.screened)
-        for piece in analysed.pieces:
-            if self._store.find_same(piece.content, record.conversation_id):
+        present = [self._store.find_same(piece.content, record.conversation_id) for piece in analysed.pieces]
+        for piece, known in zip(analysed.pieces, present, strict=True):
+            if known:
                 self.report.known += 1
             else:
                 self.report.created += 1
                 self.report.tokens += piece.tokens
                 self.report.chunks(self._store.namespace, 1)
+        self._retire(text, [one for one in present if one], lambda: map(_CONTENT, analysed.pieces))
 
 
 @dataclass
