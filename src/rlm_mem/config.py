@@ -10,12 +10,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit
 
 from msgspec import Struct, field, structs
 
 from rlm_mem.chunk.types import TRUST_LEVELS, TrustLevel, is_one_of
-from rlm_mem.dsn import checked_place
+from rlm_mem.dsn import checked_place, is_loopback_url
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.record import FrozenRecord
@@ -380,7 +379,7 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
                 f"{where}: telemetry.content would put memories into spans, which the file of a brain may not do",
                 hint="set RLM_MEM_TELEMETRY_CONTENT=true in your own environment instead",
             )
-        if telemetry.get("endpoint") and not _is_loopback(str(telemetry["endpoint"])):
+        if telemetry.get("endpoint") and not is_loopback_url(str(telemetry["endpoint"])):
             raise InvalidConfig(
                 f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is on another machine, which the file of "
                 "a brain may not name",
@@ -392,7 +391,7 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     model, base_url = str(settings.get("model", "")), str(settings.get("base_url", ""))
     kind, _, rest = model.partition(":")
     urls = [base_url, "http" + model.partition("@http")[2]] if "@http" in model else [base_url]
-    elsewhere = [url for url in urls if url and not _is_loopback(url)]
+    elsewhere = [url for url in urls if url and not is_loopback_url(url)]
     if kind.strip().lower() == "cli" and rest.strip() not in ("claude", "codex"):
         refused = f"llm.model={model!r:.80} would run a command"
     elif elsewhere:
@@ -439,14 +438,6 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
                 f"{where}: {section}.{name} = {shown} is more than the file of a brain may set{at_most}",
                 hint=f"set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead",
             )
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        host = urlsplit(url).hostname
-    except ValueError:  # not a URL, such as "http://["
-        return False
-    return host in ("localhost", "127.0.0.1", "::1")
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:

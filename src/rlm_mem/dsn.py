@@ -1,10 +1,11 @@
-"""Parses addresses of brains: distinguishes DSNs, folders and mistakes, and hides passwords of DSNs."""
+"""Parses addresses: distinguishes DSNs, folders and mistakes, hides passwords of DSNs, recognises loopback URLs."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.extensions import BACKENDS, extension
@@ -31,6 +32,15 @@ def scheme_of(place: str) -> str:
     """The scheme before ``://`` in lower case; empty without one."""
     scheme, mark, _ = place.strip().partition("://")
     return scheme.lower() if mark else ""
+
+
+def is_loopback_url(url: str) -> bool:
+    """Whether a URL names this machine, by a usual name of its loopback interface."""
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:  # not a URL, such as "http://["
+        return False
+    return host in ("localhost", "127.0.0.1", "::1")
 
 
 def checked_place(place: Path | str) -> Path | str:

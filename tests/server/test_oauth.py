@@ -298,7 +298,15 @@ def test_a_subject_is_revoked_here_at_once_and_readmitted(tmp_path: Path, login:
 
 
 @pytest.mark.parametrize(
-    "issuer", ["http://login.example", "login.example", "https://login.example/?x=1", "https://"]
+    "issuer",
+    [
+        "http://login.example",
+        "login.example",
+        "https://login.example/?x=1",
+        "https://",
+        "https://[",
+        "https://login.example:99999",
+    ],
 )
 def test_an_issuer_that_others_could_speak_for_is_refused(issuer: str) -> None:
     with pytest.raises(InvalidConfig, match="oauth-issuer"):

@@ -7,6 +7,7 @@ It contains its permissions: scopes ``rlm-mem:read``, ``rlm-mem:write``, …, an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import re
@@ -21,6 +22,7 @@ import jwt
 
 from rlm_mem.access.grants import PERMISSIONS, Access, Permission, check_patterns
 from rlm_mem.access.tokens import OAUTH
+from rlm_mem.dsn import is_loopback_url
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 
 NAMESPACES_CLAIM = "rlm_mem_namespaces"
@@ -180,11 +182,11 @@ def _object(answer: httpx2.Response) -> dict[str, Any]:
 
 
 def _check_address(address: str, what: str) -> str:
-    parts = urlsplit(address)
-    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    safe = parts.scheme == "https" or (parts.scheme == "http" and local)
-    if safe and parts.hostname and not parts.query and not parts.fragment:
-        return address
+    with contextlib.suppress(ValueError):  # a malformed host or port
+        parts = urlsplit(address)
+        safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback_url(address))
+        if safe and parts.hostname and parts.port != 0 and not parts.query and not parts.fragment:
+            return address
     raise InvalidConfig(f"{what} {address!r:.200} is not an https address without a query")
 
 
