@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).filter(
     lambda text: text.strip() == text
 )
+TAG = WORD.map(lambda text: unicodedata.normalize("NFC", text))
 TIME = st.datetimes().map(lambda moment: format_time(parse_time(moment)))
 IDS = st.from_regex(re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,30}\Z"), fullmatch=True)
 PLAIN = st.recursive(
@@ -55,7 +57,7 @@ METADATA = st.builds(
 )  # fmt: skip
 CHUNKS = st.builds(
     Chunk, id=IDS, content=TEXT, tokens=st.integers(0, 10**6), type=st.sampled_from(CHUNK_TYPES), metadata=METADATA,
-    links=st.lists(LINKS, max_size=3), tags=st.lists(WORD, max_size=4, unique=True), revision=st.integers(1, 10**6),
+    links=st.lists(LINKS, max_size=3), tags=st.lists(TAG, max_size=4, unique=True), revision=st.integers(1, 10**6),
     namespace=st.sampled_from(["default", "agent/one"]), extra=st.dictionaries(KEYS, PLAIN, max_size=3),
 )  # fmt: skip
 

@@ -249,13 +249,14 @@ class Chunk(MutableRecord):
             raise InvalidChunk(f"{chunk_id}: metadata must be an object, not {type(raw_meta).__name__}")
         try:
             metadata, moved = _metadata_from_raw(raw_meta)
+            metadata.content_hash = metadata.content_hash or content_hash(content)
             tokens = check_count(data.get("tokens", moved.get("token_count", 0)), "tokens")
             return cls(
                 id=chunk_id,
                 content=content,
                 tokens=tokens,
                 type=check_text(data.get("type", moved.get("type", "note")), "type", max_length=64),
-                metadata=_complete(metadata, content),
+                metadata=metadata,
                 links=links_from_raw(data.get("links"), metadata.created_at),
                 tags=check_tags(data.get("tags", moved.get("tags"))),
                 revision=max(1, check_count(data.get("revision", 1), "revision")),
@@ -263,6 +264,8 @@ class Chunk(MutableRecord):
                 namespace=check_namespace(data.get("namespace", DEFAULT_NAMESPACE)),
                 extra={key: value for key, value in data.items() if key not in _TOP},
             )
+        except UnicodeEncodeError:
+            raise InvalidChunk(f"{chunk_id}: content contains a lone surrogate") from None
         except InputError as error:
             raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
 
@@ -411,15 +414,6 @@ def _move_conflicting_fields(known: dict[str, Any], extra: dict[str, Any]) -> No
             value = known.pop(name)
             if value is not None:
                 extra.setdefault(name, value)
-
-
-def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
-    if not metadata.content_hash:
-        try:
-            metadata.content_hash = content_hash(content)
-        except UnicodeEncodeError:
-            raise InvalidChunk("content contains a lone surrogate") from None
-    return metadata
 
 
 def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:

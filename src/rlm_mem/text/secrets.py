@@ -331,7 +331,7 @@ def check_action(action: SecretAction | None) -> SecretAction | None:
 
 
 def _chosen(settings: SecretsConfig, action: SecretAction | None) -> str:
-    return check_action(action) or settings.action
+    return settings.action if action is None else str(check_action(action))
 
 
 def _refusal(first: FoundSecret, where: str) -> InvalidChunk:
