@@ -109,6 +109,7 @@ def rebuild(
     A chunk that does not validate is left unchanged, without terms, and named in the report.
     """
     ns = namespace_key(namespace)
+    transaction.flush()  # what a batch wrote before is then deleted with the rest, and not written after it
     for table in DERIVED:
         transaction.rows(f"DELETE FROM rlm_mem.{table} WHERE ns = %s", (ns,))
     transaction.rows(
