@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.postgres.lookup import SearchCaches
+    from rlm_mem.store.postgres.lookup import SearchCache
     from rlm_mem.store.postgres.pool import Pool
 
 _T = TypeVar("_T")
@@ -107,7 +107,7 @@ class PostgresBackend:
         self._closed = False
         self._analysis = analysis_name(config.search.language)
         self._analysed: set[str] = set()
-        self._searches: SearchCaches | None = None
+        self._searches: SearchCache | None = None
         self._routes.home()
 
     @property
@@ -372,7 +372,7 @@ class PostgresBackend:
         ]
 
     def candidate_source(self, namespace: str) -> CandidateSource:
-        from rlm_mem.store.postgres.lookup import PostgresSource, SearchCaches
+        from rlm_mem.store.postgres.lookup import PostgresSource, SearchCache
 
         self._prepare(namespace)
         transaction = self._local.transaction
@@ -383,8 +383,9 @@ class PostgresBackend:
             rows = functools.partial(transaction.rows, terms=True)
             return PostgresSource(rows, namespace_key(namespace))
         pool = self._routes.of(namespace)
-        self._searches = self._searches or SearchCaches()
-        return PostgresSource(pool.rows, namespace_key(namespace), self._searches.of(pool.shown, namespace))
+        self._searches = self._searches or SearchCache()
+        owner = pool.shown, namespace
+        return PostgresSource(pool.rows, namespace_key(namespace), self._searches, owner)
 
     def retried(self, ask: Callable[[], _T]) -> _T:
         """Return the result of ``ask``, called once: the database maintains its own indexes."""
