@@ -199,6 +199,7 @@ def _index_file(
         former=former
         and structs.replace(former, content_hash=""),  # analyse it again: its text, title or path may differ
     )
+    rows.flush()  # the next file is compared with the rows
     (report.added if former is None else report.changed).append(path)
 
 
