@@ -80,7 +80,7 @@ class LocalBackend(LocalIndex):
             self.flush_reads(wait=True)
             self._settle_folder_times()
             if self._recorded_times:
-                self._postings.maintain(self.connection)
+                self.postings.maintain(self.connection)
             self._settle_index()
         self._drop_connections()
         self._connections.close()
@@ -307,7 +307,7 @@ class LocalBackend(LocalIndex):
         with schema.translated(self.layout.database), self._index_transaction(connection):
             report = self._reindex(connection, progress)
             self._rows.get().touch(counts)
-        self._postings.maintain(self.connection)
+        self.postings.maintain(self.connection)
         return report
 
     # --- search, history, audit ------------------------------------------------------------------------
@@ -370,7 +370,7 @@ class LocalBackend(LocalIndex):
         self.refuse_in_batch("the index cannot be brought up to date")
         folded = self.fold_reads()
         views = self.write_views()
-        self._postings.maintain(self.connection)
+        self.postings.maintain(self.connection)
         self._settle_index()
         return {"access_counts_folded": folded, "views": views}
 
