@@ -11,10 +11,18 @@ import pytest
 from msgspec import structs
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.errors import (
+    ConflictError,
+    InputError,
+    InvalidChunkId,
+    InvalidLink,
+    InvalidQuery,
+    NamespaceError,
+)
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.joined_store import JoinedStore
 from rlm_mem.store.local import local_backend
 from rlm_mem.store.local.queries import find_rows
 from tests.conftest import Clock
@@ -546,3 +554,16 @@ def test_a_chunk_that_another_process_moves_while_it_is_read_is_looked_up_again(
     monkeypatch.setattr(local_backend, "find_rows", before_a_move)
     assert list(store.get_many(ids)) == ids[1:]
     assert [set(one) for one in looked_up] == [set(ids), set(ids[:2])]
+
+
+@pytest.mark.parametrize("wrong", ["3", -1, True])
+def test_two_namespaces_read_together_refuse_what_one_refuses(store: ChunkStore, wrong: Any) -> None:
+    store.create_chunk("A gate.", tags=["green"])
+    together = JoinedStore(store, store.confined_to("shared", actor=None))
+    for one in (store, together):
+        with pytest.raises(InvalidQuery, match="limit must be a whole number"):
+            one.list_chunks(limit=wrong)
+        with pytest.raises(InvalidQuery, match="offset must be a whole number"):
+            one.list_chunks(offset=wrong)
+        with pytest.raises(InvalidQuery, match="limit must be a whole number"):
+            one.tag_counts(wrong)
