@@ -125,6 +125,16 @@ def test_what_changes_nothing_needs_no_audit_log(base: Path, caplog: pytest.LogC
     assert "recall is not in the audit log" in caplog.text
 
 
+def test_an_audit_log_that_cannot_be_read_is_an_error_of_the_store(base: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The gate is green.")
+        (base / "log" / "2099-01.jsonl").mkdir()
+        with pytest.raises(StorageError, match=r"2099-01\.jsonl cannot be read"):
+            list(store.events())
+        with pytest.raises(StorageError, match=r"2099-01\.jsonl cannot be read"):
+            store.backend.rewrite_events("default", lambda event: event, dry_run=True)
+
+
 def test_lines_cut_short_by_a_full_disk_are_taken_back(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ChunkStore(base) as store:
         store.create_chunk("The gate is green.")

@@ -138,18 +138,23 @@ class EventLog:
         for path in paths:
             if since is not None and path.stem[-7:] < since[:7]:
                 continue
-            with path.open("rb") as lines:
-                for line in lines:
-                    event = parse_event(line)
-                    if event is None or (since is not None and str(event.get("ts", "")) < since):
-                        continue
-                    if op is not None and event.get("op") != op:
-                        continue
-                    if namespace is not None and event.get("ns") != namespace:
-                        continue
-                    if chunk_id is not None and not _mentions(event, chunk_id):
-                        continue
-                    yield event
+            try:
+                with path.open("rb") as lines:
+                    for line in lines:
+                        event = parse_event(line)
+                        if event is None or (since is not None and str(event.get("ts", "")) < since):
+                            continue
+                        if op is not None and event.get("op") != op:
+                            continue
+                        if namespace is not None and event.get("ns") != namespace:
+                            continue
+                        if chunk_id is not None and not _mentions(event, chunk_id):
+                            continue
+                        yield event
+            except FileNotFoundError:
+                continue  # removed after it was listed
+            except OSError as error:
+                raise files.unreadable(path, error) from error
 
     def rewrite(
         self,
@@ -185,7 +190,10 @@ class EventLog:
     ) -> int:
         count = 0
         for path in [*self._months(), *self._months("reads-")]:
-            lines = path.read_bytes().splitlines(keepends=True)
+            try:
+                lines = path.read_bytes().splitlines(keepends=True)
+            except OSError as error:
+                raise files.unreadable(path, error) from error
             changed = False
             for place, line in enumerate(lines):
                 made = replaced(line, parse_event(line))

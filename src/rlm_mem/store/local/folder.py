@@ -329,7 +329,7 @@ class LocalBrainFiles:
         except (FileNotFoundError, NotADirectoryError):
             return added or None
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise files.unreadable(path, error) from error
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         for name in names:
@@ -349,7 +349,7 @@ class LocalBrainFiles:
         except (FileNotFoundError, NotADirectoryError):
             return b""
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise files.unreadable(path, error) from error
 
     def exists(self, name: str) -> bool:
         path = self.path(name)
@@ -398,7 +398,7 @@ class LocalBrainFiles:
             except FileNotFoundError:
                 continue  # removed after it was listed
             except OSError as error:
-                raise _unreadable(path, error) from error
+                raise files.unreadable(path, error) from error
         return found
 
     def signature(self, name: str) -> Signature | None:
@@ -429,7 +429,7 @@ class LocalBrainFiles:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise _unreadable(place, error) from error
+            raise files.unreadable(place, error) from error
         for one, is_folder in entries_descending:
             name = f"{folder}/{one}"
             if one.startswith(".") or (
@@ -542,7 +542,3 @@ class LocalBrainFiles:
         if self._read_only:
             raise StoreReadOnly(f"the store {self._base} was opened read-only")
         return self.path(name)
-
-
-def _unreadable(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path} cannot be read: {error.strerror or error}")
