@@ -184,6 +184,7 @@ class LocalBackend(LocalIndex):
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         return find_row(self._connections.get(), chunk_id, namespace)
 
+    @healed
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:  # noqa: ARG002 - ids are the store's
         return find_row(self.connection, chunk_id)
 
@@ -402,6 +403,7 @@ class LocalBackend(LocalIndex):
             _logger.warning("%s", clock_fault(latest - now, _NEWEST_MEMORY))
         return now
 
+    @healed
     def clock_fault(self, namespace: str, now: datetime) -> str:  # noqa: ARG002 - one clock for all
         found = self.connection.execute("SELECT max(created_at) FROM chunks").fetchone()
         return clock_fault(max(timedelta(), parse_time(found[0]) - now), _NEWEST_MEMORY) if found[0] else ""
