@@ -148,26 +148,23 @@ def _has_file(folder: Path, suffix: str) -> bool:
         return False
 
 
-MISNAMED = "a file is named after its chunk"
-
-
-def chunk_in(data: bytes, name: str) -> Chunk:
-    """Decode the chunk in a file of this name; raises InvalidChunk."""
-    chunk = decode_chunk(data)
-    if is_misnamed(chunk, name):
-        raise InvalidChunk(f"it contains the chunk {chunk.id}, and {MISNAMED}")
-    return chunk
-
-
 def is_misnamed(chunk: Chunk, name: str) -> bool:
     """Return whether a file name differs from the name that its chunk requires."""
     return f"{chunk.id}.json" != name
 
 
+def misnamed(chunk: Chunk) -> str:
+    """Describe a chunk in a file of another name."""
+    return f"it contains the chunk {chunk.id}, and a file is named after its chunk"
+
+
 def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
     """Read one chunk file; raises InvalidChunk, or OSError if the file cannot be opened."""
     data, read = files.read_signed(path)
-    return chunk_in(data, path.name), read
+    chunk = decode_chunk(data)
+    if is_misnamed(chunk, path.name):
+        raise InvalidChunk(misnamed(chunk))
+    return chunk, read
 
 
 def former_versions(
