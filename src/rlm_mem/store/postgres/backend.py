@@ -207,8 +207,6 @@ class PostgresBackend:
             return
         until = time.monotonic() + self.config.store.lock_wait_seconds
         with unchanged():
-            if not any_analysis:
-                self._prepare(namespace)
             current = self._begin(namespace, until)
         self._local.transaction = current
         reads = self._buffer(namespace).take()
@@ -227,6 +225,7 @@ class PostgresBackend:
         finally:
             self._local.transaction = None
         self._routes.unlisted.discard(namespace)
+        self._analysed.add(namespace)
         for event in current.events:
             _log_audit(event)
         if current.doubled:
@@ -262,13 +261,15 @@ class PostgresBackend:
     def _check_analysis(self, transaction: PostgresTransaction, namespace: str) -> None:
         """Check that the terms of a locked namespace are of this program's analysis of words.
 
-        One that a batch is the first to reach is rebuilt in it.
+        They are made anew in the transaction, unless this process has used them already: otherwise two programs of
+        different versions would take turns at it.
         """
         recorded = transaction.lock(namespace).head.analysis
         if recorded == self._analysis:
             return
         if namespace in self._analysed or is_later_analysis(recorded, self._analysis):
             raise other_analysis(f"the namespace {namespace}", recorded, self._analysis)
+        _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
         with transaction.translating():
             rebuild(transaction, namespace, self._analysis, None)
 
@@ -286,25 +287,20 @@ class PostgresBackend:
         return self._local.transaction is not None
 
     def _prepare(self, namespace: str) -> None:
-        """Rebuild, once per process, a namespace whose terms were produced by another version of the analyser."""
+        """Make sure, once per process, that a namespace to search has terms of this program's analysis of words."""
         if namespace in self._analysed or self._local.transaction is not None:
             return
         found = self.rows(
             namespace,
-            "SELECT name, analysis FROM rlm_mem.namespaces WHERE ns = %s",
+            "SELECT analysis FROM rlm_mem.namespaces WHERE ns = %s",
             (namespace_key(namespace),),
         )
-        recorded = found[0][1] if found else ""
-        if is_later_analysis(recorded, self._analysis) and not self.read_only:
-            raise other_analysis(f"the namespace {namespace}", recorded, self._analysis)
-        if recorded not in ("", self._analysis):
+        if found and found[0][0] not in ("", self._analysis):
             if self.read_only:
                 _logger.warning("%s: the terms of %s were made by another analyser", self.location, namespace)
             else:
-                _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
-                with self.transaction(namespace, any_analysis=True) as transaction:
-                    if transaction.lock(namespace).head.analysis != self._analysis:  # no other thread did
-                        self.rebuild(namespace)
+                with self.transaction(namespace):
+                    pass  # it has made them anew
         self._analysed.add(namespace)
 
     # --- reading ----------------------------------------------------------------------------------------
