@@ -567,3 +567,19 @@ def test_two_namespaces_read_together_refuse_what_one_refuses(store: ChunkStore,
             one.list_chunks(offset=wrong)
         with pytest.raises(InvalidQuery, match="limit must be a whole number"):
             one.tag_counts(wrong)
+
+
+def test_two_namespaces_read_together_yield_the_chunks_of_both_in_order(store: ChunkStore) -> None:
+    other = store.confined_to("shared", actor=None)
+    with store.batch(), other.batch():
+        made = [
+            (other if number % 3 else store).create_chunk(f"Gate {number}.", tags=["green"]).id
+            for number in range(250)
+        ]
+    store.delete_chunk(made[0])
+    other.delete_chunk(made[1])
+    together = JoinedStore(store, other)
+    assert [chunk.id for chunk in together.iter_chunks()] == made[2:]
+    assert [chunk.id for chunk in together.iter_chunks(limit=3, offset=1)] == made[3:6]
+    assert [chunk.id for chunk in together.iter_chunks(archived=True, tags=["green"])] == [made[0]]
+    assert [chunk.id for chunk in together.iter_chunks(namespace=store.namespace)] == made[3::3]

@@ -112,23 +112,13 @@ class JoinedStore(ChunkStore):
         newest_first = bool(filters.get("newest_first"))
         return list(islice(merge(*found, key=lambda place: place[1:], reverse=newest_first), limit))
 
-    def iter_chunks(
-        self,
-        conversation_id: str | None = None,
-        start_date: str | date | None = None,
-        end_date: str | date | None = None,
-        tags: Sequence[str] | str | None = None,
-        chunk_type: str | None = None,
-        **more: Unpack[MoreFilters],
-    ) -> Iterator[Chunk]:
-        """Yield the chunks that match the filters of list_chunks."""
-        if more.get("namespace") is not None or more.get("archived"):
-            yield from super().iter_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-            return
-        ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-        for start in range(0, len(ids), _LOT):
-            lot = ids[start : start + _LOT]
-            found = self.get_many(lot)
+    def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[Chunk]:  # noqa: ARG002 - both
+        """Yield chunks of either namespace, read in batches."""
+        for start in range(0, len(chunk_ids), _LOT):
+            lot, found = chunk_ids[start : start + _LOT], dict[str, Chunk]()
+            for part in self._parts:
+                left = [one for one in lot if one not in found]
+                found |= {chunk.id: chunk for chunk in part._read_in_batches(part.namespace, left)}
             yield from (found[one] for one in lot if one in found)
 
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:

@@ -73,7 +73,7 @@ class LocalBackend(LocalIndex):
         return local.EventLog(self.layout.log)
 
     def close(self) -> None:
-        if self._closed:
+        if self._connections.closed:
             return
         self.refuse_in_batch("the store cannot be closed")
         if not self.read_only and self.layout.base.is_dir():
@@ -84,7 +84,6 @@ class LocalBackend(LocalIndex):
             self._settle_index()
         self._drop_connections()
         self._connections.close()
-        self._closed = True
 
     def _settle_index(self) -> None:
         try:

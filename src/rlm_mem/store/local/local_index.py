@@ -118,7 +118,6 @@ class LocalIndex:
             read_only=read_only,
             index=self,
         )
-        self._closed = False
         self._analysis = self._recorded_analysis = analysis_name(config.search.language)
         self._thread = _ThreadState()
         # How often files that were read, or a check in between, showed changes of other programs
@@ -235,7 +234,7 @@ class LocalIndex:
         """
         damaged = schema.shows_damage(error)
         closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that repairs it
-        if not (damaged or closed) or self.in_transaction or self._closed:
+        if not (damaged or closed) or self.in_transaction or self._connections.closed:
             return False
         with self._healing:
             if self._connections.generation == known:

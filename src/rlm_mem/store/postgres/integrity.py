@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.chunk import NEWER_VERSION, Chunk, decode_chunk
+from rlm_mem.chunk import NEWER_VERSION, Chunk, content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
     circular_links,
-    wrong_fields,
     wrong_links,
     wrong_replacement,
+    wrong_values,
 )
 from rlm_mem.store.core.records import ACTIVE, entry_of
 from rlm_mem.store.core.succession import ORDERED_LINKS
+from rlm_mem.store.core.writer import tokens_of
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import Rows
@@ -151,7 +152,15 @@ def _chunk(
             code = "newer-version"
         yield Finding(code, f"{chunk_id}: {error.message}", None, chunk_id)
         return None
-    yield from wrong_fields(store, chunk)
+    yield from wrong_values(
+        store,
+        chunk_id,
+        None,
+        type_=chunk.type,
+        tokens=(chunk.tokens, tokens_of(chunk.content)),
+        hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
+        validity=(chunk.metadata.valid_from, chunk.metadata.valid_to),
+    )
     yield from _row(chunk, row, status)
     return chunk
 
