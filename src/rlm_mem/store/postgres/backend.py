@@ -29,10 +29,16 @@ from rlm_mem.store.core.records import (
     is_later_analysis,
     other_analysis,
 )
-from rlm_mem.store.postgres import audit, erasing
+from rlm_mem.store.postgres import audit
 from rlm_mem.store.postgres.files import PostgresFiles
-from rlm_mem.store.postgres.integrity import check_database, chunk_in, mend_rows
-from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacuum_tables
+from rlm_mem.store.postgres.integrity import check_database, chunk_in, damaged_texts, mend_rows
+from rlm_mem.store.postgres.maintenance import (
+    drop_unused,
+    rebuild,
+    refresh_statistics,
+    stored_rows,
+    vacuum_tables,
+)
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.rows import FIND, reading, touching
@@ -558,7 +564,7 @@ class PostgresBackend:
         dry_run: bool,
     ) -> int:
         pool = self.pool(namespace)
-        return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
+        return audit.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
     def rewrite_stray_events(
         self,
@@ -573,7 +579,7 @@ class PostgresBackend:
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield the texts of chunks and former versions that do not validate."""
         for namespace in namespaces:
-            yield from erasing.damaged_texts(self.pool(namespace), namespace)
+            yield from damaged_texts(self.pool(namespace).rows, namespace)
 
     def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
         """Yield nothing: the versions of a chunk are only ever deleted together with it."""
@@ -587,14 +593,14 @@ class PostgresBackend:
         for namespace in namespaces:
             self.rebuild(namespace)
             with self.transaction(namespace) as transaction:
-                erasing.drop_unused(transaction, namespace)
+                drop_unused(transaction, namespace)
         for pool in dict.fromkeys(map(self.pool, namespaces)):
             vacuum_tables(pool)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the rows of these namespaces, in every table, as bytes."""
         for namespace in namespaces:
-            yield from erasing.stored_rows(self.pool(namespace), namespace)
+            yield from stored_rows(self.pool(namespace), namespace)
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
         """Run VACUUM and ANALYZE on the tables of the database that stores the namespace."""
