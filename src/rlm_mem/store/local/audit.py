@@ -19,6 +19,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.core.files import make_folder
+from rlm_mem.store.core.records import log_events
 
 _audit_logger = logger("rlm_mem.audit")
 _READS = frozenset({"read", "recall", "reason", "session"})
@@ -52,14 +53,12 @@ class EventLog:
             if some:
                 path, _, lines = self.prepared(some, prefix)
                 self.write(path, lines)
+        log_events(events)
 
     def prepared(self, events: Sequence[dict[str, Any]], prefix: str = "") -> tuple[str, int, bytes]:
         """Return the path of the file for these events, its size, and their lines."""
         lines, name = bytearray(), ""
         for event in events:
-            _audit_logger.info(
-                "%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or ""
-            )
             lines += msgspec.json.encode(event) + b"\n"
             name = max(name, f"{prefix}{event['ts'][:7]}.jsonl")
         try:

@@ -28,6 +28,7 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    log_events,
     other_analysis,
 )
 from rlm_mem.store.local import schema
@@ -141,6 +142,7 @@ class LocalBackend(LocalIndex):
             self._thread.transaction = None
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
+        log_events(current.events)
 
     def _error_after_rollback(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
         """Return the error to raise after a rollback; a damaged index is rebuilt first."""
@@ -386,14 +388,16 @@ class LocalBackend(LocalIndex):
 
         A new index starts above the numbers of the former one.
         """
-        return int(self.connection.execute(LAST_CHANGE, (namespace,)).fetchone()[0])
+        return int(self._connections.get().execute(LAST_CHANGE, (namespace,)).fetchone()[0])
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
         """Return ``now``, or the newest chunk's time if that is later by at most ``MAX_OFF`` (a clock set back)."""
-        found = self.connection.execute(
-            "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
-        ).fetchone()
+        found = (
+            self._connections.get()
+            .execute("SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)")
+            .fetchone()
+        )
         latest = parse_time(found[0]) if found[0] else now
         if latest <= now + MAX_OFF:
             return max(now, latest)

@@ -315,7 +315,7 @@ class LocalIndex:
     def candidate_source(self, namespace: str) -> CandidateSource:
         if self._recorded_analysis != self._analysis:
             raise other_analysis(str(self.layout.database), self._recorded_analysis, self._analysis)
-        return self.postings.of(namespace).source(self.connection)
+        return self.postings.of(namespace).source(self._connections.get())
 
     @healed
     def unreadable(self) -> Sequence[tuple[str, str]]:

@@ -27,6 +27,7 @@ from rlm_mem.store.core.records import (
     Version,
     analysis_name,
     is_later_analysis,
+    log_events,
     other_analysis,
 )
 from rlm_mem.store.postgres import audit
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _logger = logging.getLogger("rlm_mem.store")
-_audit = logging.getLogger("rlm_mem.audit")
 
 _SERVER_CLOCK = "that of the database"
 _CLOCK_TOLERANCE = timedelta(seconds=1)
@@ -232,8 +232,7 @@ class PostgresBackend:
             self._local.transaction = None
         self._routes.unlisted.discard(namespace)
         self._analysed.add(namespace)
-        for event in current.events:
-            _log_audit(event)
+        log_events(current.events)
         if current.doubled:
             refresh_statistics(current.pool)
 
@@ -477,8 +476,7 @@ class PostgresBackend:
         statements, _ = audit.event_statement(events)
         self.ensure_listed(str(events[0]["ns"]))
         self._routes.of(str(events[0]["ns"])).change(statements)
-        for event in events:
-            _log_audit(event)
+        log_events(events)
 
     def read_events(
         self,
@@ -613,7 +611,3 @@ def _decoded(namespace: str, chunk_id: str, body: str) -> Chunk | None:
     except InvalidChunk as error:
         _logger.error("unreadable chunk %s: %s", chunk_id, error)
         return None
-
-
-def _log_audit(event: dict[str, Any]) -> None:
-    _audit.info("%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or "")
