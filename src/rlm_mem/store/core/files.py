@@ -175,7 +175,7 @@ def names_below(
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise StorageError(f"{folder} cannot be read: {error.strerror or error}") from error
+        raise unreadable(folder, error) from error
     skipped = set() if skipped is None else skipped
     for entry in entries:
         name = before + entry.name
@@ -189,6 +189,11 @@ def names_below(
             yield from names_below(
                 Path(entry.path), f"{name}/", links=links, left_out=left_out, skipped=skipped
             )
+
+
+def unreadable(path: StrPath, error: OSError) -> StorageError:
+    """Return the project's own exception for a file or folder that cannot be read."""
+    return StorageError(f"{path} cannot be read: {error.strerror or error}")
 
 
 def translate(error: OSError, what: str) -> NoReturn:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from rlm_mem.store.core.records import AUTHOR_PREFIX, analysed, encode_segments
-
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import AnalysedSegment
 
 _HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # layout of a segment blob, in words (store.core.records)
 
@@ -78,19 +74,14 @@ def preencoded_segments(found: Ahead) -> Iterator[None]:
         AHEAD.reset(token)
 
 
-def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
-    """Return every dictionary entry (term or author) that these segments need, in order of appearance."""
-    texts: dict[str, int] = {}
-    for seg in segs:
-        texts |= seg.terms
-        if seg.author is not None:
-            texts[AUTHOR_PREFIX + seg.author] = 1
-    return texts
-
-
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     """Encode the segments of a content, with local term numbers."""
     segments = analysed(language, content, skip_before, around)
-    terms = list(texts_of(segments))
+    texts: dict[str, int] = {}  # terms and authors in order of appearance
+    for one in segments:
+        texts |= one.terms
+        if one.author is not None:
+            texts[AUTHOR_PREFIX + one.author] = 1
+    terms = list(texts)
     places = dict(zip(terms, count()))
     return LocalTerms(encode_segments(segments, places.__getitem__), terms)

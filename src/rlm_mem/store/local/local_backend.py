@@ -28,6 +28,7 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    log_events,
     other_analysis,
 )
 from rlm_mem.store.local import schema
@@ -73,18 +74,17 @@ class LocalBackend(LocalIndex):
         return local.EventLog(self.layout.log)
 
     def close(self) -> None:
-        if self._closed:
+        if self._connections.closed:
             return
         self.refuse_in_batch("the store cannot be closed")
         if not self.read_only and self.layout.base.is_dir():
             self.flush_reads(wait=True)
             self._settle_folder_times()
             if self._recorded_times:
-                self._postings.maintain(self.connection)
+                self.postings.maintain(self.connection)
             self._settle_index()
         self._drop_connections()
         self._connections.close()
-        self._closed = True
 
     def _settle_index(self) -> None:
         try:
@@ -142,6 +142,7 @@ class LocalBackend(LocalIndex):
             self._thread.transaction = None
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
+        log_events(current.events)
 
     def _error_after_rollback(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
         """Return the error to raise after a rollback; a damaged index is rebuilt first."""
@@ -184,6 +185,7 @@ class LocalBackend(LocalIndex):
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         return find_row(self._connections.get(), chunk_id, namespace)
 
+    @healed
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:  # noqa: ARG002 - ids are the store's
         return find_row(self.connection, chunk_id)
 
@@ -307,7 +309,7 @@ class LocalBackend(LocalIndex):
         with schema.translated(self.layout.database), self._index_transaction(connection):
             report = self._reindex(connection, progress)
             self._rows.get().touch(counts)
-        self._postings.maintain(self.connection)
+        self.postings.maintain(self.connection)
         return report
 
     # --- search, history, audit ------------------------------------------------------------------------
@@ -370,7 +372,7 @@ class LocalBackend(LocalIndex):
         self.refuse_in_batch("the index cannot be brought up to date")
         folded = self.fold_reads()
         views = self.write_views()
-        self._postings.maintain(self.connection)
+        self.postings.maintain(self.connection)
         self._settle_index()
         return {"access_counts_folded": folded, "views": views}
 
@@ -386,14 +388,16 @@ class LocalBackend(LocalIndex):
 
         A new index starts above the numbers of the former one.
         """
-        return int(self.connection.execute(LAST_CHANGE, (namespace,)).fetchone()[0])
+        return int(self._connections.get().execute(LAST_CHANGE, (namespace,)).fetchone()[0])
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
         """Return ``now``, or the newest chunk's time if that is later by at most ``MAX_OFF`` (a clock set back)."""
-        found = self.connection.execute(
-            "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
-        ).fetchone()
+        found = (
+            self._connections.get()
+            .execute("SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)")
+            .fetchone()
+        )
         latest = parse_time(found[0]) if found[0] else now
         if latest <= now + MAX_OFF:
             return max(now, latest)
@@ -402,6 +406,7 @@ class LocalBackend(LocalIndex):
             _logger.warning("%s", clock_fault(latest - now, _NEWEST_MEMORY))
         return now
 
+    @healed
     def clock_fault(self, namespace: str, now: datetime) -> str:  # noqa: ARG002 - one clock for all
         found = self.connection.execute("SELECT max(created_at) FROM chunks").fetchone()
         return clock_fault(max(timedelta(), parse_time(found[0]) - now), _NEWEST_MEMORY) if found[0] else ""

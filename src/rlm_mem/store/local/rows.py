@@ -91,12 +91,11 @@ class LocalRowWriter:
         status: int,
         *,
         former: ChunkRow | None = None,
-        wait: bool = False,
     ) -> None:
         """Write every row of a chunk; ``former`` is its old row, if any, without a hash if it must be analysed again.
 
-        With ``wait`` the rows of a new chunk may be queued for :meth:`flush`, which writes them together with
-        others: many rows of one table take half as long as the same rows one by one.
+        The rows of a new chunk are queued for :meth:`flush`, which writes them together with others: many rows of one
+        table take half as long as the same rows one by one.
         """
         key, ahead = index_key(chunk), AHEAD.get()
         made = ahead.get(key)
@@ -113,7 +112,6 @@ class LocalRowWriter:
                 else made.numbered(self.term)
             ),
             former=former,
-            wait=wait,
         )
 
     def put_entry(
@@ -125,7 +123,6 @@ class LocalRowWriter:
         segments: Callable[[], bytes],
         *,
         former: ChunkRow | None = None,
-        wait: bool = False,
     ) -> None:
         """As ``put``; ``segments`` returns the encoded segments of the chunk, and is called only if they are needed."""
         ns, conversation_id = self._namespaces[entry.namespace], entry.conversation_id
@@ -156,7 +153,7 @@ class LocalRowWriter:
                 (*values, former.doc),
             )
         self._queued.append(_Rows(former.doc if former else None, ns, values, entry, blob))
-        if not wait or former is not None or len(self._queued) >= _MAX_QUEUED:
+        if former is not None or len(self._queued) >= _MAX_QUEUED:
             self.flush()
 
     def flush(self) -> None:

@@ -122,7 +122,7 @@ class Transaction:
             else structs.replace(row, content_hash="")
         )
         try:
-            self.rows.put(chunk, path, written, status, former=former, wait=True)
+            self.rows.put(chunk, path, written, status, former=former)
         except sqlite3.Error as error:
             files.remove(temp)
             raise sqlite_error(error, chunk.id) from error
