@@ -223,3 +223,13 @@ def test_a_note_with_few_words_of_the_question_comes_first_only_from_the_folder_
     noted(memory, "2026-03-05", newer, provenance={"title": title})
     found = texts(memory, memory.search("Where does the rowing club print the posters?"))
     assert found[0] == (older, newer)[first]
+
+
+def test_an_article_on_another_thing_changes_nothing(memory: Memory) -> None:
+    first = noted(memory, "2026-01-07", "Hanna Lind\nHanna Lind is a Swedish violinist and composer.")
+    quartet = "The Lind Quartet is a string quartet, which the violinist and composer Hanna Lind leads today."
+    noted(memory, "2026-02-07", f"Lind Quartet\n{quartet}")
+    hit = memory.search("Which instrument does Hanna Lind play?")[0]
+    assert (hit.chunk_id, hit.later_note) == (first, None)
+    newer = noted(memory, "2026-03-07", "Hanna Lind\nHanna Lind is a Swedish cellist now, and a composer.")
+    assert memory.search("Which instrument does Hanna Lind play?")[0].chunk_id == newer

@@ -83,6 +83,8 @@ _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A noun with its number: "runner 3"."""
 DIGIT = late(r"\d")
 NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
+_TITLE = late(r"\s*([^\n]{1,120}[^\s.!?;:,])[ \t]*\n\s*([^\n]{1,300})")
+"""A first line without a final punctuation mark, and the beginning of the next one."""
 _LONGEST_CLAUSE = 200
 """Number of characters read after "back to"."""
 MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
@@ -127,7 +129,7 @@ def exceptions(
     before, after = texts[earlier], texts[later]
     had, has = asked_stems(asked, earlier, texts, later, analyser), asked.stems & after
     parts = sentences(later, analyser)
-    if not parts:
+    if not parts or _have_other_titles(earlier, later, analyser):
         return True, False
     best = best_of(parts, had, before)
     known, value = before | asked.stems, before - asked.stems
@@ -162,6 +164,22 @@ def exceptions(
         or _is_about_another_person(best, known, asked, analyser)
         or _is_about_part(best, asked, known, analyser)
     )
+
+
+def _have_other_titles(earlier: str, later: str, analyser: Analyser) -> bool:
+    """Whether both texts are articles on different things."""
+    about = _subject_of_article(earlier, analyser)
+    return bool(about) and bool(other := _subject_of_article(later, analyser)) and about != other
+
+
+@lru_cache(maxsize=64)
+def _subject_of_article(text: str, analyser: Analyser) -> frozenset[str]:
+    """Stems of the title of an article: a first line of which the next one repeats a word; empty for other texts."""
+    found = _TITLE.match(text)
+    if found is None:
+        return frozenset()
+    title = stems_in(found[1], analyser)
+    return title if not title.isdisjoint(stems_in(found[2], analyser)) else frozenset()
 
 
 def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
