@@ -63,6 +63,7 @@ def test_every_kind_of_change_is_undone_newest_first_and_brought_back(place: Pat
             memory.undo(change=undo)
             assert contents(memory) == after
         assert memory.check() == []
+        assert {event.actor for event in memory.events()} == {"Ana"}
         newest = memory.undo()
         assert newest is not None
         assert newest.chunk_ids == tuple(other.chunk_ids)

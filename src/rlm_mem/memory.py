@@ -627,7 +627,7 @@ class Memory:
         """The persona of a session, with its mode and sliders; ``keep`` stores its state in the brain."""
         from rlm_mem.persona import Persona
 
-        return Persona(self.store.backend.files(self.store.namespace), session, mode=mode, keep=keep)
+        return Persona(self.store.files, session, mode=mode, keep=keep)
 
     def hud(self, persona: Persona | None = None) -> Hud:
         """Figures of LIVEHUD for a persona; None: the stored default session."""

@@ -111,4 +111,6 @@ def test_the_clock_of_the_system_going_back_keeps_ids_unique(base: Path | str) -
         ids = [store.create_chunk(f"note {number}", conversation_id="c").id for number in range(50)]
         assert len(set(ids)) == 50
         assert store.list_chunks(conversation_id="c") == ids, "equal times keep the order of writing"
+        store.rebuild_index()
+        assert store.list_chunks(conversation_id="c") == ids, "and the files alone tell it, too"
         assert check(store) == []

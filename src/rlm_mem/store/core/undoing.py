@@ -12,7 +12,7 @@ import msgspec
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import ConflictError, NamespaceError, StorageError
-from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, name_namespaces
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
 from rlm_mem.store.core.records import ACTIVE
 
 if TYPE_CHECKING:
@@ -146,7 +146,6 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
                 files.write(edit.file, before)
         for part, part_of_change in parts.values():
             _undo_chunks(part, part_of_change)
-        name_namespaces(transaction.events)
         return transaction.change.id
 
 

@@ -688,7 +688,7 @@ class Writer:
         """Queue an audit event, which is written when the transaction has been committed."""
         self._written.set()
         transaction.events.append(
-            audit_line(op, self.clock(), self._actor, self._namespace)
+            audit_line(op, self.clock(), self._actor, chunk.namespace)
             | {
                 "chunk_id": chunk.id,
                 "revision": chunk.revision,

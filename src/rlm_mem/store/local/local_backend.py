@@ -390,13 +390,18 @@ class LocalBackend(LocalIndex):
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
-        """Return ``now``, or the newest chunk's time if that is later by at most ``MAX_OFF`` (a clock set back)."""
+        """Return ``now``, or just after the newest chunk's time if that is not earlier, by at most ``MAX_OFF``.
+
+        Equal times would leave no trace in the files of the order in which chunks were written.
+        """
         found = self.connection.execute(
             "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
         ).fetchone()
-        latest = parse_time(found[0]) if found[0] else now
+        latest = parse_time(found[0]) if found[0] else None
+        if latest is None or latest < now:
+            return now
         if latest <= now + MAX_OFF:
-            return max(now, latest)
+            return latest + timedelta(microseconds=1)
         if not self._clock_logged:
             self._clock_logged = True
             _logger.warning("%s", clock_fault(latest - now, _NEWEST_MEMORY))

@@ -451,7 +451,8 @@ class Queries:
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
         connection, ns = self.numbered(namespace)
         rows = connection.execute(
-            "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?",
+            "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?"
+            " ORDER BY c.id",
             (chunk_id, ns),
         )
         return [row[0] for row in rows]

@@ -311,6 +311,7 @@ class PostgresBackend:
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         if self._local.transaction is not None:
+            self._routes.used(namespace)
             return self._local.transaction.find(namespace, chunk_id)
         ns = namespace_key(namespace)
         found = self.rows(namespace, FIND, (ns, ns, chunk_id))
