@@ -121,6 +121,10 @@ def test_counted_reads_survive_closing_and_reach_the_file_at_checkpoint(base: Pa
         read = store.get_chunk(chunk.id, track=False)
         assert read is not None
         assert read.metadata.access_count == 3
+        assert store.delete_chunk(chunk.id)
+        store.rebuild_index()
+        restored = store.restore_chunk(chunk.id)
+        assert restored is not None and restored.metadata.access_count == 3, "also through the archive"
         store.checkpoint()
         if isinstance(base, Path):
             path = next((base / "chunks").rglob("*.json"))
