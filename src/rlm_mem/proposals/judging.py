@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rlm_mem import search as searching
-from rlm_mem.errors import InputError, InvalidConfig
+from rlm_mem.errors import ConflictError, InputError, InvalidConfig, InvalidLink, NotFoundError
 from rlm_mem.models.base import LLM, Message
 from rlm_mem.proposals.finding import is_trusted_as_far
 from rlm_mem.store.core.records import page
@@ -110,10 +110,17 @@ def compare_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> Ite
             continue
         verdict = judged(llm, newer.content, older.content, timeout=store.config.llm.timeout_seconds)
         reason = f"model {llm.name}: {verdict.reason or verdict.word}"
-        if verdict.word == "replaces":
-            store.supersede(older.id, newer.id, reason, confidence=_CONFIDENCE)
-        elif verdict.word == "contradicts":
-            store.add_link(newer.id, older.id, "contradicts", _CONFIDENCE, reason)
+        try:
+            if verdict.word == "replaces":
+                store.supersede(older.id, newer.id, reason, confidence=_CONFIDENCE)
+            elif verdict.word == "contradicts":
+                store.add_link(newer.id, older.id, "contradicts", _CONFIDENCE, reason)
+        except (
+            ConflictError,
+            NotFoundError,
+            InvalidLink,
+        ) as error:  # one was changed while the model was asked
+            verdict = Verdict("unsure", error.message, verdict.tokens)
         yield Comparison(newer.id, older.id, verdict.word, verdict.reason)
 
 
