@@ -960,7 +960,7 @@ def test_what_a_model_decided_before_it_failed_is_told(
             assert [one.older_id for one in told] == [
                 one.chunk_id for one in memory.links(made.chunk_ids[0], "supersedes")
             ]
-            memory.unlink(made.chunk_ids[0], told[0].older_id)
+            memory.unlink(made.chunk_ids[0], link.chunk_id)
     monkeypatch.setattr("rlm_mem.models.opening.get_llm", lambda *_: adapt(model))
     words[:] = ["replaces: a new oven", ModelTimeout("too slow")]
     line = [
@@ -995,6 +995,33 @@ def test_pairs_that_were_changed_while_a_model_was_asked_end_no_search(tmp_path:
         words = {one.older_id: one.word for one in found if one.newer_id == newer}
         assert words == {older[0]: "unsure", older[1]: "replaces"}
         assert not memory.check()
+
+
+def test_no_search_is_made_for_memories_that_replace_nothing_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A brain full of imports would be searched once for each of them, without a call that ends it."""
+    searched: list[str] = []
+    monkeypatch.setattr(
+        "rlm_mem.search.earlier", lambda store, chunk_id, most: searched.append(chunk_id) or []
+    )
+    with Memory.open(tmp_path / "brain") as memory:
+        own = memory.remember("Sourdough: bake 45 min at 230.").chunk_ids
+        memory.remember_many(
+            [{"text": f"Sourdough {part}, from a page.", "origin": "web"} for part in range(5)]
+        )
+        memory.remember("Sourdough, from a file.", provenance={"path": "/notes/bread.md"})
+        assert memory.continuum.review.find(adapt(lambda _: "both")) == [] and searched == own
+
+
+def test_a_reason_that_cannot_be_stored_as_it_is_ends_no_search(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        old = memory.remember("Sourdough: bake 45 min at 230.").chunk_ids[0]
+        new = memory.remember("Forget that, bake the sourdough at 215.").chunk_ids[0]
+        [found] = memory.continuum.review.find(adapt(lambda _: "replaces: \ud800 a new \x00 oven"))
+        assert (found.newer_id, found.older_id, found.word) == (new, old, "replaces")
+        [link] = memory.links(new, "supersedes")
+        assert link.reasoning is not None and link.reasoning.endswith("? a new \x00 oven")
 
 
 def test_a_model_finds_what_stored_memories_replace(

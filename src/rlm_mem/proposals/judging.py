@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from rlm_mem import search as searching
 from rlm_mem.errors import ConflictError, InputError, InvalidConfig, InvalidLink, NotFoundError
 from rlm_mem.models.base import LLM, Message
-from rlm_mem.proposals.finding import is_trusted_as_far
+from rlm_mem.proposals.finding import is_own, is_trusted_as_far
 from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
@@ -73,7 +73,10 @@ def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) ->
     first, _, reason = made.text.strip().partition(":")
     answer = first.strip(" *`\"'.").lower()
     word: _Word = next((one for one in _WORDS if answer == one), "unsure")
-    return Verdict(word, " ".join(reason.split())[:_REASON], made.usage.total_tokens)
+    shown = (
+        " ".join(reason.split())[:_REASON].encode("utf-8", "replace").decode("utf-8")
+    )  # no lone surrogates
+    return Verdict(word, shown, made.usage.total_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ def compare_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> Ite
     Raises:
         ModelError: the model failed; what it decided before stays.
     """
+    if not is_own(newer):
+        return
     near = [hit.chunk_id for hit in searching.earlier(store, newer.id, most)]
     for older in store.get_many(near, track=False).values():
         if not is_trusted_as_far(newer, older):
