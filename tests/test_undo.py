@@ -90,6 +90,22 @@ def test_a_batch_of_chunks_and_files_is_one_change(place: Path | str) -> None:
         assert contents(memory) == after
 
 
+def test_no_whole_change_is_undone_within_a_batch(place: Path | str) -> None:
+    """The rest of the batch would be part of the undo, and could not be undone itself."""
+    with Memory.open(place) as memory:
+        first = memory.remember("Dana prefers trains.").chunk_ids[0]
+        with memory.batch():
+            second = memory.remember("Ann prefers planes.").chunk_ids[0]
+            for change in (None, next(iter(memory.recorded_changes())).id):
+                with pytest.raises(ConflictError, match="within a batch"):
+                    memory.undo(change=change)
+            memory.update(first, "Dana prefers night trains.")
+            assert memory.undo(first) is not None, "of a single chunk it is a change like any other"
+        undone = memory.undo()
+        assert undone is not None and set(undone.chunk_ids) == {first, second}
+        assert memory.list_chunks() == [first] and memory.check() == []
+
+
 def test_what_was_changed_since_is_not_undone(place: Path | str) -> None:
     with Memory.open(place) as memory:
         assert memory.undo() is None

@@ -523,8 +523,8 @@ class Memory:
             nothing to undo.
 
         Raises:
-            ConflictError: something was changed since, or the former state is no longer stored.
-            NotFoundError: no change has this id.
+            ConflictError: something was changed since, or the former state is no longer stored; or, of a whole
+                change, within a batch. NotFoundError: no change has this id.
         """
         if chunk_id is not None:
             return self.store.undo(chunk_id, to_revision=to_revision)
