@@ -90,6 +90,27 @@ def test_a_batch_of_chunks_and_files_is_one_change(place: Path | str) -> None:
         assert contents(memory) == after
 
 
+def test_a_change_that_changed_nothing_in_the_end_is_undone_once(place: Path | str) -> None:
+    """Else it would be undone again and again, and nothing before it could be."""
+    with Memory.open(place) as memory:
+        first = memory.remember("Dana prefers trains.").chunk_ids[0]
+        before = contents(memory)
+        with memory.batch():
+            memory.update(first, "Dana prefers planes.")
+            memory.undo(first)
+        with memory.batch():
+            memory.delete(first)
+            memory.restore(first)
+        for ops in (("delete", "restore"), ("update", "undo")):
+            undone = memory.undo()
+            assert undone is not None and undone.ops == ops and contents(memory) == before
+        assert memory.undo(change=undone.undo) is not None and contents(memory) == before
+        again, last = memory.undo(), memory.undo()
+        assert again is not None and again.change == undone.change
+        assert last is not None and last.ops == ("create",) and memory.list_chunks() == []
+        assert memory.undo() is None and memory.check() == []
+
+
 def test_no_whole_change_is_undone_within_a_batch(place: Path | str) -> None:
     """The rest of the batch would be part of the undo, and could not be undone itself."""
     with Memory.open(place) as memory:
