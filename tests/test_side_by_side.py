@@ -126,6 +126,10 @@ def state(side: Side) -> Any:
     return plain(found)
 
 
+def findings(side: Side) -> list[str]:
+    return [str(one) for memory in side.memories.values() for one in memory.check()]
+
+
 def sorted_links(chunk: Chunk) -> dict[str, Any]:
     """Of links that are equally strong, either may be made first."""
     data = chunk.to_dict()
@@ -151,7 +155,7 @@ def an_act(chance: Random, ids: list[str], number: int, name: str = "") -> tuple
     kind, to = chance.choice(TYPES), chance.choice(SPACES)
     place, days, picked = (
         chance.randrange(8),
-        chance.choice([0, 1, 9, -3]),
+        chance.choice([0, 1, 9]),
         chance.choice(["approve", "reject", "defer"]),
     )
     fails, person, body = (
@@ -240,7 +244,6 @@ def an_act(chance: Random, ids: list[str], number: int, name: str = "") -> tuple
             "record": (1, lambda side: of(side).continuum.traces.record("Go", STEPS, success=True).key),
             "consolidate": (1, lambda side: str(of(side).continuum.consolidate())[:0]),
             "reopen": (1, Side.reopen),
-            "rebuild": (1, lambda side: str(of(side).rebuild_index())[:0]),
             "checkpoint": (1, lambda side: str(of(side).checkpoint())[:0]),
             "check": (1, lambda side: of(side).check()),
         }  # fmt: skip
@@ -323,23 +326,22 @@ def test_files_and_rows_give_the_same_answers(databases: Databases, seed: int) -
             if number % 6 == 3:
                 known = pair.look()
                 ids = sorted({one for space in known.values() for one in space["ids"] + space["archived"]})
-        before = pair.look()
-        found = pair.do(
-            "check", lambda side: [one for memory in side.memories.values() for one in memory.check()]
-        )
-        assert found == [], "\n".join(pair.done)
-        pair.do("rebuild", lambda side: [str(one.rebuild_index())[:0] for one in side.memories.values()])
-        pair.do("reopen", Side.reopen)
-        after = pair.look()
-        for name in SPACES:
-            for what in ("chunks", "former", "history", "links", "cases", "log", "tags", "conversations"):
-                assert sorted(before[name][what], key=str) == sorted(after[name][what], key=str), what
+        pair.look()
+        assert pair.do("check", findings) == [], "\n".join(pair.done)
+        for side in pair.sides:  # each by itself: a rebuild may number memories of one time anew
+            before = state(side)
+            side.memories["main"].rebuild_index()
+            side.reopen()
+            after = state(side)
+            for name in SPACES:
+                for what in ("chunks", "former", "history", "links", "cases", "log", "tags", "conversations"):
+                    assert sorted(before[name][what], key=str) == sorted(after[name][what], key=str), what
         for name in SPACES:
             while isinstance(
                 pair.do(f"{name}: undo", lambda side, name=name: side.memories[name].undo()), dict
             ):
-                pass
-        pair.look()
-        assert (
-            pair.do("check", lambda side: [str(o) for m in side.memories.values() for o in m.check()]) == []
+                assert len(pair.done) < 500, "an undo comes to an end"
+        pair.do(
+            "what is left", lambda side: [sorted(memory.list_chunks()) for memory in side.memories.values()]
         )
+        assert pair.do("check", findings) == [], "\n".join(pair.done)
