@@ -408,7 +408,8 @@ class Transaction:
             size = path.stat().st_size if path.exists() else 0
             record.appendings.append(redo.Appending(name(path), size, data))
         if self.events:
-            name_namespaces(self.events, self.change.id)
+            if len(self.events) > 1:
+                name_namespaces(self.events, self.change.id)
             log, size, lines = self._log.prepared(self.events)
             record.audit = redo.Appending(name(log), size, lines)
         recorded = None

@@ -273,7 +273,8 @@ class PostgresTransaction:
             for writer in self._writers.values():
                 last += writer.finish()
             if self.events:
-                name_namespaces(self.events, self.change.id)
+                if len(self.events) > 1:
+                    name_namespaces(self.events, self.change.id)
                 statements, proof = event_statement(self.events)
                 last += statements
         self.doubled = any(
