@@ -11,7 +11,14 @@ import pytest
 from msgspec import structs
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.errors import (
+    ConflictError,
+    InputError,
+    InvalidChunk,
+    InvalidChunkId,
+    InvalidLink,
+    NamespaceError,
+)
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 from rlm_mem.store.core.integrity import check
@@ -550,3 +557,22 @@ def test_a_chunk_that_another_process_moves_while_it_is_read_is_looked_up_again(
     monkeypatch.setattr(local_backend, "find_rows", before_a_move)
     assert list(store.get_many(ids)) == ids[1:]
     assert [set(one) for one in looked_up] == [set(ids), set(ids[:2])]
+
+
+def test_a_chunk_that_could_not_be_read_again_is_refused(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata has no limit of its own, but a file has: what was acknowledged would be missing from then on."""
+    kept = store.create_chunk("text")
+    monkeypatch.setattr("rlm_mem.chunk.MAX_FILE_BYTES", 10_000)
+    for write in (
+        lambda: store.create_chunk("more", metadata={"table": "x" * 10_000}),
+        lambda: store.update_chunk(kept.id, metadata={"table": "x" * 10_000}),
+    ):
+        with pytest.raises(InvalidChunk, match=r"bytes, of which 10,000 can be read"):
+            write()
+    assert (
+        store.list_chunks() == [kept.id]
+        and store.get_chunk(kept.id, track=False) == kept
+        and check(store) == []
+    )
