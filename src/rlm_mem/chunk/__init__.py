@@ -293,9 +293,7 @@ def encode_chunk(chunk: Chunk) -> bytes:
             del link["reasoning"]
     data = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
     if len(data) > MAX_FILE_BYTES:
-        raise InvalidChunk(
-            f"{chunk.id} would take {len(data):,} bytes, of which {MAX_FILE_BYTES:,} can be read"
-        )
+        raise InvalidChunk(f"{chunk.id} has {len(data):,} bytes, of which {MAX_FILE_BYTES:,} can be read")
     return data
 
 
