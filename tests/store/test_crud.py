@@ -14,6 +14,7 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.errors import (
     ConflictError,
     InputError,
+    InvalidChunk,
     InvalidChunkId,
     InvalidLink,
     InvalidQuery,
@@ -129,6 +130,10 @@ def test_counted_reads_survive_closing_and_reach_the_file_at_checkpoint(base: Pa
         read = store.get_chunk(chunk.id, track=False)
         assert read is not None
         assert read.metadata.access_count == 3
+        assert store.delete_chunk(chunk.id)
+        store.rebuild_index()
+        restored = store.restore_chunk(chunk.id)
+        assert restored is not None and restored.metadata.access_count == 3, "also through the archive"
         store.checkpoint()
         if isinstance(base, Path):
             path = next((base / "chunks").rglob("*.json"))
@@ -583,3 +588,22 @@ def test_two_namespaces_read_together_yield_the_chunks_of_both_in_order(store: C
     assert [chunk.id for chunk in together.iter_chunks(limit=3, offset=1)] == made[3:6]
     assert [chunk.id for chunk in together.iter_chunks(archived=True, tags=["green"])] == [made[0]]
     assert [chunk.id for chunk in together.iter_chunks(namespace=store.namespace)] == made[3::3]
+
+
+def test_a_chunk_that_could_not_be_read_again_is_refused(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata has no limit of its own, but a file has: what was acknowledged would be missing from then on."""
+    kept = store.create_chunk("text")
+    monkeypatch.setattr("rlm_mem.chunk.MAX_FILE_BYTES", 10_000)
+    for write in (
+        lambda: store.create_chunk("more", metadata={"table": "x" * 10_000}),
+        lambda: store.update_chunk(kept.id, metadata={"table": "x" * 10_000}),
+    ):
+        with pytest.raises(InvalidChunk, match=r"bytes, of which 10,000 can be read"):
+            write()
+    assert (
+        store.list_chunks() == [kept.id]
+        and store.get_chunk(kept.id, track=False) == kept
+        and check(store) == []
+    )

@@ -558,15 +558,19 @@ class Finder:
         return not any(int(one) < year for one in _YEAR.findall(newer.text))
 
 
+def is_own(chunk: Chunk) -> bool:
+    """Whether a chunk came from a person or an agent, not from a file: no other one replaces anything by itself."""
+    return chunk.metadata.origin in _OWN_ORIGINS and "path" not in chunk.metadata.provenance
+
+
 def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
-    """Whether a chunk came from a person or an agent, not from a file, and is trusted at least as far as another.
+    """Whether a chunk is a person's or an agent's own, and trusted at least as far as another.
 
     What was captured from a session is trusted so far only beside what was captured, too.
     """
     about = newer.metadata
     own = about.source in _OWN_SOURCES or about.source == older.metadata.source
-    own = own and about.origin in _OWN_ORIGINS and "path" not in about.provenance
-    return own and rank(about.trust) >= rank(older.metadata.trust)
+    return own and is_own(newer) and rank(about.trust) >= rank(older.metadata.trust)
 
 
 def _tells_else(older: Chunk, ended: Sequence[Stated], newer: Chunk, analyser: Analyser) -> bool:

@@ -21,6 +21,7 @@ from rlm_mem.chunk import (
     content_hash,
     expiry,
     format_time,
+    is_chunk_id,
     new_chunk_id,
     normalised_hash,
 )
@@ -528,9 +529,16 @@ class ChunkStore(ChunkReader):
         """Add a link, or change strength and reasoning of the existing one.
 
         Raises:
-            InvalidLink: unknown type, strength outside 0-1, missing chunk, or a chunk linked to itself.
+            InvalidLink: unknown type, strength outside 0-1, a chunk that is missing or hidden (in quarantine, expired),
+                or a chunk linked to itself.
         """
         reasoning, found = self._screened(reasoning, None)
+        ends = () if link_type == SUPERSEDES else (source_id, target_id)  # a replacement has rules of its own
+        known = self.existing(ends)
+        for hidden in (one for one in ends if one not in known and is_chunk_id(one)):
+            raise InvalidLink(
+                f"there is no chunk {hidden} to link", hint="check the id with: rlm-mem show ID"
+            )
         made = self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
         self._report_secrets(source_id, found)
         return made

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,8 +40,6 @@ from rlm_mem.store.local.vacuum import vacuum_folder
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
@@ -66,6 +64,7 @@ class LocalBackend(LocalIndex):
     def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
         self._reads = ReadBuffer()
         self._clock_logged = False
+        self._last_time = datetime.min.replace(tzinfo=UTC)
         self._own_folder = {DEFAULT_NAMESPACE}  # namespaces known to have a separate folder
         super().__init__(base, config, read_only=read_only)
 
@@ -392,15 +391,20 @@ class LocalBackend(LocalIndex):
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
-        """Return ``now``, or the newest chunk's time if that is later by at most ``MAX_OFF`` (a clock set back)."""
+        """Return ``now``, or just after the newest chunk's time if that is not earlier, by at most ``MAX_OFF``.
+
+        Equal times would leave no trace in the files of the order in which chunks were written.
+        """
         found = (
             self._connections.get()
             .execute("SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)")
             .fetchone()
         )
-        latest = parse_time(found[0]) if found[0] else now
+        latest = max(parse_time(found[0]), self._last_time) if found[0] else self._last_time
         if latest <= now + MAX_OFF:
-            return max(now, latest)
+            self._last_time = max(now, latest + timedelta(microseconds=1))
+            return self._last_time
+        self._last_time = now
         if not self._clock_logged:
             self._clock_logged = True
             _logger.warning("%s", clock_fault(latest - now, _NEWEST_MEMORY))

@@ -442,7 +442,7 @@ class Queries:
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
         rows = self._connections.get().execute(
             "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc"
-            f" WHERE l.dst_id = ? AND +c.ns = {_NUMBER}",
+            f" WHERE l.dst_id = ? AND +c.ns = {_NUMBER} ORDER BY c.id",
             (chunk_id, namespace),
         )
         return [row[0] for row in rows]

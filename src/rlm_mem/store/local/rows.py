@@ -148,9 +148,11 @@ class LocalRowWriter:
         if former is not None:
             self.flush()
             self._drop_tags_and_links(former.doc)
+            # A file that is only moved keeps its former count of reads.
             self.connection.execute(
-                f"UPDATE chunks SET ({_WRITTEN}) = ({_WRITTEN_MARKS}), access_unsaved = 0 WHERE doc = ?",
-                (*values, former.doc),
+                f"UPDATE chunks SET ({_WRITTEN}) = ({_WRITTEN_MARKS}), access_unsaved = access_unsaved AND ?"
+                " WHERE doc = ?",
+                (*values, former.signature == sig, former.doc),
             )
         self._queued.append(_Rows(former.doc if former else None, ns, values, entry, blob))
         if former is not None or len(self._queued) >= _MAX_QUEUED:

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,7 +49,6 @@ from rlm_mem.store.postgres.values import Statement
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
     from rlm_mem.store.core.backup_archive import BackupInfo
@@ -106,6 +105,7 @@ class PostgresBackend:
         self._reads: dict[str, ReadBuffer] = {}
         """Reads by namespace that are not written yet."""
         self._clocks: dict[str, tuple[float, timedelta]] = {}
+        self._last_time = datetime.min.replace(tzinfo=UTC)
         """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
         server's is ahead."""
         self._next_clock_warning = 0.0
@@ -312,6 +312,7 @@ class PostgresBackend:
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         if self._local.transaction is not None:
+            self._routes.used(namespace)
             return self._local.transaction.find(namespace, chunk_id)
         ns = namespace_key(namespace)
         found = self.rows(namespace, FIND, (ns, ns, chunk_id))
@@ -416,7 +417,10 @@ class PostgresBackend:
             if not _CLOCK_TOLERANCE < abs(off) <= MAX_OFF:
                 off = timedelta()
             self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
-        return now + off
+        # A clock that stands still between two writes must not give them one time.
+        after = self._last_time + timedelta(microseconds=1)
+        self._last_time = max(now + off, after) if after - now - off < _CLOCK_TOLERANCE else now + off
+        return self._last_time
 
     def clock_fault(self, namespace: str, now: datetime) -> str:
         found = self.rows(namespace, "SELECT clock_timestamp()")

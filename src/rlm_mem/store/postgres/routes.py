@@ -142,6 +142,10 @@ class Routes:
         """Record the new database of a namespace that was moved."""
         self._places[namespace] = (self.pool(dsn), time.monotonic())
 
+    def used(self, namespace: str) -> None:
+        """Record the name of a namespace that is read without a lookup, within a transaction, for ``name_of``."""
+        self._names.setdefault(namespace_key(namespace), namespace)
+
     def name_of(self, ns: int) -> str | None:
         """Return the name of a namespace by its key, if it has been used before."""
         return self._names.get(ns)
