@@ -9,7 +9,7 @@ number of times.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
@@ -58,7 +58,7 @@ from rlm_mem.text.clauses import (
     without_news,
     words,
 )
-from rlm_mem.text.stated_changes import CALLED_OFF, SentenceReader
+from rlm_mem.text.stated_changes import CALLED_OFF, CHANGES_TO, SentenceReader
 from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
@@ -118,7 +118,7 @@ def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Sta
         )
         carried: frozenset[str] = frozenset()
         unread: list[str] = []
-        before: Set[str] = frozenset()
+        before: Iterable[str] = ()
         label = text[said.start : said.body].strip(" *_:").casefold()
         news = label if label in CORRECTIONS else ""
         is_label = said.speaker and (fields or is_field(text[said.start : said.end]))
@@ -133,6 +133,8 @@ def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Sta
             said_words = token_texts(sentence)
             if not _may_state(said_words):
                 unread.append(sentence)
+                if _CHANGES in map(_sign_of, said_words):
+                    before = map(_low, said_words)  # lowered only for a statement that needs them
                 continue
             reader = _Reader(sentence, analyser, topic, carried, news, unread)
             made = reader.read(start, before, said_words)
@@ -174,6 +176,8 @@ def _may_state(found: Sequence[str]) -> bool:
         not is_past(_low(found[1 % len(found)])) or _ENDS_LIKE_VERB in map(_sign_of, found[1:])
     ):
         return True
+    if _CHANGES in signs and not _BESIDE_CHANGES.isdisjoint(map(_low, found)):
+        return True
     lows = list(map(_low, found)) if signs & _PAIRED else []
     if _MOVES in signs and 0 < from_to(lows) < lows.index("from") - 1:
         # With an object; without one it may be a journey
@@ -188,15 +192,19 @@ def _low(word: str) -> str:
     return word.lower().replace("’", "'")
 
 
-_STATES, _ENDS_LIKE_VERB, _MOVES, _SPEAKS = range(1, 5)
+_STATES, _ENDS_LIKE_VERB, _CHANGES, _MOVES, _SPEAKS = range(1, 6)
 _PAIRED = {_MOVES, _SPEAKS}
 """Signs that state something only in combination with other words."""
+_BESIDE_CHANGES = WORDED | PARTICLES | {"to", "out", "not"}
+"""Words without which a verb in ``CHANGES_TO`` states nothing: "moved the crate"."""
 
 
 def _made_sign(word: str) -> int:
     if word.isdigit():  # the most frequent of the words that are looked up for the first time
         return 0
     low = _low(word)
+    if low in CHANGES_TO:
+        return _CHANGES
     if low in _STATING or is_listed_verb(low):
         return _STATES
     if low == "from":
@@ -211,7 +219,7 @@ class _Reader(SentenceReader):
     """Extracts the statements of one sentence."""
 
     def read(
-        self, start: int = 0, former: Set[str] = frozenset(), found: Sequence[str] | None = None
+        self, start: int = 0, former: Iterable[str] = (), found: Sequence[str] | None = None
     ) -> list[Stated]:
         """The statements of the sentence.
 
@@ -250,7 +258,7 @@ class _Reader(SentenceReader):
         if not made:
             return made
         text, end = self.text.strip(), start + len(self.text)
-        named = frozenset(map(self.stems.__getitem__, lows | former))
+        named = frozenset(map(self.stems.__getitem__, lows.union(former)))
         return [
             replace(
                 one, text=text, start=start, end=end, number=self.number, named=named,
