@@ -40,6 +40,9 @@ _logger = logging.getLogger("rlm_mem.store")
 _MAX_PROCESSES = 8  # the writing process cannot keep up with more
 _LOTS_PER_CHILD = 2
 """Lots that a child is sent at a time, so that it stays busy while this process does other work."""
+_LAST_LOTS = 6
+"""Number of last lots per child that this process leaves to the children as long as it has other work, so that little of
+it remains when they have finished."""
 _FIRST_LOTS_HERE = 8
 """Number of first lots that are queued last while children are still loading, so that this process works on them."""
 _PIPE = 1 << 20
@@ -87,7 +90,7 @@ def called(
         few: with fewer items than this, no other process is used.
         ahead: number of calls that may be made ahead of the one whose results are needed; more with many processes.
         otherwise: called while the next answer is not available, before this process works on items; returns
-            whether it had anything to do. Its argument is True if no items are left to work on.
+            whether it had anything to do. Its argument is True if few items or none are left to work on.
     """
     rest = iter(items)
     requests = (_Request(function, given, some) for some in iter(lambda: list(islice(rest, lot)), []))
@@ -118,8 +121,8 @@ class _Pool:
     Args:
         count: number of children; this process also works while it waits for them.
         ahead: number of lots that may be worked on ahead of the one whose answer is needed.
-        otherwise: called in this process while the next answer is not available, with True if no lots are left;
-            returns False if it had nothing to do.
+        otherwise: called in this process while the next answer is not available, with True if few lots or none are
+            left; returns False if it had nothing to do.
     """
 
     def __init__(
@@ -157,6 +160,7 @@ class _Pool:
             waiting.append(_QueuedLot(lot, Future()))
             self._lots.put(waiting[-1])
             yield self._first_answer(waiting)
+        self._end()
         while waiting:
             yield self._first_answer(waiting)
 
@@ -164,8 +168,9 @@ class _Pool:
         """Return the answer to the first lot; until another process has it, this process works on lots itself."""
         first = waiting[0]
         while not first.is_answered:
+            few = self._lots.qsize() <= _LAST_LOTS * len(self._children)
             if not (
-                self._run_other_work(waiting)
+                self._run_other_work(waiting, idle=few)
                 or self._work_on_one(waiting)
                 or self._run_other_work(waiting, idle=True)
             ):
@@ -173,7 +178,7 @@ class _Pool:
         waiting.popleft()
         return (first.here or first.future).result()
 
-    def _run_other_work(self, waiting: deque[_QueuedLot], *, idle: bool = False) -> bool:
+    def _run_other_work(self, waiting: deque[_QueuedLot], *, idle: bool) -> bool:
         """Call the caller's other work; return whether there was any."""
         if self._otherwise is None:
             return False
@@ -205,14 +210,21 @@ class _Pool:
     def _drive(self, child: _Child | None) -> None:
         """Send lots to a child, some ahead of its answers, so that it need not wait for this process."""
         asked: deque[_QueuedLot] = deque()
+        more = True
         while not self._closing:
-            one = self._next(wait=not asked) if len(asked) < _LOTS_PER_CHILD else None
+            one = None
+            if more and len(asked) < _LOTS_PER_CHILD:
+                with contextlib.suppress(queue.Empty):
+                    one = self._lots.get(block=not asked)
+                    more = one is not None
             if one is not None:
                 if not one.future.set_running_or_notify_cancel():
                     continue  # answered already, in `_first_answer`
                 asked.append(one)
             elif not asked:
-                return  # the pool was closed
+                if child is not None:
+                    child.finish()
+                return
             try:
                 if child is None:
                     one = asked.popleft()
@@ -228,11 +240,10 @@ class _Pool:
                     _logger.warning("a process that reads chunk files ended (%s): going on without it", error)
                 child = None
 
-    def _next(self, *, wait: bool) -> _QueuedLot | None:
-        try:
-            return self._lots.get(block=wait)
-        except queue.Empty:
-            return None
+    def _end(self) -> None:
+        """Tell the threads that no more lots follow."""
+        for _ in self._threads:
+            self._lots.put(None)
 
     def close(self) -> None:
         """End the children immediately."""
@@ -240,8 +251,7 @@ class _Pool:
         children = [child for child in self._children if child is not None]
         for child in children:
             child.kill()
-        for _ in self._threads:
-            self._lots.put(None)
+        self._end()
         for thread in self._threads:
             thread.join()
         for child in children:
@@ -299,6 +309,11 @@ class _Child:
             raise EOFError(f"exit code {self._process.poll()}")
         return answer
 
+    def finish(self) -> None:
+        """Let the child end after its last answer, while this process goes on."""
+        with contextlib.suppress(OSError):
+            self._to.close()
+
     def kill(self) -> None:
         """Kill the child, which has no state to save."""
         self._process.kill()
@@ -307,10 +322,7 @@ class _Child:
     def close(self) -> None:
         """Close the pipes; no thread may still be waiting for an answer."""
         self._back.close()
-        try:
-            self._to.close()
-        except OSError:  # unsent data cannot be sent any more
-            return
+        self.finish()
 
 
 def _start_child() -> _Child | None:
