@@ -40,9 +40,6 @@ _logger = logging.getLogger("rlm_mem.store")
 _MAX_PROCESSES = 8  # the writing process cannot keep up with more
 _LOTS_PER_CHILD = 2
 """Lots that a child is sent at a time, so that it stays busy while this process does other work."""
-_LAST_LOTS = 6
-"""Number of last lots per child that this process leaves to the children as long as it has other work, so that little of
-it remains when they have finished."""
 _FIRST_LOTS_HERE = 8
 """Number of first lots that are queued last while children are still loading, so that this process works on them."""
 _PIPE = 1 << 20
@@ -90,7 +87,7 @@ def called(
         few: with fewer items than this, no other process is used.
         ahead: number of calls that may be made ahead of the one whose results are needed; more with many processes.
         otherwise: called while the next answer is not available, before this process works on items; returns
-            whether it had anything to do. Its argument is True if few items or none are left to work on.
+            whether it had anything to do. Its argument is True if no items are left to work on.
     """
     rest = iter(items)
     requests = (_Request(function, given, some) for some in iter(lambda: list(islice(rest, lot)), []))
@@ -121,8 +118,8 @@ class _Pool:
     Args:
         count: number of children; this process also works while it waits for them.
         ahead: number of lots that may be worked on ahead of the one whose answer is needed.
-        otherwise: called in this process while the next answer is not available, with True if few lots or none are
-            left; returns False if it had nothing to do.
+        otherwise: called in this process while the next answer is not available, with True if no lots are left;
+            returns False if it had nothing to do.
     """
 
     def __init__(
@@ -168,9 +165,8 @@ class _Pool:
         """Return the answer to the first lot; until another process has it, this process works on lots itself."""
         first = waiting[0]
         while not first.is_answered:
-            few = self._lots.qsize() <= _LAST_LOTS * len(self._children)
             if not (
-                self._run_other_work(waiting, idle=few)
+                self._run_other_work(waiting)
                 or self._work_on_one(waiting)
                 or self._run_other_work(waiting, idle=True)
             ):
@@ -178,7 +174,7 @@ class _Pool:
         waiting.popleft()
         return (first.here or first.future).result()
 
-    def _run_other_work(self, waiting: deque[_QueuedLot], *, idle: bool) -> bool:
+    def _run_other_work(self, waiting: deque[_QueuedLot], *, idle: bool = False) -> bool:
         """Call the caller's other work; return whether there was any."""
         if self._otherwise is None:
             return False
