@@ -261,7 +261,7 @@ class Queries:
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) AND term < ?",
-            (msgspec.json.encode(list(terms)).decode(), number),
+            (msgspec.json.encode(sorted(terms)).decode(), number),
         )
         return {text for (text,) in found}
 
