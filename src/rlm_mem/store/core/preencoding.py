@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
@@ -90,7 +91,6 @@ def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
 
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     """Encode the segments of a content, with local term numbers."""
-    segments = analysed(language, content, skip_before, around)
-    terms = list(texts_of(segments))
-    places = dict(zip(terms, count()))
-    return LocalTerms(encode_segments(segments, places.__getitem__), terms)
+    places: defaultdict[str, int] = defaultdict(count().__next__)
+    blob = encode_segments(analysed(language, content, skip_before, around), places.__getitem__)
+    return LocalTerms(blob, list(places))
