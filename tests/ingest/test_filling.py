@@ -299,7 +299,7 @@ def test_no_text_of_a_batch_gets_the_id_of_a_file_in_the_archive(
 
 
 @pytest.mark.local_only("reads statements of SQLite")
-def test_the_terms_of_each_batch_are_looked_up_at_once(memory: Memory) -> None:
+def test_the_terms_and_the_time_of_each_batch_are_looked_up_at_once(memory: Memory) -> None:
     memory.remember("before")
     asked: list[str] = []
     backend: Any = memory.store.backend
@@ -310,6 +310,7 @@ def test_the_terms_of_each_batch_are_looked_up_at_once(memory: Memory) -> None:
         statement for statement in asked if statement.startswith("SELECT") and " FROM terms " in statement
     ]
     assert terms and all("json_each" in statement for statement in terms)
+    assert len([statement for statement in asked if "max(created_at)" in statement]) == 2
 
 
 def test_what_others_write_between_two_transactions_is_linked(memory: Memory, place: Path | str) -> None:

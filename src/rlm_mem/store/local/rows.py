@@ -264,7 +264,9 @@ class _Numbers(dict[_Key, int]):
 
     def _look_up(self, keys: Sequence[_Key]) -> None:
         if keys:  # sorted, they are found in half the time
-            self.update(self._connection.execute(self._find_many, (msgspec.json.encode(sorted(keys)).decode(),)))
+            self.update(
+                self._connection.execute(self._find_many, (msgspec.json.encode(sorted(keys)).decode(),))
+            )
 
     def __missing__(self, key: _Key) -> int:
         values = key if isinstance(key, tuple) else (key,)
