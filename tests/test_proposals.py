@@ -549,6 +549,19 @@ def test_a_pronoun_means_what_a_sentence_without_a_verb_named() -> None:
     assert found.topic == {"code", "gate"}
 
 
+def test_a_pronoun_means_what_a_change_named_that_states_nothing() -> None:
+    for change in ("The choir postponed the fair.", "The choir moved the fair.", "The choir increased."):
+        [found] = statements_in(f"{change} It is in May.", get_analyser())
+        assert found.topic == {"choir"} and "choir" in found.named
+    for change in (
+        "Dana moved to Ulm.",
+        "Dana moved out of Ulm.",
+        "Dana gave up tennis.",
+        "The fair was put off to May.",
+    ):
+        assert statements_in(change, get_analyser())
+
+
 def test_an_earlier_memory_is_compared_as_it_is_now(memory: Memory) -> None:
     """What was compared before is not read again, unless it was changed."""
     old = memory.remember("The gate code of the yard is 4471.").chunk_ids

@@ -238,12 +238,14 @@ class ChunkStore(ChunkReader):
         *,
         chunk_id: str | None = None,
         namespace: str | None = None,
+        now: datetime | None = None,
     ) -> Chunk:
         """Return a chunk without links that is not stored yet; its tokens are counted unless given.
 
         Args:
             fields, extra: as ``writer.given_fields`` returns them.
             chunk_id: None: a fresh one.
+            now: the time of writing; None: by the clock of the store.
 
         Raises:
             InvalidChunk: the content or the id is invalid, or the type is unknown or needs fields that are missing.
@@ -254,7 +256,7 @@ class ChunkStore(ChunkReader):
         level = fields.get("trust") or levels[how]
         more = {**fields, "origin": how, "trust": level}
         chunk_type, tags, tokens = more.pop("type", "note"), more.pop("tags"), more.pop("tokens", None)
-        now = self.backend.time_of_writing(place, self.clock())
+        now = now or self.backend.time_of_writing(place, self.clock())
         more.setdefault("created_at", format_time(now))
         more.setdefault("modified_at", more["created_at"])
         more.setdefault("accessed_at", more["created_at"])

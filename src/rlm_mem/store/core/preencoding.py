@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import count
@@ -12,7 +13,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from rlm_mem.store.core.records import AUTHOR_PREFIX, analysed, encode_segments
+from rlm_mem.store.core.records import analysed, encode_segments
 
 _HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # layout of a segment blob, in words (store.core.records)
 
@@ -76,12 +77,6 @@ def preencoded_segments(found: Ahead) -> Iterator[None]:
 
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     """Encode the segments of a content, with local term numbers."""
-    segments = analysed(language, content, skip_before, around)
-    texts: dict[str, int] = {}  # terms and authors in order of appearance
-    for one in segments:
-        texts |= one.terms
-        if one.author is not None:
-            texts[AUTHOR_PREFIX + one.author] = 1
-    terms = list(texts)
-    places = dict(zip(terms, count()))
-    return LocalTerms(encode_segments(segments, places.__getitem__), terms)
+    places: defaultdict[str, int] = defaultdict(count().__next__)
+    blob = encode_segments(analysed(language, content, skip_before, around), places.__getitem__)
+    return LocalTerms(blob, list(places))

@@ -262,7 +262,7 @@ class Queries:
     @healed
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
         found = self._connections.get().execute(
-            f"SELECT text FROM terms WHERE text {_SOME} AND term < ?", (_listed(terms), number)
+            f"SELECT text FROM terms WHERE text {_SOME} AND term < ?", (_listed(sorted(terms)), number)
         )
         return {text for (text,) in found}
 

@@ -262,8 +262,10 @@ class _Numbers(dict[_Key, int]):
             self._look_up(new)
 
     def _look_up(self, keys: Sequence[_Key]) -> None:
-        if keys:
-            self.update(self._connection.execute(self._find_many, (msgspec.json.encode(keys).decode(),)))
+        if keys:  # sorted, they are found in half the time
+            self.update(
+                self._connection.execute(self._find_many, (msgspec.json.encode(sorted(keys)).decode(),))
+            )
 
     def __missing__(self, key: _Key) -> int:
         values = key if isinstance(key, tuple) else (key,)
