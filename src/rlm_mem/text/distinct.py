@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.by_language import (
-    ARTICLES,
     CALLED_OFF,
     CONDITION,
     DENIAL,
@@ -72,8 +71,6 @@ _AS_BEFORE = signed(r"\bas ever\b")
 """The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = signed(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
-_TOO = signed(r"(\w{2,40}) too\b(?! \w)")
-"""After a word that is known, "too" adds nothing: "banned during break too" is about the break in question."""
 _IS_NOT = signed(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b")
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
 """Words that accompany a denial in a sentence that states the value in force instead."""
@@ -283,10 +280,7 @@ def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: A
         sentence,
         asked.text,
         tells_of_change=ENDED.found_in(sentence),
-        main_part=_TOO.sub(
-            lambda found: found[0] if known.isdisjoint(analyser.terms(found[1])) else found[1],
-            _up_to_best_clause(sentence, known, analyser),
-        ),
+        main_part=_up_to_best_clause(sentence, known, analyser),
     )
 
 
@@ -386,16 +380,14 @@ def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
     found: dict[tuple[str, str], set[str]] = {}
     before: list[tuple[str, Set[str]]] = []
     end, is_noun = 0, False
-    links, owners = _LINKS, OWNERS
-    if analyser.language != "english":
-        links, owners = LINKS, ARTICLES
+    links = _LINKS if analyser.language == "english" else LINKS
     for match in WORD.finditer(text):
         begins = text[end : match.start()] != " "
         if begins:
             before = []
         end = match.end()
         word = match[0].removesuffix("'s").removesuffix("’s")
-        if before and before[-1][0] in links and word.lower() in owners:
+        if before and before[-1][0] in links and word.lower() in OWNERS:
             continue
         stems = frozenset(analyser.terms(word)[:1]) - _OF_TIME  # of "7a" not also "7"
         pairs: list[tuple[Set[str], str, Set[str]]] = [(stems, "before", before[-1][1])] if before else []

@@ -21,13 +21,11 @@ from rlm_mem.text.by_language import (
     TRIED,
 )
 from rlm_mem.text.clauses import (
-    CHANGES,
     DETERMINERS,
     NUMBERS,
     PASTS,
     POSSESSIVES,
     PREPOSITIONS,
-    REPLACES,
     UNSURE,
     words,
 )
@@ -39,11 +37,6 @@ if TYPE_CHECKING:
 
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
-_WHEN_CHANGED = signed(
-    r"\bwhile\b[^,.;]{1,60}\b(?:was|were) \w{2,20}ing\b"
-    rf"(?=[^.;]{{0,60}}\b(?:{'|'.join(sorted(CHANGES | REPLACES))})\b)",
-)
-"""A clause that dates a change: "while the varnish was drying I swapped the belt"."""
 _FOR_A_WHILE = signed(
     r"\bfor (?:(?:a|an|one|two|three|four|five|six|that|this|just|only|the|several|\d{1,3}) ){1,2}"
     r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
@@ -114,8 +107,6 @@ _REFUSED = signed(
 _NO_DOUBT = signed(r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b|\bmay (?=(?:he|she|it|they|you|god)\b)")
 """A recent time, which is not before the earlier note, and blessings: "may she enjoy it"."""
 _WISHES = words("want wants wish wishes hope hopes")
-_CONDITIONS = words("if whether unless would wouldn't could might")
-"""Words that express doubt in any clause of a sentence."""
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -125,7 +116,7 @@ def is_temporary(sentence: str, known: str) -> bool:
     found = None if lasting else _FOR_A_WHILE.search(sentence)
     if found is not None and found[1].lower() not in low:  # otherwise the duration is the value
         return True
-    found = TEMPORARY.search(_WHEN_CHANGED.sub("", sentence))
+    found = TEMPORARY.search(sentence)
     return found is not None and found.group().lower() not in low
 
 
@@ -228,7 +219,7 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, main_part: s
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
     main_part = _NO_DOUBT.sub("", _REFUSED.sub("", main_part))
-    lows = _lows(main_part) | (_lows(sentence) & _CONDITIONS)
+    lows = _lows(main_part)
     if is_german(asked):
         lows.discard("also")  # "so"
     known = set(WORD.findall(asked.lower()))
