@@ -314,3 +314,8 @@ LINKS = words_of(
     italian="di della dello dell dei per", polish="z do dla",
 )  # fmt: skip
 """Prepositions between a noun and what distinguishes it from others of its sort; for English see ``distinct``."""
+ARTICLES = words_of(
+    german="der die das den dem des ein eine einen einem einer unser unsere unseren unserem unserer",
+    french="le la les l un une notre nos", spanish="el los las una nuestro nuestra",
+    italian="il lo gli i uno nostro nostra",
+)  # fmt: skip

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.by_language import (
+    ARTICLES,
     CALLED_OFF,
     CONDITION,
     DENIAL,
@@ -380,14 +381,16 @@ def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
     found: dict[tuple[str, str], set[str]] = {}
     before: list[tuple[str, Set[str]]] = []
     end, is_noun = 0, False
-    links = _LINKS if analyser.language == "english" else LINKS
+    links, owners = _LINKS, OWNERS
+    if analyser.language != "english":
+        links, owners = LINKS, ARTICLES
     for match in WORD.finditer(text):
         begins = text[end : match.start()] != " "
         if begins:
             before = []
         end = match.end()
         word = match[0].removesuffix("'s").removesuffix("’s")
-        if before and before[-1][0] in links and word.lower() in OWNERS:
+        if before and before[-1][0] in links and word.lower() in owners:
             continue
         stems = frozenset(analyser.terms(word)[:1]) - _OF_TIME  # of "7a" not also "7"
         pairs: list[tuple[Set[str], str, Set[str]]] = [(stems, "before", before[-1][1])] if before else []
