@@ -72,8 +72,6 @@ _AS_BEFORE = signed(r"\bas ever\b")
 """The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = signed(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
-_TOO = signed(r"(\w{2,40}) too\b(?! \w)")
-"""After a word that is known, "too" adds nothing: "banned during break too" is about the break in question."""
 _IS_NOT = signed(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b")
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
 """Words that accompany a denial in a sentence that states the value in force instead."""
@@ -301,10 +299,7 @@ def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: A
         sentence,
         asked.text,
         tells_of_change=ENDED.found_in(sentence),
-        main_part=_TOO.sub(
-            lambda found: found[0] if known.isdisjoint(analyser.terms(found[1])) else found[1],
-            _up_to_best_clause(sentence, known, analyser),
-        ),
+        main_part=_up_to_best_clause(sentence, known, analyser),
     )
 
 
