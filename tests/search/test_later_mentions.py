@@ -235,6 +235,14 @@ def test_an_article_on_another_thing_changes_nothing(memory: Memory) -> None:
     assert memory.search("Which instrument does Hanna Lind play?")[0].chunk_id == newer
 
 
+def test_an_article_under_a_longer_title_without_a_further_name_may_be_on_the_same_thing(
+    memory: Memory,
+) -> None:
+    noted(memory, "2026-01-07", "Deploy\nThe deploy is on Tuesday.")
+    newer = noted(memory, "2026-02-07", "Deploy day\nThe deploy day is Thursday now.")
+    assert memory.search("When is the deploy?")[0].chunk_id == newer
+
+
 def test_what_ends_the_answer_comes_first_though_it_shares_no_more_than_a_word(memory: Memory) -> None:
     noted(memory, "2026-01-05", "Our in-house billing library is called pennywise.")
     newer = "A letter about a trademark came. So pennywise was renamed to coinpurse."

@@ -165,19 +165,26 @@ def exceptions(
 
 
 def _have_other_titles(earlier: str, later: str, analyser: Analyser) -> bool:
-    """Whether both texts are articles on different things."""
-    about = _subject_of_article(earlier, analyser)
-    return bool(about) and bool(other := _subject_of_article(later, analyser)) and about != other
+    """Whether both texts are articles on different things: "Hanna Lind" and "Lind Quartet".
+
+    "Deploy" and "Deploy day" may be one thing, since the longer title has no further name.
+    """
+    about, other = _title_of(earlier, analyser), _title_of(later, analyser)
+    if not about or not other or about.keys() == other.keys():
+        return False
+    less, more = sorted((about, other), key=len)
+    return any(stem not in more for stem in less) or any(
+        word[0].isupper() for stem, word in more.items() if stem not in less
+    )
 
 
 @lru_cache(maxsize=64)
-def _subject_of_article(text: str, analyser: Analyser) -> frozenset[str]:
-    """Stems of the title of an article: a first line of which the next one repeats a word; empty for other texts."""
+def _title_of(text: str, analyser: Analyser) -> Mapping[str, str]:
+    """The words of the title of an article by stem: of a first line of which the next one repeats a word, else none."""
     found = _TITLE.match(text)
-    if found is None:
-        return frozenset()
-    title = stems_in(found[1], analyser)
-    return title if not title.isdisjoint(stems_in(found[2], analyser)) else frozenset()
+    if found is None or stems_in(found[1], analyser).isdisjoint(stems_in(found[2], analyser)):
+        return {}
+    return {stem: word for word in WORD.findall(found[1]) for stem in analyser.terms(word)}
 
 
 def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
