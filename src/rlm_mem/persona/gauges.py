@@ -241,13 +241,9 @@ class _Filling:
         if name == "count":
             return f"{value:,}" if isinstance(value, int | float) else value
         if name == "money":
-            return (
-                "unpriced"
-                if value is None
-                else f"${value:,.2f}"
-                if value >= 0.01 or not value
-                else f"${value:.4f}"
-            )
+            if not isinstance(value, int | float):
+                return "unpriced" if value is None else value
+            return f"${value:,.2f}" if value >= 0.01 or not value else f"${value:.4f}"
         if name == "moment":
             return str(value)[:16].replace("T", " ") if value else value
         if name == "join":

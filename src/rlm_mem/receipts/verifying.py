@@ -333,8 +333,9 @@ def _differences(receipt: Receipt, bundle: Bundle) -> Iterator[PartCheck]:
         if version is None or document is None or chunk_hash(document) != version.hash:
             why = "the bundle does not contain the version that was read"
             yield PartCheck(f"chunk {chunk_id[:140]}", "altered", why)
-    for number in range(max(len(receipt.steps), *(step + 1 for step in bundle.calls), 0)):
-        step = receipt.steps[number] if number < len(receipt.steps) else None
+    steps = dict(enumerate(receipt.steps))
+    for number in sorted(steps.keys() | bundle.calls.keys()):  # not a range: a bundle may name any number
+        step = steps.get(number)
         noted = bundle.calls.get(number, [])
         part = f"step {number + 1}"
         if step is None or hashed(noted) != step.calls:
