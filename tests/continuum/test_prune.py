@@ -11,7 +11,7 @@ from rlm_mem.continuum import Continuum
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.search import search
 
-from .conftest import StillClock, learning, record, rewrite, trace_of, tree
+from .conftest import StillClock, added, learning, record, rewrite, trace_of, tree
 
 
 def actions(continuum: Continuum) -> list[tuple[str, str]]:
@@ -100,7 +100,7 @@ def test_a_learning_that_fails_after_validation_is_flagged_for_review(
 
 
 def test_the_core_is_never_pruned_whatever_its_figures(continuum: Continuum, still: StillClock) -> None:
-    core = continuum.traces.add_entry("system/profiles/ana.md", "Ana", "Ana prefers trains.")
+    core = added(continuum, "system/profiles/ana.md", "Ana", "Ana prefers trains.")
     rewrite(continuum, core, usage_count=100, success_count=1, success_rate=0.01, validation_count=50)
     still.now += timedelta(days=36_500)
     assert actions(continuum) == []

@@ -13,7 +13,7 @@ from rlm_mem.memory import Memory
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.store.core.records import reliability
 
-from .conftest import STEPS, StillClock, learning, record, rewrite, trace_of
+from .conftest import STEPS, StillClock, added, learning, record, rewrite, trace_of
 
 GOAL = "Research web content and summarize"
 REWORDED = "Summarise the web pages you research"
@@ -93,7 +93,7 @@ def test_weights_that_make_no_sense_are_refused(continuum: Continuum, weights: d
 
 
 def test_the_core_is_a_preamble_whatever_the_goal_unless_it_is_excluded(continuum: Continuum) -> None:
-    core = continuum.traces.add_entry("system/profiles/ana.md", "Ana", "Ana prefers trains to planes.")
+    core = added(continuum, "system/profiles/ana.md", "Ana", "Ana prefers trains to planes.")
     result = continuum.queries.query("Deploy the service")
     assert ([hit.key for hit in result.core], result.hits) == ([core.key], [])
     assert continuum.queries.query("Deploy", include_core=False).core == []
