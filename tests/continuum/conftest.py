@@ -68,8 +68,8 @@ def _made(continuum: Continuum, source: str) -> str:
 
 def added(continuum: Continuum, file: str, title: str, body: str) -> TieredMemory:
     """A memory of any kind, as a new file or block."""
-    block = places.slug(title) if places.is_multi(file) else None
-    tier = places.TIERS_OF[places.kind_of(file)][0]
+    kind = places.kind_of(file)
+    block, tier = places.slug(title) if kind.many else None, kind.tiers[0]
     fields = {
         "id": block,
         **tier_fields(tier),
