@@ -27,7 +27,7 @@ class Project(FrozenRecord, frozen=True):
     """A project that sessions work on.
 
     Attributes:
-        root: the folder of the repository, or the folder of the session where there is none.
+        root: the folder of the repository, or the folder of the session if there is none.
         namespace: where its memories are kept.
         name: the last part of the namespace, for display.
     """

@@ -80,7 +80,7 @@ class Mirror:
             tags=fields["tags"],
             confidence=fields["confidence"],
             chunk_type=fields["type"],
-            hidden=True,  # one in quarantine stays there, and says what its memory says when it is released
+            hidden=True,  # also in quarantine, so that it has the text of its memory when it is released
         )
         if chunk is not None:
             return chunk

@@ -21,9 +21,9 @@ _FILTERS = (*_WITH_NUMBER, "count", "moment", "money", "join")
 _GAP = 3
 """Number of cells between columns."""
 _MAX_DEPTH = 16
-"""Most blocks within each other."""
+"""Maximum nesting of blocks."""
 _MAX_NODES = 20_000
-"""Most lines and blocks that are filled: lists within lists multiply."""
+"""Maximum number of lines and blocks that are filled, since nested lists multiply them."""
 
 
 @dataclass(frozen=True)

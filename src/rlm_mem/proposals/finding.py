@@ -32,38 +32,38 @@ if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
 _LOOKUPS = 3
-"""Most sentences of one chunk that are looked up."""
+"""Maximum number of sentences of one chunk that are looked up."""
 _CHUNKS = 60
-"""Most chunks of one text that are compared."""
+"""Maximum number of chunks of one text that are compared."""
 _ASKED, _READ, _SAYING_SO = 10, 5, 1
-"""For each sentence: most chunks that the index returns, most that are read, and most of those read that already have
-the sentence's values, which mostly say the same."""
+"""Maxima for each sentence: of the chunks that the index returns, of those that are read, and of those among them that
+have the sentence's values already, which mostly state the same."""
 _KEPT = 5_000
-"""Most chunks stored since the source was taken that later ones are compared with; also most known terms."""
+"""Maximum number of chunks stored since the source was taken that later ones are compared with, and of known terms."""
 _KEPT_FILLING = 100_000
 """As ``_KEPT``, while many texts are stored at once: looking for chunks in memory takes half as long as in the index. A
 chunk takes some hundred bytes, since only stems of statements are kept."""
 _TEXTS = 2_000_000
-"""Most characters of the texts whose statements are cached."""
+"""Maximum characters of the texts whose statements are cached."""
 _UNKNOWN = -1
-"""No version of a store."""
+"""Stands for the version of a store that is not known."""
 _RECENT = 100
-"""Most chunks, the newest of those kept, that are compared for one stem."""
+"""Maximum number of chunks, the newest of those kept, that are compared for one stem."""
 _AHEAD = 32
-"""Sentences that the index is queried about at once while many texts are stored."""
+"""Number of sentences in one query of the index while many texts are stored."""
 _LONGEST = 4_000
-"""Most characters of a chunk, new or earlier, that is compared."""
+"""Maximum characters of a chunk, new or earlier, that is compared."""
 _WHOLE = 600
-"""Most characters of an earlier chunk that may be replaced as a whole."""
+"""Maximum characters of an earlier chunk that may be replaced as a whole."""
 _TOLD_ELSE = 2
-"""Least number of telling words of an earlier chunk, beside those of what ended and of the new chunk, that may be
-another statement."""
+"""Minimum number of content words of an earlier chunk, apart from those of its ended statements and of the new chunk,
+that may be another statement."""
 _MOST = 5
-"""Most earlier chunks that one chunk replaces or contradicts by rule."""
+"""Maximum number of earlier chunks that one chunk replaces or contradicts by rule."""
 _WORDS = 24
-"""Most words of a sentence by which the chunks with its topic are ranked."""
+"""Maximum number of words of a sentence by which the chunks with its topic are ranked."""
 _ENOUGH = 8
-"""Most words looked up for a statement that names no topic; an earlier chunk needs one of them."""
+"""Maximum number of words looked up for a statement that names no topic; an earlier chunk needs one of them."""
 _SURE = 0.9
 _REASON = 500
 _OWN_SOURCES = frozenset(("interaction", "dashboard"))
@@ -376,7 +376,7 @@ class Finder:
         if not self._store.backend.in_transaction:
             self._is_pending = False
 
-    # Parts.
+    # --- parts ----------------------------------------------------------------------------------------
 
     def _stated_in(self, text: str) -> Sequence[Stated]:
         """The statements of a text, cached: the same earlier memories are compared again and again."""
@@ -561,7 +561,7 @@ def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
 
 
 def _tells_else(older: Chunk, ended: Sequence[Stated], newer: Chunk, analyser: Analyser) -> bool:
-    """Whether an earlier chunk has several telling words that neither its ended statements nor the new chunk have.
+    """Whether an earlier chunk has several content words that neither its ended statements nor the new chunk have.
 
     What describes a named value, without a number of its own, ends with it: "in Duddon with two sisters".
     """
