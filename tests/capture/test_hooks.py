@@ -372,6 +372,18 @@ def test_a_half_written_line_is_read_once_complete(hook: Hook, brain: Path, tmp_
     assert texts(brain) == KEPT
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("whole", ["object", "list"])
+def test_a_transcript_of_one_document_is_read_however_it_is_written(
+    whole: str, indent: int | None, tmp_path: Path
+) -> None:
+    messages = [{"type": "user", "content": "One."}, {"type": "gemini", "content": "Two."}]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"messages": messages} if whole == "object" else messages, indent=indent))
+    part = transcripts.read_part(path)
+    assert [(one.speaker, one.text) for one in part.messages] == [("user", "One."), ("agent", "Two.")]
+
+
 @pytest.mark.parametrize("size", [300, 301, 340, 1_000])
 def test_a_transcript_longer_than_one_call_reads_loses_no_message(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

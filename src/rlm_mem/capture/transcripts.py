@@ -106,7 +106,8 @@ def _read_document(path: Path, size: int) -> list[SessionMessage] | None:
         return None
     try:
         with path.open("rb") as file:
-            if _decode_entry(file.readline(_MAX_LINE)) is not None:
+            first = _decode_entry(file.readline(_MAX_LINE))
+            if first is not None and not isinstance(first.get("messages"), list):
                 return None  # lines
             file.seek(0)
             content = json.loads(file.read(_MAX_BYTES))
