@@ -14,6 +14,7 @@ from rlm_mem.memory import Memory
 
 _COUNT = "count"
 _LOT = 200
+"""Number of items that are read at a time."""
 
 
 class RlmMemSession(SessionABC):

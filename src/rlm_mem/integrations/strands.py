@@ -75,7 +75,7 @@ class StrandsStore(MemoryStore):
         """Add a memory; one with the same words is not added twice.
 
         Returns:
-            the ids of its chunks.
+            The ids of its chunks.
         """
         return await self._memory.run(_add, content, metadata)
 

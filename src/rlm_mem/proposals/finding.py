@@ -272,7 +272,7 @@ class Finder:
             self._take()
 
     def _version(self) -> int:
-        """The version of a local store; a far one is not asked, since its index is queried as it is at the time."""
+        """The version of a local store; a far one is not asked: queries of its index see its present state."""
         backend = self._store.backend
         return _UNKNOWN if backend.is_far else backend.version(self._store.namespace)
 
@@ -539,7 +539,8 @@ class Finder:
         """Whether a chunk may replace an earlier one without a reviewer.
 
         It may not if it did not come from a person or an agent, if it is trusted less than the earlier chunk, if it
-        is about a year before that chunk, if it says that the change was undone, or if it is about a trial or a story.
+        names an earlier year than that chunk's, if it says that the change was undone, or if it is about a trial or a
+        story.
         """
         if self._settings.find != "apply" or not is_trusted_as_far(chunk, old):
             return False
@@ -595,7 +596,7 @@ def _stems_of(statements: Sequence[Stated]) -> set[str]:
 
 
 def _sign_of(statement: Stated) -> str:
-    """The attribute of a statement, as no stem is written."""
+    """A key for the attribute of a statement, different from any stem."""
     return f"={statement.attribute}"
 
 
