@@ -106,7 +106,7 @@ class RlmMemService(BaseMemoryService):
                     path,
                     str(entry.id),
                     {**value, "metadata": entry.custom_metadata} if entry.custom_metadata else value,
-                    text=f"{entry.author.capitalize()}: {text}" if entry.author else text,
+                    text=f"{entry.author[0].upper()}{entry.author[1:]}: {text}" if entry.author else text,
                     conversation_id=None if path[2] == _NO_SESSION else path[2],
                     occurred_at=_time(entry.timestamp),
                 )
