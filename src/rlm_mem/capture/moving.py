@@ -40,7 +40,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
         namespace: the target, in the same brain or database.
 
     Returns:
-        the moved memories, in the order of the ids.
+        The moved memories, in the order of the ids.
 
     Raises:
         NotFoundError: one of them is not in the source; nothing was moved.

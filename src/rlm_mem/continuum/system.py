@@ -68,7 +68,7 @@ class Continuum:
 
     @cached_property
     def traces(self) -> Traces:
-        """Writes logs, traces, patterns and entries, and counts their uses."""
+        """Writes logs, and counts the uses of memories."""
         return Traces(self.store, self.files, self.changes)
 
     @cached_property
