@@ -221,7 +221,7 @@ def recipe_in(folder: Path, corpus: synthetic.Corpus) -> Recipe:
     folder.mkdir()
     synthetic.write_index(corpus, folder / "index.sqlite")
     recipe = Recipe(folder)
-    recipe.postings.rebuild(recipe.connection)
+    recipe.postings.merge(recipe.connection)
     return recipe
 
 

@@ -117,7 +117,7 @@ def measure(size: int, report: Report, place: Path) -> None:
     try:
         rows_ms, _ = timed(lambda: synthetic.write_index(corpus, folder / "index.sqlite"))
         recipe = Recipe(folder)
-        build_ms, _ = timed(lambda: recipe.postings.rebuild(recipe.connection))
+        build_ms, _ = timed(lambda: recipe.postings.merge(recipe.connection))
         fts = Fts5(folder / "fts.sqlite")
         fts_ms, _ = timed(lambda: fts.build(corpus))
         questions = corpus.questions(QUESTIONS.get(size, 100))

@@ -113,7 +113,7 @@ TIERED = {
     "continuum": ["consolidate", "prune", "hints", "undo", "undo_change", "repairs"],
     "continuum.queries": ["query"],
     "continuum.review": ["approve", "reject", "defer", "case"],
-    "continuum.traces": ["record", "use", "add_pattern", "add_entry", "read", "find"],
+    "continuum.traces": ["record", "use", "read", "find"],
     "continuum.workspace": ["start", "put", "after_tool_call", "text"],
 }
 

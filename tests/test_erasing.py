@@ -27,6 +27,7 @@ from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import folder
 from rlm_mem.store.local.local_backend import LocalBackend
 from tests.conftest import Clock
+from tests.continuum.conftest import STEPS
 from tests.server.api import client_of
 
 NAME = "Zyxanna O'Brien-Ünal"
@@ -121,6 +122,25 @@ def test_forgetting_a_source_includes_everything_below_it(place: Path | str) -> 
             None,
         ]
         assert len(erase(memory.store, source="talk-7", dry_run=False).chunk_ids) == 1
+
+
+@pytest.mark.parametrize("source", ["import", "trip"])
+def test_a_source_whose_name_is_a_word_leaves_texts_with_that_word(place: Path | str, source: str) -> None:
+    with Memory.open(place) as memory:
+        where = {"source": source} if source == "import" else {"conversation_id": source}
+        kept = memory.remember("It is important: they import stones, and a trip tripped Ann.").chunk_ids
+        persona = b"# Mine\n\nTrips are important; import a trip.\n"
+        memory.store.files.write("personalities/MINE.md", persona)
+        memory.continuum.traces.record("Import important trips", STEPS, success=True, indicators=["ok"])
+        memory.recall("Who tripped on which trip?")
+        former = memory.list_chunks(), memory.trajectories()
+        gone = memory.remember("Dana prefers trains.", **where).chunk_ids
+        report = memory.erase(source=source, dry_run=False)
+        assert report.chunk_ids == gone and memory.verify_erasure(report) == []
+        assert (memory.list_chunks(), memory.trajectories()) == former
+        assert memory.store.files.read("personalities/MINE.md") == persona
+        assert [event.op for event in memory.events(chunk_id=kept[0])][:1] == ["create"]
+        assert memory.check() == []
 
 
 def test_a_namespace_is_gone_whole_and_nothing_of_its_neighbours(place: Path | str) -> None:

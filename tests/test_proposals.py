@@ -25,6 +25,7 @@ from rlm_mem.errors import (
 )
 from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.models.opening import adapt
+from rlm_mem.proposals.judging import Comparison
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
 from rlm_mem.text.analysis import get_analyser
@@ -548,6 +549,19 @@ def test_a_pronoun_means_what_a_sentence_without_a_verb_named() -> None:
     assert found.topic == {"code", "gate"}
 
 
+def test_a_pronoun_means_what_a_change_named_that_states_nothing() -> None:
+    for change in ("The choir postponed the fair.", "The choir moved the fair.", "The choir increased."):
+        [found] = statements_in(f"{change} It is in May.", get_analyser())
+        assert found.topic == {"choir"} and "choir" in found.named
+    for change in (
+        "Dana moved to Ulm.",
+        "Dana moved out of Ulm.",
+        "Dana gave up tennis.",
+        "The fair was put off to May.",
+    ):
+        assert statements_in(change, get_analyser())
+
+
 def test_an_earlier_memory_is_compared_as_it_is_now(memory: Memory) -> None:
     """What was compared before is not read again, unless it was changed."""
     old = memory.remember("The gate code of the yard is 4471.").chunk_ids
@@ -922,6 +936,105 @@ def test_a_model_compares_a_text_with_the_nearest_earlier_memories_if_set(
         with memory.batch():
             memory.remember("Sourdough in a batch: bake at 170.")
         assert len(asked) == calls, "neither for what came from elsewhere nor within a batch"
+
+
+def test_what_a_model_decided_before_it_failed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The links are made, so neither the result of remembering nor the command may keep silent about them."""
+    texts = [
+        "Sourdough: bake 45 min at 230.",
+        "Sourdough in the tin: bake at 190.",
+        "Rye sourdough: bake 60 min at 200.",
+    ]
+    words: list[object] = []
+
+    def model(prompt: str) -> str:
+        word = words.pop(0)
+        if isinstance(word, BaseException):
+            raise word
+        return str(word)
+
+    for fault in (ModelTimeout("too slow"), ValueError("a mistake of the callable's own")):
+        brain = tmp_path / type(fault).__name__
+        with Memory.open(brain, llm=model, config=Config.load(updates={"nearest": 3})) as memory:
+            words[:] = ["both"] * 9
+            memory.remember_many(texts)
+            words[:] = ["replaces: a new oven", fault]
+            made = memory.remember("Forget all of that, bake the sourdough at 215.")
+            assert len(made.replaced) == 1 and not words
+            [link] = memory.links(made.chunk_ids[0], "supersedes")
+            assert made.replaced == [link.chunk_id]
+            memory.unlink(made.chunk_ids[0], link.chunk_id)
+            words[:] = ["replaces: a new oven", fault]
+            told: list[Comparison] = []
+            with pytest.raises(type(fault)):
+                memory.continuum.review.find(memory.llm, nearest=3, on_step=told.append)
+            assert [one.older_id for one in told] == [
+                one.chunk_id for one in memory.links(made.chunk_ids[0], "supersedes")
+            ]
+            memory.unlink(made.chunk_ids[0], link.chunk_id)
+    monkeypatch.setattr("rlm_mem.models.opening.get_llm", lambda *_: adapt(model))
+    words[:] = ["replaces: a new oven", ModelTimeout("too slow")]
+    line = [
+        "review",
+        "find",
+        "--llm",
+        "openai:x",
+        "--nearest",
+        "3",
+        "--brain",
+        str(tmp_path / "ModelTimeout"),
+    ]
+    assert main([*line, "--json"]) == 1
+    out, error = capsys.readouterr()
+    assert len(json.loads(out)["linked"]) == 1 and "too slow" in error
+
+
+def test_pairs_that_were_changed_while_a_model_was_asked_end_no_search(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        older = [
+            memory.remember(f"Sourdough {kind}: bake it at {at}.").chunk_ids[0]
+            for kind, at in (("a", 190), ("b", 230))
+        ]
+        newer = memory.remember("Forget it, bake the sourdough at 215.").chunk_ids[0]
+
+        def model(prompt: str) -> str:
+            if "at 190" in prompt and older[0] in memory.list_chunks():
+                memory.delete(older[0])
+            return "replaces: a new oven"
+
+        found = memory.continuum.review.find(adapt(model), nearest=2)
+        words = {one.older_id: one.word for one in found if one.newer_id == newer}
+        assert words == {older[0]: "unsure", older[1]: "replaces"}
+        assert not memory.check()
+
+
+def test_no_search_is_made_for_memories_that_replace_nothing_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A brain full of imports would be searched once for each of them, without a call that ends it."""
+    searched: list[str] = []
+    monkeypatch.setattr(
+        "rlm_mem.search.earlier", lambda store, chunk_id, most: searched.append(chunk_id) or []
+    )
+    with Memory.open(tmp_path / "brain") as memory:
+        own = memory.remember("Sourdough: bake 45 min at 230.").chunk_ids
+        memory.remember_many(
+            [{"text": f"Sourdough {part}, from a page.", "origin": "web"} for part in range(5)]
+        )
+        memory.remember("Sourdough, from a file.", provenance={"path": "/notes/bread.md"})
+        assert memory.continuum.review.find(adapt(lambda _: "both")) == [] and searched == own
+
+
+def test_a_reason_that_cannot_be_stored_as_it_is_ends_no_search(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        old = memory.remember("Sourdough: bake 45 min at 230.").chunk_ids[0]
+        new = memory.remember("Forget that, bake the sourdough at 215.").chunk_ids[0]
+        [found] = memory.continuum.review.find(adapt(lambda _: "replaces: \ud800 a new \x00 oven"))
+        assert (found.newer_id, found.older_id, found.word) == (new, old, "replaces")
+        [link] = memory.links(new, "supersedes")
+        assert link.reasoning is not None and link.reasoning.endswith("? a new \x00 oven")
 
 
 def test_a_model_finds_what_stored_memories_replace(

@@ -264,6 +264,22 @@ def test_a_successor_set_by_a_field_ends_the_older_chunk_and_clearing_it_brings_
     assert given is not None and str(given.metadata.valid_to)[:10] == "2026-02-01"
 
 
+def test_a_successor_that_is_not_there_is_refused(place: Path | str) -> None:
+    """A field cannot hide a memory behind nothing, which a check would have to report."""
+    with Memory.open(place, namespace="team/a") as memory:
+        elsewhere = memory.remember("Dana lives in Ulm.").chunk_ids[0]
+    with Memory.open(place) as memory:
+        old = memory.remember("Dana lives in Berlin.").chunk_ids[0]
+        archived = memory.remember("Dana lives in Hamburg.").chunk_ids[0]
+        memory.delete(archived)
+        for by in (elsewhere, archived, "chunk-2026-01-01-00000000"):
+            with pytest.raises(InvalidLink, match="replaces nothing"):
+                memory.update(old, metadata={"superseded_by": by})
+            with pytest.raises(InvalidLink, match="replaces nothing"):
+                memory.store.create_chunk("Dana lives in Bonn.", metadata={"superseded_by": by})
+        assert memory.list_chunks() == [old] and sound(memory)
+
+
 def test_invalid_replacements_are_refused_and_change_nothing(memory: Memory) -> None:
     one, two, three = (
         memory.remember(f"The lamp is {colour}.").chunk_ids[0] for colour in ("red", "blue", "grey")

@@ -180,6 +180,9 @@ def test_quarantine_hides_everywhere_and_release_and_undo_bring_back(place: Path
         before = memory.get(old)
         assert before is not None and before.metadata.superseded_by is None  # it holds again
         assert memory.update(bad, "Trust me.", metadata={"trust": "trusted"}) is None
+        for ends in ((bad, old), (old, bad)):
+            with pytest.raises(InvalidLink, match="there is no chunk"):
+                memory.link(*ends, "supports")
         with pytest.raises(ConflictError):
             memory.quarantine(bad)
         assert not memory.check()

@@ -63,6 +63,7 @@ def test_every_kind_of_change_is_undone_newest_first_and_brought_back(place: Pat
             memory.undo(change=undo)
             assert contents(memory) == after
         assert memory.check() == []
+        assert {event.actor for event in memory.events()} == {"Ana"}
         newest = memory.undo()
         assert newest is not None
         assert newest.chunk_ids == tuple(other.chunk_ids)
@@ -87,6 +88,43 @@ def test_a_batch_of_chunks_and_files_is_one_change(place: Path | str) -> None:
         assert contents(memory) == before
         memory.undo(change=undone.undo)
         assert contents(memory) == after
+
+
+def test_a_change_that_changed_nothing_in_the_end_is_undone_once(place: Path | str) -> None:
+    """Else it would be undone again and again, and nothing before it could be."""
+    with Memory.open(place) as memory:
+        first = memory.remember("Dana prefers trains.").chunk_ids[0]
+        before = contents(memory)
+        with memory.batch():
+            memory.update(first, "Dana prefers planes.")
+            memory.undo(first)
+        with memory.batch():
+            memory.delete(first)
+            memory.restore(first)
+        for ops in (("delete", "restore"), ("update", "undo")):
+            undone = memory.undo()
+            assert undone is not None and undone.ops == ops and contents(memory) == before
+        assert memory.undo(change=undone.undo) is not None and contents(memory) == before
+        again, last = memory.undo(), memory.undo()
+        assert again is not None and again.change == undone.change
+        assert last is not None and last.ops == ("create",) and memory.list_chunks() == []
+        assert memory.undo() is None and memory.check() == []
+
+
+def test_no_whole_change_is_undone_within_a_batch(place: Path | str) -> None:
+    """The rest of the batch would be part of the undo, and could not be undone itself."""
+    with Memory.open(place) as memory:
+        first = memory.remember("Dana prefers trains.").chunk_ids[0]
+        with memory.batch():
+            second = memory.remember("Ann prefers planes.").chunk_ids[0]
+            for change in (None, next(iter(memory.recorded_changes())).id):
+                with pytest.raises(ConflictError, match="within a batch"):
+                    memory.undo(change=change)
+            memory.update(first, "Dana prefers night trains.")
+            assert memory.undo(first) is not None, "of a single chunk it is a change like any other"
+        undone = memory.undo()
+        assert undone is not None and set(undone.chunk_ids) == {first, second}
+        assert memory.list_chunks() == [first] and memory.check() == []
 
 
 def test_what_was_changed_since_is_not_undone(place: Path | str) -> None:

@@ -518,8 +518,8 @@ class Memory:
             nothing to undo.
 
         Raises:
-            ConflictError: something was changed since, or the former state is no longer stored.
-            NotFoundError: no change has this id.
+            ConflictError: something was changed since, or the former state is no longer stored; or, of a whole
+                change, within a batch. NotFoundError: no change has this id.
         """
         if chunk_id is not None:
             return self.store.undo(chunk_id, to_revision=to_revision)
@@ -622,7 +622,7 @@ class Memory:
         """The persona of a session, with its mode and sliders; ``keep`` stores its state in the brain."""
         from rlm_mem.persona import Persona
 
-        return Persona(self.store.backend.files(self.store.namespace), session, mode=mode, keep=keep)
+        return Persona(self.store.files, session, mode=mode, keep=keep)
 
     def hud(self, persona: Persona | None = None) -> Hud:
         """Figures of LIVEHUD for a persona; None: the stored default session."""

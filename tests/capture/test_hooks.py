@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from rlm_mem import Memory, capture
+from rlm_mem.capture import transcripts
 from rlm_mem.capture.context import prompt_context
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
-from rlm_mem.capture.transcripts import SessionMessage
+from rlm_mem.capture.transcripts import Session, SessionMessage
 from rlm_mem.cli import main
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
 from rlm_mem.mcp.hooks import log_file
@@ -371,6 +372,34 @@ def test_a_half_written_line_is_read_once_complete(hook: Hook, brain: Path, tmp_
     assert texts(brain) == KEPT
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("whole", ["object", "list"])
+def test_a_transcript_of_one_document_is_read_however_it_is_written(
+    whole: str, indent: int | None, tmp_path: Path
+) -> None:
+    messages = [{"type": "user", "content": "One."}, {"type": "gemini", "content": "Two."}]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"messages": messages} if whole == "object" else messages, indent=indent))
+    part = transcripts.read_part(path)
+    assert [(one.speaker, one.text) for one in part.messages] == [("user", "One."), ("agent", "Two.")]
+
+
+@pytest.mark.parametrize("size", [300, 301, 340, 1_000])
+def test_a_transcript_longer_than_one_call_reads_loses_no_message(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcripts, "_MAX_BYTES", size)
+    path = tmp_path / "t.jsonl"
+    said = [f"message {number}" for number in range(20)]
+    lines = [json.dumps({"role": "user", "content": text}) + "\n" for text in said]
+    path.write_text("".join([*lines[:10], "x" * 3 * size + "\n", *lines[10:]]))
+    found, offset = [], 0
+    while (part := transcripts.read_part(path, offset)).offset > offset:
+        found += [message.text for message in part.messages]
+        offset = part.offset
+    assert (found, offset) == (said, path.stat().st_size)
+
+
 @pytest.mark.parametrize(
     "stdin",
     [
@@ -514,6 +543,18 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
             opened.store.delete_chunk(one)
     hook("stop", client, written(transcript, client, SAID[:5]))
     assert texts(brain) == [KEPT[1]]
+
+
+@pytest.mark.local_only("about the messages of an event, not about the store")
+def test_a_deleted_message_that_a_client_passes_again_is_not_kept_again(brain: Path, memory: Memory) -> None:
+    text = SHIPPED.read_text().replace("whole_transcript = false", "whole_transcript = true")
+    (brain / RULES_FILE).write_text(text)
+    said = [SessionMessage("user", SAID[0][1])]
+    for kept in (1, 0):
+        capture.capture_messages(memory, said, Session("s-1", "a-client"), load_rules(brain))
+        assert len(memory.list_chunks()) == kept
+        for one in memory.list_chunks():
+            memory.store.delete_chunk(one)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
-from rlm_mem.continuum import Continuum
-from rlm_mem.continuum.files import TieredMemory
+from rlm_mem.continuum import Continuum, places
+from rlm_mem.continuum.files import TieredMemory, new_text
+from rlm_mem.continuum.schema import stamp, tier_fields
+from rlm_mem.continuum.traces import goal_signature
 
 STEPS = [
     {"tool": "WebFetch", "call": "https://example.org", "validation": "status 200", "on_error": "retry once"},
@@ -62,6 +64,23 @@ def _made(continuum: Continuum, source: str) -> str:
         if source in step["details"].get("sources", ()):
             made = str(step["entry"])
     return made
+
+
+def added(continuum: Continuum, file: str, title: str, body: str) -> TieredMemory:
+    """A memory of any kind, as a new file or block."""
+    kind = places.kind_of(file)
+    block, tier = places.slug(title) if kind.many else None, kind.tiers[0]
+    fields = {
+        "id": block,
+        **tier_fields(tier),
+        "confidence_score": 0.9,
+        "created_at": stamp(continuum.store.clock()),
+        "goal_signature": goal_signature(title),
+    }
+    changes, text = continuum.changes, new_text(fields, f"# {title}\n\n{body}\n\n")
+    key = file if block is None else f"{file}#{block}"
+    changes.apply(lambda: changes.draft("record", key, "", [changes.added(file, text, block)], tier_to=tier))
+    return continuum.traces.find(key)
 
 
 def by_hand(continuum: Continuum, file: str, text: str | bytes | None) -> None:

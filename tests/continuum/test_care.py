@@ -6,7 +6,7 @@ from rlm_mem import Memory
 from rlm_mem.continuum import Continuum
 from rlm_mem.merging import MERGE_CONFLICT
 
-from .conftest import by_hand, record
+from .conftest import added, by_hand, record
 
 
 def interrupted(continuum: Continuum) -> str:
@@ -29,9 +29,11 @@ def test_a_sound_memory_has_no_finding(continuum: Continuum) -> None:
 def test_both_sides_of_a_merge_conflict_are_one_finding_and_no_memory(continuum: Continuum) -> None:
     """Of the front matter, of the body alone, and of a case; a memory that tells of a conflict is none."""
     told = "It ended so:\n\n<<<<<<< HEAD\nsand\n=======\nplane\n>>>>>>> theirs\n"
-    kept = continuum.traces.add_pattern("Merging", told)
+    kept = added(continuum, "memory/long_term/pattern_merging.md", "Merging", told)
     assert continuum.files.get(kept.key) == kept and "\n <<<<<<< HEAD\n" in kept.body
-    pattern = continuum.traces.add_pattern("Sanding", "First plane it.\n\nThen sand it.\n")
+    pattern = added(
+        continuum, "memory/long_term/pattern_sanding.md", "Sanding", "First plane it.\n\nThen sand it."
+    )
     before, text = continuum.files.get(pattern.key), pattern.text
     case = "system/review/replace-1.json"
     for file, whole, line in (

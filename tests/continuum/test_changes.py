@@ -19,6 +19,7 @@ from rlm_mem.search import search
 from .conftest import (
     PROVEN,
     StillClock,
+    added,
     by_hand,
     learning,
     open_continuum,
@@ -95,7 +96,7 @@ def test_undoing_an_elevation_takes_its_block_out_of_a_file_that_others_wrote_to
     trace = rewrite(continuum, trace_of(continuum), **PROVEN)
     continuum.consolidate()
     transition = continuum.changes.transitions()[-1]
-    continuum.traces.add_entry("system/memory_log.md", "Later", "Written afterwards.")
+    added(continuum, "system/memory_log.md", "Later", "Written afterwards.")
     continuum.undo(transition)
     assert continuum.traces.find(trace.key).text == trace.text
     text = continuum.files.read("system/memory_log.md") or ""
@@ -191,13 +192,7 @@ def test_a_memory_without_created_at_has_the_time_of_its_file(continuum: Continu
 
 
 def test_the_writer_always_sets_created_at(continuum: Continuum, still: StillClock) -> None:
-    entries = [
-        record(continuum),
-        record(continuum, session=True),
-        continuum.traces.add_pattern("By hand", "# By hand\n"),
-        continuum.traces.add_entry("system/memory_log.md", "A", "b"),
-        continuum.traces.add_entry("system/profiles/ana.md", "A", "b"),
-    ]
+    entries = [record(continuum), record(continuum, session=True)]
     assert {entry.raw.get("created_at") for entry in entries} == {"2025-11-09T10:00:00Z"}
     continuum.workspace.start("plan")
     assert {entry.raw["created_at"] for entry in continuum.workspace.entries()} == {"2025-11-09T10:00:00Z"}
@@ -226,7 +221,7 @@ def test_one_broken_entry_of_a_file_leaves_its_neighbours_readable_and_untouched
     continuum: Continuum,
 ) -> None:
     for name in ("One", "Two", "Three"):
-        continuum.traces.add_entry("system/memory_log.md", name, f"About {name}.")
+        added(continuum, "system/memory_log.md", name, f"About {name}.")
     file = "system/memory_log.md"
     text = continuum.files.read(file) or ""
     at = text.index("id: two")
@@ -257,7 +252,7 @@ def test_every_kind_has_its_file_names(file: str, kind: str | None) -> None:
         with pytest.raises(InvalidMemory, match="not a name of a memory file"):
             kind_of(file)
     else:
-        assert kind_of(file) == kind
+        assert kind_of(file).name == kind
 
 
 def test_a_memory_lives_where_its_tier_does(continuum: Continuum) -> None:
@@ -268,12 +263,12 @@ def test_a_memory_lives_where_its_tier_does(continuum: Continuum) -> None:
 
 
 def test_entries_of_one_file_are_read_and_updated_alone(continuum: Continuum) -> None:
-    first = continuum.traces.add_entry("system/project_learnings.md", "Quince", "Graft in March.")
-    second = continuum.traces.add_entry("system/project_learnings.md", "Quince", "Water in June.")
-    assert (first.block, second.block) == ("quince", "quince-2")
+    first = record(continuum, "Graft the quince", session=True)
+    second = record(continuum, "Water the quince", session=True)
+    assert (first.block, second.block) == ("session-100000", "session-100000-2")
     continuum.traces.use(second.key, True)
     assert continuum.traces.find(first.key).text == first.text
-    assert continuum.traces.find(second.key).meta.usage_count == 1
+    assert continuum.traces.find(second.key).meta.usage_count == 2
 
 
 def test_the_state_is_brought_up_to_date_after_each_tool_call(
@@ -315,7 +310,7 @@ def test_a_key_cannot_leave_the_brain(continuum: Continuum) -> None:
         with pytest.raises((InvalidMemory, NotFoundError)):
             continuum.traces.find(key)
     with pytest.raises(InvalidMemory):
-        continuum.traces.add_entry("system/profiles/../../x.md", "A", "b")
+        continuum.files.write("system/profiles/../../x.md", "A")
 
 
 def test_memories_are_not_changed_inside_a_batch_or_a_read_only_store(
@@ -337,7 +332,7 @@ from rlm_mem import Memory
 continuum = Memory.open(sys.argv[1]).continuum
 for number in range(8):
     continuum.traces.use(sys.argv[2], True, project=sys.argv[3])
-    continuum.traces.add_entry("system/memory_log.md", "Note", f"by {sys.argv[3]} {number}")
+    continuum.traces.record(f"by {sys.argv[3]} {number}", session=True)
 """
 
 
@@ -349,7 +344,7 @@ def test_several_processes_lose_no_use_and_no_entry(continuum: Continuum, brain:
     ]
     assert [writer.wait(120) for writer in writers] == [0, 0, 0]
     assert continuum.traces.find(trace.key).meta.usage_count == 1 + 24
-    assert len(list(continuum.files.entries(kinds=("learning",)))) == 24
+    assert len(list(continuum.files.entries(kinds=("session",)))) == 24
     assert continuum.check() == []
 
 

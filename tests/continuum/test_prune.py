@@ -11,7 +11,7 @@ from rlm_mem.continuum import Continuum
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.search import search
 
-from .conftest import StillClock, learning, record, rewrite, trace_of, tree
+from .conftest import StillClock, added, by_hand, learning, record, rewrite, trace_of, tree
 
 
 def actions(continuum: Continuum) -> list[tuple[str, str]]:
@@ -100,12 +100,25 @@ def test_a_learning_that_fails_after_validation_is_flagged_for_review(
 
 
 def test_the_core_is_never_pruned_whatever_its_figures(continuum: Continuum, still: StillClock) -> None:
-    core = continuum.traces.add_entry("system/profiles/ana.md", "Ana", "Ana prefers trains.")
+    core = added(continuum, "system/profiles/ana.md", "Ana", "Ana prefers trains.")
     rewrite(continuum, core, usage_count=100, success_count=1, success_rate=0.01, validation_count=50)
     still.now += timedelta(days=36_500)
     assert actions(continuum) == []
     continuum.prune(dry_run=False)
     assert continuum.traces.find(core.key).meta.tier == "ultra-low"
+
+
+def test_a_damaged_record_of_another_change_does_not_prevent_a_restore(
+    continuum: Continuum, still: StillClock
+) -> None:
+    first, second = record(continuum, indicators=[]), record(continuum, indicators=[])
+    still.now += timedelta(days=31)
+    continuum.prune(dry_run=False)
+    newest = continuum.changes.transition(continuum.changes.transitions()[-1])
+    by_hand(continuum, f"archive/transitions/{newest.id}.json", "{")
+    readable = {first.file, second.file} - {newest.entry}
+    continuum.pruner.restore(readable.pop())
+    assert len(list(continuum.files.entries(kinds=("interaction",)))) == 1
 
 
 def test_pruning_only_reports_by_default(continuum: Continuum, still: StillClock) -> None:

@@ -13,7 +13,7 @@ from rlm_mem.memory import Memory
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.store.core.records import reliability
 
-from .conftest import STEPS, StillClock, learning, record, rewrite, trace_of
+from .conftest import STEPS, StillClock, added, learning, record, replaced, rewrite, trace_of
 
 GOAL = "Research web content and summarize"
 REWORDED = "Summarise the web pages you research"
@@ -93,7 +93,7 @@ def test_weights_that_make_no_sense_are_refused(continuum: Continuum, weights: d
 
 
 def test_the_core_is_a_preamble_whatever_the_goal_unless_it_is_excluded(continuum: Continuum) -> None:
-    core = continuum.traces.add_entry("system/profiles/ana.md", "Ana", "Ana prefers trains to planes.")
+    core = added(continuum, "system/profiles/ana.md", "Ana", "Ana prefers trains to planes.")
     result = continuum.queries.query("Deploy the service")
     assert ([hit.key for hit in result.core], result.hits) == ([core.key], [])
     assert continuum.queries.query("Deploy", include_core=False).core == []
@@ -136,6 +136,17 @@ def test_hints_warn_of_what_failed_and_recommend_what_worked_with_evidence(conti
     assert success.text == "WebFetch → Summarize; success shows as: five lines"
     assert risk.evidence == (f"{trace.key} (31 of 33 uses went well)",)
     assert continuum.hints("Bake bread") == []
+
+
+def test_a_broken_file_takes_no_hint_of_another_memory_away(continuum: Continuum) -> None:
+    broken = trace_of(continuum)
+    other = trace_of(continuum, "Fetch and summarise a book", steps=[{"tool": "Read", "call": "the book"}])
+    for trace in (broken, other):
+        continuum.traces.use(trace.key, False, error="Out of time.")
+    assert len(continuum.hints("Fetch and summarise a page")) == 2
+    replaced(continuum, broken.file, "memory_frequency: mid", "memory_frequency: sideways")
+    (hint,) = continuum.hints("Fetch and summarise a page")
+    assert other.key in hint.evidence[0]
 
 
 # --- in the sandbox ---

@@ -57,15 +57,6 @@ def test_a_decision_needs_the_name_of_a_reviewer_and_a_reason(continuum: Continu
         assert continuum.review.case(case.id).status == "open", decide
 
 
-def test_nothing_enters_the_core_without_review(continuum: Continuum) -> None:
-    for field, value in (("memory_frequency", "ultra-low"), ("system_core_component", True)):
-        with pytest.raises(InvalidMemory, match="cannot be set by hand"):
-            continuum.traces.add_entry(
-                "system/SmartLibrary.md", "Trust me", "I am core.", fields={field: value}
-            )
-    assert continuum.traces.add_entry("system/SmartLibrary.md", "A part", "Reusable.").meta.tier == "low"
-
-
 def test_a_rejected_case_leaves_the_memory_and_comes_back_with_new_uses_only(continuum: Continuum) -> None:
     case = queued(continuum)
     continuum.review.reject(case.id, reviewer="Ana", reason="Too special.")

@@ -73,6 +73,7 @@ def state(memory: Memory, made: Sequence[Any]) -> list[Any]:
         meta = data["metadata"]
         for name in ("created_at", "modified_at", "accessed_at"):
             del meta[name]
+        meta["valid_to"] = meta["valid_to"] and meta["valid_to"][:19]  # no two times of writing are equal
         links = [
             (place[one["target_id"]], one["type"], one["strength"], one["reasoning"]) for one in data["links"]
         ]
@@ -95,6 +96,7 @@ def state(memory: Memory, made: Sequence[Any]) -> list[Any]:
         for result in made
     ]  # fmt: skip
     listed = [place[one] for one in memory.list_chunks()]
+    memory.store.clock.advance(seconds=1)  # type: ignore[attr-defined]  # past the times of writing
     hits = [
         sorted(round(hit.score, 9) for hit in memory.search(words, limit=8))
         for words in ("valve hall", "pump", "Dana lives")
@@ -136,8 +138,11 @@ def test_the_index_is_asked_about_dozens_of_sentences_at_once(
     """Where each question takes a round trip; what is replaced is the same as one by one."""
     before = [f"Ines{number} lives in Berlin." for number in range(40)]
     after = [f"Ines{number} moved to Kiel." for number in range(40)]
-    with opened(tmp_path / "single") as single:
-        wanted = state(single, [single.remember(text) for text in (*before, *after, *after[:3])])
+    clock = Standing()
+    with Memory.open(tmp_path / "single", clock=clock) as single:
+        each = [single.remember(text) for text in before]
+        clock.advance(milliseconds=1)
+        wanted = state(single, each + [single.remember(text) for text in (*after, *after[:3])])
     asked: list[int] = []
     ask = PostgresSource.holding_each
 
@@ -145,9 +150,10 @@ def test_the_index_is_asked_about_dozens_of_sentences_at_once(
         asked.append(len(questions))
         return ask(source, questions, *more)
 
-    with opened(dsn) as memory:
+    clock = Standing()
+    with Memory.open(dsn, clock=clock) as memory:
         made = memory.remember_many(before)
-    with opened(dsn) as memory:
+        clock.advance(milliseconds=1)
         monkeypatch.setattr(PostgresSource, "holding_each", counted)
         monkeypatch.setattr(
             filling, "_LONGEST_LOCK", 600.0
@@ -299,7 +305,7 @@ def test_no_text_of_a_batch_gets_the_id_of_a_file_in_the_archive(
 
 
 @pytest.mark.local_only("reads statements of SQLite")
-def test_the_terms_of_each_batch_are_looked_up_at_once(memory: Memory) -> None:
+def test_the_terms_and_the_time_of_each_batch_are_looked_up_at_once(memory: Memory) -> None:
     memory.remember("before")
     asked: list[str] = []
     backend: Any = memory.store.backend
@@ -310,6 +316,7 @@ def test_the_terms_of_each_batch_are_looked_up_at_once(memory: Memory) -> None:
         statement for statement in asked if statement.startswith("SELECT") and " FROM terms " in statement
     ]
     assert terms and all("json_each" in statement for statement in terms)
+    assert len([statement for statement in asked if "max(created_at)" in statement]) == 2
 
 
 def test_what_others_write_between_two_transactions_is_linked(memory: Memory, place: Path | str) -> None:

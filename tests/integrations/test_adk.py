@@ -69,6 +69,16 @@ def test_sessions_are_found_as_by_the_service_in_memory(tmp_path: Path) -> None:
     run(tmp_path / "brain", work)
 
 
+def test_the_name_of_an_agent_is_kept_as_it_is_written(tmp_path: Path) -> None:
+    async def work(memory: AsyncMemory, own: Any, _: Any) -> None:
+        said = [event(1, "user", "My bees live in Porto."), event(2, "beeKeeper", "Porto suits bees.")]
+        await own.add_session_to_memory(adk.Session(id="s1", app_name="shop", user_id="ana", events=said))
+        hits = await memory.search("Porto")
+        assert {hit.snippet.partition(":")[0] for hit in hits} == {"User", "BeeKeeper"}
+
+    run(tmp_path / "brain", work)
+
+
 def test_users_and_applications_are_apart(tmp_path: Path) -> None:
     async def work(_: AsyncMemory, own: Any, __: Any) -> None:
         await own.add_session_to_memory(session())

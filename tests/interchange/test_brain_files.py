@@ -14,6 +14,7 @@ from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.interchange import export_store, import_source
 from rlm_mem.models.scripted import ScriptedLLM
+from tests.continuum.conftest import added
 
 STEPS = [{"tool": "Fetch", "call": "the page", "validation": "status 200"}]
 PLACES = {
@@ -40,7 +41,7 @@ def fill(brain: Path | str) -> None:
         tiers.workspace.start("1. fetch\n2. write")
         tiers.traces.record("Fetch a page", STEPS, success=True, indicators=["done"], project="a")
         tiers.consolidate()
-        tiers.traces.add_entry("system/memory_log.md", "Quince", "Graft in March.\r\n")
+        added(tiers, "system/memory_log.md", "Quince", "Graft in March.\r\n")
         memory.store.backend.files("default").write(
             "personalities/MINE.md", b"# MINE Mode\n\n## Configuration\n- Humor: 5\n"
         )
@@ -48,7 +49,7 @@ def fill(brain: Path | str) -> None:
         memory.remember("The boat shed key hangs behind the clock.")
         memory.recall("Where does the key hang?")
     with opened(brain, "team/ana") as memory:
-        memory.continuum.traces.add_entry("system/profiles/ana.md", "Ana", "Likes trains.")
+        added(memory.continuum, "system/profiles/ana.md", "Ana", "Likes trains.")
         memory.recall("What does Ana like?")
 
 

@@ -151,3 +151,13 @@ def test_secrets_of_the_past_go_the_way_of_the_settings(
     former = dict(past(copy)[chunk.id])
     assert secret not in str(former)
     assert (done.problem_count, len(former)) == ((0, 1) if action == "redact" else (1, 0))
+
+
+def test_an_export_of_nothing_but_a_past_is_read_as_one(place: Path | str, tmp_path: Path) -> None:
+    with opened(place) as memory:
+        memory.delete(memory.remember("The key hangs behind the clock.").chunk_ids[0])
+        export_store(memory.store, tmp_path / "past.jsonl", archive=False, history=True)
+    with opened(tmp_path / "copy") as memory:
+        report = import_source(memory.store, tmp_path / "past.jsonl", history=True)
+        assert report.formats == {"chunk-jsonl": 1} and not report.problems
+        assert [event.op for event in memory.events()] == ["create", "delete"]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 import brain.scripts
+from rlm_mem import Memory
 from rlm_mem.chunk import CHUNK_TYPES, Chunk, ChunkLinks, ChunkMetadata, content_hash
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.interchange import export_store, export_to_markdown, import_from_markdown, import_source
@@ -426,3 +427,34 @@ def test_json_lines_are_the_canonical_chunks(store: ChunkStore, tmp_path: Path) 
 def test_frontmatter_that_other_tools_write_is_read() -> None:
     fields = read_frontmatter("title: 'A: b'\ntags:\n- x\n- y\ndate: 2026-02-10\nnested: {a: [1, 2]}\n")
     assert fields == {"title": "A: b", "tags": ["x", "y"], "date": "2026-02-10", "nested": {"a": [1, 2]}}
+
+
+def test_an_import_into_other_namespaces_keeps_what_is_newer_there_and_undo_takes_it_back(
+    place: Path | str, tmp_path: Path
+) -> None:
+    """A process that has not used a namespace before reads what is in it, and logs what it does there in it."""
+    with Memory.open(place, namespace="team/a") as memory:
+        kept = memory.remember("Dana lives in Berlin.").chunk_ids[0]
+        gone = memory.remember("The quay is closed.").chunk_ids[0]
+        export_store(memory.store, tmp_path / "former.jsonl")
+        memory.update(kept, "Dana lives in Ulm.")
+        memory.delete(gone, permanent=True)
+    with Memory.open(place, namespace="team/b") as memory:
+        report = import_source(memory.store, tmp_path / "former.jsonl")
+        assert (report.created, report.updated, len(report.conflicts)) == (1, 0, 1)
+        assert not list(memory.events(op="import")), "nothing of this namespace was changed"
+    with Memory.open(place, namespace="team/a") as memory:
+        chunk = memory.get(kept)
+        assert chunk is not None and (chunk.content, chunk.revision) == ("Dana lives in Ulm.", 2)
+        assert [event.chunk_ids for event in memory.events(op="import")] == [(gone,)]
+        undone = memory.undo()
+        assert undone is not None and undone.chunk_ids == (gone,) and memory.list_chunks() == [kept]
+        assert memory.check() == []
+    with Memory.open(place, namespace="team/b") as memory:
+        with memory.batch():
+            memory.remember("The ferry is back.")
+            memory.store.create_chunk("The quay is open.", namespace="team/a")
+        undone = memory.undo()
+        assert undone is not None and len(undone.chunk_ids) == 1
+    with Memory.open(place, namespace="team/a") as memory:
+        assert memory.list_chunks() == [kept], "a change of two namespaces is undone in both"

@@ -46,6 +46,7 @@ def inside(template: str, width: int = 40, **more: object) -> list[str]:
         ("{{count | count}}", "1,234,567"),
         ("{{cost | money}} {{cost}}", "unpriced –"),
         ("{{share | money}}", "$25.00"),
+        ("{{name | money}} {{tags | money}}", "日本語のメモリ 🚀 a, b"),
         ("{{at | moment}}", "2026-02-10 12:34"),
         ("{{tags | join}}", "a, b"),
         ("{{yes}}", "yes"),

@@ -70,6 +70,15 @@ def test_any_text_is_read_or_refused(parts: list[str]) -> None:
         assert str(error)
 
 
+@pytest.mark.parametrize(
+    ("count", "message"), [(9, "repeat too many lines"), (5_000, "blocks within each other")]
+)
+def test_blocks_within_blocks_are_bounded(count: int, message: str) -> None:
+    text = "```gauge\n" + "{{#each x}}\n" * count + "y\n" + "{{/each}}\n" * count + "```\n"
+    with pytest.raises(InvalidConfig, match=message):
+        render_gauge(parse_gauge(text, "NESTED"), {"x": list(range(20))})
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60))
 def test_any_message_is_ordinary_text_or_a_command(text: str) -> None:

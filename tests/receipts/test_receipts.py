@@ -355,6 +355,19 @@ def test_a_bundle_that_was_altered_is_found(answered: Answered) -> None:
     assert verify(receipt, bundle=answered.receipts[1].bundle).verdict == "altered"
 
 
+@pytest.mark.parametrize("number", [-1, 10**12])
+def test_calls_of_a_step_that_the_receipt_does_not_have_are_found_at_once(
+    answered: Answered, number: int
+) -> None:
+    receipt = answered.receipts[0]
+    assert receipt.bundle is not None
+    calls = next(iter(receipt.bundle.calls.values()))
+    found = verify(
+        receipt, bundle=replace(receipt.bundle, calls={**receipt.bundle.calls, number: calls}).to_bytes()
+    )
+    assert [check.part for check in found.checks if check.status == "altered"] == [f"step {number + 1}"]
+
+
 # --- signatures -----------------------------------------------------------------------------------------------
 
 

@@ -223,3 +223,48 @@ def test_a_note_with_few_words_of_the_question_comes_first_only_from_the_folder_
     noted(memory, "2026-03-05", newer, provenance={"title": title})
     found = texts(memory, memory.search("Where does the rowing club print the posters?"))
     assert found[0] == (older, newer)[first]
+
+
+def test_an_article_on_another_thing_changes_nothing(memory: Memory) -> None:
+    first = noted(memory, "2026-01-07", "Hanna Lind\nHanna Lind is a Swedish violinist and composer.")
+    quartet = "The Lind Quartet is a string quartet, which the violinist and composer Hanna Lind leads today."
+    noted(memory, "2026-02-07", f"Lind Quartet\n{quartet}")
+    hit = memory.search("Which instrument does Hanna Lind play?")[0]
+    assert (hit.chunk_id, hit.later_note) == (first, None)
+    newer = noted(memory, "2026-03-07", "Hanna Lind\nHanna Lind is a Swedish cellist now, and a composer.")
+    assert memory.search("Which instrument does Hanna Lind play?")[0].chunk_id == newer
+
+
+def test_an_article_under_a_longer_title_without_a_further_name_may_be_on_the_same_thing(
+    memory: Memory,
+) -> None:
+    noted(memory, "2026-01-07", "Deploy\nThe deploy is on Tuesday.")
+    newer = noted(memory, "2026-02-07", "Deploy day\nThe deploy day is Thursday now.")
+    assert memory.search("When is the deploy?")[0].chunk_id == newer
+
+
+def test_what_ends_the_answer_comes_first_though_it_shares_no_more_than_a_word(memory: Memory) -> None:
+    noted(memory, "2026-01-05", "Our in-house billing library is called pennywise.")
+    newer = "A letter about a trademark came. So pennywise was renamed to coinpurse."
+    noted(memory, "2026-03-05", newer)
+    assert texts(memory, memory.search("What is our billing library called?"))[0] == newer
+
+
+def test_later_notes_are_looked_up_for_the_note_of_the_answer_though_another_is_the_first_hit(
+    memory: Memory,
+) -> None:
+    first = noted(memory, "2026-01-06", "Release 5.2 is live.")
+    noted(memory, "2026-01-07", "Grandma lives in Leeds.")
+    noted(memory, "2026-03-05", "Helped Grandma unpack the last boxes in her new flat in York.")
+    ask = "Where does Grandma live?"
+    assert memory.search(ask)[0].chunk_id == first
+    answer = memory.recall(ask)
+    assert answer.content is None
+    assert "York" in str(answer.suggestion)
+
+
+def test_a_name_that_opens_the_answer_ties_a_later_note_to_it(memory: Memory) -> None:
+    noted(memory, "2026-01-05", "Macrogen does our sequencing.")
+    newer = noted(memory, "2026-03-05", "The Macrogen contract was not renewed. All plates go to Novogene.")
+    (hit,) = memory.search("Who does our sequencing?")
+    assert hit.later_note is not None and hit.later_note.chunk_id == newer

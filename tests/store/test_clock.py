@@ -111,4 +111,17 @@ def test_the_clock_of_the_system_going_back_keeps_ids_unique(base: Path | str) -
         ids = [store.create_chunk(f"note {number}", conversation_id="c").id for number in range(50)]
         assert len(set(ids)) == 50
         assert store.list_chunks(conversation_id="c") == ids, "equal times keep the order of writing"
+        store.rebuild_index()
+        assert store.list_chunks(conversation_id="c") == ids, "and the files alone tell it, too"
         assert check(store) == []
+
+
+def test_of_notes_of_one_day_the_last_written_comes_first(base: Path | str) -> None:
+    with ChunkStore(base) as store, Memory(store) as memory:
+        ids = [
+            memory.remember(f"Our baker is {name}.", occurred_at="2026-05-05").chunk_ids[0]
+            for name in ("Ana", "Ben", "Cid", "Dan", "Eva", "Fay")
+        ]
+        for _ in range(2):
+            assert [hit.chunk_id for hit in memory.search("baker")] == ids[::-1]
+            store.rebuild_index()

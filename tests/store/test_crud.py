@@ -11,10 +11,19 @@ import pytest
 from msgspec import structs
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.errors import (
+    ConflictError,
+    InputError,
+    InvalidChunk,
+    InvalidChunkId,
+    InvalidLink,
+    InvalidQuery,
+    NamespaceError,
+)
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.joined_store import JoinedStore
 from rlm_mem.store.local import local_backend
 from rlm_mem.store.local.queries import find_rows
 from tests.conftest import Clock
@@ -121,6 +130,10 @@ def test_counted_reads_survive_closing_and_reach_the_file_at_checkpoint(base: Pa
         read = store.get_chunk(chunk.id, track=False)
         assert read is not None
         assert read.metadata.access_count == 3
+        assert store.delete_chunk(chunk.id)
+        store.rebuild_index()
+        restored = store.restore_chunk(chunk.id)
+        assert restored is not None and restored.metadata.access_count == 3, "also through the archive"
         store.checkpoint()
         if isinstance(base, Path):
             path = next((base / "chunks").rglob("*.json"))
@@ -546,3 +559,51 @@ def test_a_chunk_that_another_process_moves_while_it_is_read_is_looked_up_again(
     monkeypatch.setattr(local_backend, "find_rows", before_a_move)
     assert list(store.get_many(ids)) == ids[1:]
     assert [set(one) for one in looked_up] == [set(ids), set(ids[:2])]
+
+
+@pytest.mark.parametrize("wrong", ["3", -1, True])
+def test_two_namespaces_read_together_refuse_what_one_refuses(store: ChunkStore, wrong: Any) -> None:
+    store.create_chunk("A gate.", tags=["green"])
+    together = JoinedStore(store, store.confined_to("shared", actor=None))
+    for one in (store, together):
+        with pytest.raises(InvalidQuery, match="limit must be a whole number"):
+            one.list_chunks(limit=wrong)
+        with pytest.raises(InvalidQuery, match="offset must be a whole number"):
+            one.list_chunks(offset=wrong)
+        with pytest.raises(InvalidQuery, match="limit must be a whole number"):
+            one.tag_counts(wrong)
+
+
+def test_two_namespaces_read_together_yield_the_chunks_of_both_in_order(store: ChunkStore) -> None:
+    other = store.confined_to("shared", actor=None)
+    with store.batch(), other.batch():
+        made = [
+            (other if number % 3 else store).create_chunk(f"Gate {number}.", tags=["green"]).id
+            for number in range(250)
+        ]
+    store.delete_chunk(made[0])
+    other.delete_chunk(made[1])
+    together = JoinedStore(store, other)
+    assert [chunk.id for chunk in together.iter_chunks()] == made[2:]
+    assert [chunk.id for chunk in together.iter_chunks(limit=3, offset=1)] == made[3:6]
+    assert [chunk.id for chunk in together.iter_chunks(archived=True, tags=["green"])] == [made[0]]
+    assert [chunk.id for chunk in together.iter_chunks(namespace=store.namespace)] == made[3::3]
+
+
+def test_a_chunk_that_could_not_be_read_again_is_refused(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata has no limit of its own, but a file has: what was acknowledged would be missing from then on."""
+    kept = store.create_chunk("text")
+    monkeypatch.setattr("rlm_mem.chunk.MAX_FILE_BYTES", 10_000)
+    for write in (
+        lambda: store.create_chunk("more", metadata={"table": "x" * 10_000}),
+        lambda: store.update_chunk(kept.id, metadata={"table": "x" * 10_000}),
+    ):
+        with pytest.raises(InvalidChunk, match=r"bytes, of which 10,000 can be read"):
+            write()
+    assert (
+        store.list_chunks() == [kept.id]
+        and store.get_chunk(kept.id, track=False) == kept
+        and check(store) == []
+    )

@@ -69,7 +69,7 @@ def test_no_process_dies_of_a_damaged_index_and_no_acknowledged_memory_is_lost(
 ) -> None:
     with ChunkStore(base) as store:
         first = [store.create_chunk(f"a heron at pond {number}", tags=["t"]).id for number in range(60)]
-        store.backend.postings(store.namespace).rebuild(store.backend.connection)  # type: ignore[attr-defined]
+        store.backend.postings.of(store.namespace).merge(store.backend.connection)  # type: ignore[attr-defined]
         search(store, "heron")
     stop, chance = tmp_path / "stop", random.Random(seed)
     users = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import shutil
 import sqlite3
@@ -70,18 +71,18 @@ def test_a_disk_that_is_full_for_the_index_is_the_same_error_as_for_a_file(base:
 def test_a_memory_that_is_archived_or_restored_during_a_check_is_no_duplicate(
     base: Path, monkeypatch: pytest.MonkeyPatch, *, archived: bool
 ) -> None:
-    examined = integrity.examined
+    read_files = integrity.read_files
     with ChunkStore(base) as store, ChunkStore(base) as other:
         made = store.create_chunk("The gate is green.")
         if archived:
             store.delete_chunk(made.id)
 
         def then_moved(*given: Any, **options: Any) -> Iterator[Any]:
-            found = list(examined(*given, **options))
+            found = list(read_files(*given, **options))
             other.restore_chunk(made.id) if archived else other.delete_chunk(made.id)
             yield from found
 
-        monkeypatch.setattr(integrity, "examined", then_moved)
+        monkeypatch.setattr(integrity, "read_files", then_moved)
         assert check(store) == []
         monkeypatch.undo()
         (here,) = base.rglob(f"{made.id}.json")
@@ -125,7 +126,20 @@ def test_what_changes_nothing_needs_no_audit_log(base: Path, caplog: pytest.LogC
     assert "recall is not in the audit log" in caplog.text
 
 
-def test_lines_cut_short_by_a_full_disk_are_taken_back(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_log_that_cannot_be_read_is_an_error_of_the_store(base: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("The gate is green.")
+        (base / "log" / "2099-01.jsonl").mkdir()
+        with pytest.raises(StorageError, match=r"2099-01\.jsonl cannot be read"):
+            list(store.events())
+        with pytest.raises(StorageError, match=r"2099-01\.jsonl cannot be read"):
+            store.backend.rewrite_events("default", lambda event: event, dry_run=True)
+
+
+def test_lines_cut_short_by_a_full_disk_are_taken_back(
+    base: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rlm_mem.audit")
     with ChunkStore(base) as store:
         store.create_chunk("The gate is green.")
         (log,) = (base / "log").iterdir()
@@ -142,6 +156,8 @@ def test_lines_cut_short_by_a_full_disk_are_taken_back(base: Path, monkeypatch: 
             patch.setattr(os, "write", full)
             store.create_chunk("The gate squeaks.")
         assert log.read_bytes() == before
+        logged = [one.getMessage() for one in caplog.records if one.name == "rlm_mem.audit"]
+        assert [one.split()[0] for one in logged] == ["create"]
         assert store.get_stats()["chunk_count"] == 1
         assert check(store) == []
 

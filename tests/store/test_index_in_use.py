@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,13 @@ def test_a_file_that_was_corrected_does_not_end_a_batch_that_asks_for_figures(ba
             two = store.create_chunk("two").id
         assert store.unreadable_files == 0
         assert set(store.list_chunks()) == {damaged, one, two}
+
+
+def test_the_clock_is_compared_with_an_index_that_was_damaged_meanwhile(base: Path) -> None:
+    with ChunkStore(base) as store:
+        store.create_chunk("one")
+        index = base / "index" / "index.sqlite"
+        with index.open("r+b") as file:
+            file.write(b"x" * index.stat().st_size)
+        assert store.backend.clock_fault("default", datetime.now(UTC)) == ""
+        assert len(store.list_chunks()) == 1

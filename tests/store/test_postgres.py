@@ -489,6 +489,17 @@ def test_a_loss_in_the_middle_of_a_batch_changes_nothing_and_says_so(
     assert store.get_stats()["chunk_count"] == 0
 
 
+def test_a_rebuild_within_a_batch_counts_what_the_batch_wrote_once(store: ChunkStore) -> None:
+    former = store.create_chunk("The walnut tree is old.", conversation_id="garden")
+    with store.batch():
+        store.update_chunk(former.id, content="The walnut tree was felled.")
+        store.create_chunk("Walnuts and plums lie under the tree.", conversation_id="garden")
+        store.rebuild_index()
+        store.create_chunk("A plum tree takes its place.", conversation_id="orchard")
+    assert check(store) == []
+    assert len(search(store, "plum tree")) == 3
+
+
 def test_a_loss_in_the_middle_of_a_rebuild_changes_nothing_and_says_so(
     store: ChunkStore, dsn: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,7 +168,7 @@ def test_without_helping_processes_the_work_is_done_here(
     brain: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     paths = sorted(path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json"))
-    alone = list(prepare.prepared(str(brain), paths, "english", processes=1))
+    alone = list(prepare.read_files(str(brain), paths, "english", count=len(paths), processes=1))
     monkeypatch.setattr(workers, "can_fork", lambda: sys.platform == "linux" and "fork" in fault)
     if fault == "cannot start":
         monkeypatch.setattr(workers.sys, "executable", str(brain / "no such program"))
@@ -182,7 +182,7 @@ def test_without_helping_processes_the_work_is_done_here(
         )
     monkeypatch.setattr(prepare, "_LOT", 5)
     monkeypatch.setattr(prepare, "FEW", 0)
-    assert list(prepare.prepared(str(brain), paths, "english", processes=2)) == alone
+    assert list(prepare.read_files(str(brain), paths, "english", count=len(paths), processes=2)) == alone
 
 
 def in_capitals(_: str, items: list[str]) -> list[str]:
@@ -304,7 +304,7 @@ def test_helping_processes_end_with_the_work(
     monkeypatch.setattr(prepare, "_LOT", 5)
     paths = [path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json")]
     monkeypatch.setattr(prepare, "FEW", 0)
-    reading = prepare.prepared(str(brain), paths, "english", processes=3)
+    reading = prepare.read_files(str(brain), paths, "english", count=len(paths), processes=3)
     for _ in range(2):  # before a fork is made, the first file is read here
         next(reading)
     reading.close()  # whoever reads stops half-way

@@ -32,7 +32,7 @@ def brain(tmp_path: Path) -> Path:
             ids = [
                 memory.store.create_chunk(f"note {n} " + "word " * 200, tags=["all"]).id for n in range(300)
             ]
-        backend_of(memory).postings("default").merge(backend_of(memory).connection)
+        backend_of(memory).postings.of("default").merge(backend_of(memory).connection)
         with memory.batch():
             for one in ids[10:]:
                 memory.delete(one, permanent=True)

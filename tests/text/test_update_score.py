@@ -562,11 +562,6 @@ def test_an_answer_from_a_dream_comes_with_the_earlier_note(memory: Memory) -> N
             "The chess group meets at the mill.",
             "The chess group switched to the town hall last Tuesday.",
         ),
-        (  # "too" after what is known
-            "May guests park in the yard during fairs?",
-            "Guests may park in the yard during fairs.",
-            "Meeting of the owners. The yard is reserved for vans during fairs too.",
-        ),
         (  # an event with another result
             "Which inn did we book in Visby?",
             "We're going to book the inn Seagull in Visby.",
@@ -581,8 +576,9 @@ def test_an_answer_from_a_dream_comes_with_the_earlier_note(memory: Memory) -> N
         ("How long do we keep tapes?", "Tapes are kept for 9 days.", "- tapes are kept 40 days, the judge demands it"),
         ("Where is the quiz club?", "The quiz club is at the Ram.", "Quiz club at the Oak, I should have told."),
         ("What retries has the gateway?", "The gateway has 3 retries.", "Gateway, released today:\n- 5 retries"),
+        ("How thick are the straps?", "The straps are 4 mm.", "Tried three hides and settled on straps of 3 mm."),
+        ("In which ear is Ole's plug?", "Ole's plug: left ear.", "Oops. Ole's plug: right ear, I looked this time."),
         ("How many does hut 4 sleep?", "Hut 4 sleeps six.", "With the new bunk hut 4 sleeps nine guests."),
-        ("Which blade has the saw?", "The saw has a K12 blade.", "While glue was drying I swapped the saw blade: L3."),
         ("How much is in the fund?", "The fund has 800.", "The sale added its part, which brings the fund to 950."),
         ("Wann probt der Chor?", "Der Chor probt montags.", "Also probt der Chor jetzt freitags."),
         ("When is the class?", "The class is on Mondays at 7.", "The class is on Fridays since May, at 7 as ever."),

@@ -11,7 +11,6 @@ from msgspec import structs
 
 from rlm_mem.chunk import SUPERSEDES, Chunk
 from rlm_mem.errors import InputError, NamespaceError, NotFoundError
-from rlm_mem.store.core.changes import name_namespaces
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -41,7 +40,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
         namespace: the target, in the same brain or database.
 
     Returns:
-        the moved memories, in the order of the ids.
+        The moved memories, in the order of the ids.
 
     Raises:
         NotFoundError: one of them is not in the source; nothing was moved.
@@ -57,7 +56,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
         try:
             # Always in the same order, so that two opposite moves at once cannot deadlock.
             for store in sorted((source, target), key=lambda one: one.namespace):
-                transaction = transactions.enter_context(store.backend.transaction(store.namespace))
+                transactions.enter_context(store.backend.transaction(store.namespace))
         except NamespaceError:  # the namespaces are on different servers
             transactions.close()
         found = source.get_many(ids)
@@ -74,7 +73,6 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
         with source.batch():
             for chunk_id in ids:
                 source.delete_chunk(chunk_id)
-        name_namespaces(transaction.events)  # empty where there were two transactions
     return moved
 
 

@@ -27,7 +27,7 @@ class Project(FrozenRecord, frozen=True):
     """A project that sessions work on.
 
     Attributes:
-        root: the folder of the repository, or the folder of the session where there is none.
+        root: the folder of the repository, or the folder of the session if there is none.
         namespace: where its memories are kept.
         name: the last part of the namespace, for display.
     """
@@ -48,7 +48,7 @@ def project_of(folder: Path, home: Path | None = None) -> Project | None:
         home: the user's home folder, which is not itself a project; None: that of the current user.
 
     Returns:
-        the project; None for the home folder, the root of the disk, and folders that cannot be read.
+        The project; None for the home folder, the root of the disk, and folders that cannot be read.
     """
     try:
         start = folder.expanduser().resolve()

@@ -105,8 +105,9 @@ def capture_messages(
     name = state_name(session.id)
     with files.transaction():
         state = _state(files.read(name))
+        known = len(state.digests)
         captured = _keep(memory, messages, session, rules, state)
-        if captured.chunk_ids:
+        if len(state.digests) > known:
             files.write(name, msgspec.json.encode(state))
     return captured
 

@@ -56,7 +56,7 @@ class Part(FrozenRecord, frozen=True):
     """What was added to a transcript since it was last read.
 
     Attributes:
-        offset: the byte from which to read on, always at the start of a line.
+        offset: the byte from which to read on, the start of a line unless that line is longer than one call reads.
     """
 
     messages: list[SessionMessage]
@@ -78,8 +78,8 @@ def read_part(path: Path, offset: int = 0) -> Part:
         with path.open("rb") as file:
             first = file.read(1)
             size = file.seek(0, 2)
-            start = offset if 0 <= offset <= size else 0
-            file.seek(start)
+            begin = offset if 0 <= offset <= size else 0
+            file.seek(begin)
             data = file.read(_MAX_BYTES)
     except StorageError:
         raise
@@ -88,15 +88,16 @@ def read_part(path: Path, offset: int = 0) -> Part:
     if first in b"{[" and (whole := _read_document(path, size)) is not None:
         return Part(whole, size)
     messages: list[SessionMessage] = []
+    end = begin
     for line in data.splitlines(keepends=True):
-        ended = line.endswith(b"\n")
         entry = _decode_entry(line)
-        if entry is None and not ended and len(data) < _MAX_BYTES:
+        fills_the_part = len(line) == _MAX_BYTES  # a line that no call could read to its end is skipped
+        if entry is None and not line.endswith(b"\n") and not fills_the_part:
             break  # incomplete: the next call reads it
-        start += len(line)
+        end += len(line)
         if entry is not None:
             messages += _messages_of(entry)
-    return Part(_deduplicated(messages), start)
+    return Part(_deduplicated(messages), end)
 
 
 def _read_document(path: Path, size: int) -> list[SessionMessage] | None:
@@ -105,7 +106,8 @@ def _read_document(path: Path, size: int) -> list[SessionMessage] | None:
         return None
     try:
         with path.open("rb") as file:
-            if _decode_entry(file.readline(_MAX_LINE)) is not None:
+            first = _decode_entry(file.readline(_MAX_LINE))
+            if first is not None and not isinstance(first.get("messages"), list):
                 return None  # lines
             file.seek(0)
             content = json.loads(file.read(_MAX_BYTES))

@@ -28,6 +28,7 @@ from rlm_mem.chunk.types import (
     LINK_TYPES,
     MANUAL_LINK_TYPES,
     MAX_COUNT,
+    MAX_FILE_BYTES,
     ORIGIN_OF_SOURCE,
     ORIGINS,
     SIMILAR_TO,
@@ -280,8 +281,7 @@ _OMITTED_IF_NULL = ("occurred_at", "valid_from", "valid_to", "superseded_by")
 def encode_chunk(chunk: Chunk) -> bytes:
     """Encode a chunk as the contents of its file: JSON in UTF-8, indent 2, final newline, without null optional fields.
 
-    Raises:
-        InvalidChunk: the revision is larger than a file may have.
+    Raises InvalidChunk if it would take more bytes, or have a higher revision, than a file may.
     """
     if chunk.revision > MAX_COUNT:
         message = f"{chunk.id} has revision {MAX_COUNT:,}, the highest there is: it cannot be changed again"
@@ -294,7 +294,10 @@ def encode_chunk(chunk: Chunk) -> bytes:
     for link in document["links"]:
         if link["reasoning"] is None:
             del link["reasoning"]
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    data = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidChunk(f"{chunk.id} has {len(data):,} bytes, of which {MAX_FILE_BYTES:,} can be read")
+    return data
 
 
 def decode_chunk(data: bytes) -> Chunk:
@@ -312,9 +315,7 @@ def decode_chunk(data: bytes) -> Chunk:
     return Chunk.from_dict(raw)
 
 
-_TOP = frozenset(
-    {"schema", "id", "revision", "content", "tokens", "type", "metadata", "links", "tags", "namespace"}
-)
+_TOP = frozenset({"schema", *Chunk.__struct_fields__}) - {"extra"}
 _METADATA = frozenset(ChunkMetadata.__struct_fields__)
 _LINK = frozenset(ChunkLinks.__struct_fields__)
 # Fields that files of former versions lack, with their allowed values (an empty tuple: a time).
@@ -322,7 +323,6 @@ _LATER_FIELDS: Mapping[str, tuple[str, ...]] = {"origin": ORIGINS, "trust": TRUS
 # Older names and positions (docs/spec/chunk-format.md, Older shapes).
 _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 _MOVED_UP = ("type", "tags", "token_count")
-
 
 NEWER_VERSION = "written by a newer version of this program"
 """Start of the error message for a chunk of a later major version."""

@@ -53,6 +53,9 @@ def amount(count: int, noun: str) -> str:
 
 MAX_COUNT = 1_000_000_000
 """Maximum ``revision``, ``tokens`` and ``access_count``; every index can store it and sums of such values."""
+MAX_FILE_BYTES = 1 << 28
+"""Maximum size of a chunk file: six times ``store.max_content_bytes``, since JSON may escape each byte, plus
+metadata."""
 
 
 def check_count(value: object, what: str) -> int:

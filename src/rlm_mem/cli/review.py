@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import rlm_mem
 from rlm_mem.cli import options
@@ -12,6 +13,9 @@ from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
 from rlm_mem.config import MAX_NEAREST
 from rlm_mem.continuum.changes import Change
+
+if TYPE_CHECKING:
+    from rlm_mem.proposals.judging import Comparison
 
 CaseId = Annotated[str, argument("ID", "The id of a case (rlm-mem review list), or its beginning.")]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
@@ -134,14 +138,29 @@ def review_judge(
     ] = 10,
 ) -> None:
     """Let a model decide, in its own name, the proposals that it is certain of; the others stay open."""
+
+    def show(decided: list[Change]) -> None:
+        if call.json:
+            print_json({"decided": [{"case": one.details["case"], "reason": one.reason} for one in decided]})
+            return
+        for one in decided:
+            print_text(f"{one.details['case']}: {one.reason}")
+        print_text(f"{amount(len(decided), 'proposal')} decided", "dim")
+
     with call.open(llm=llm) as memory:
-        decided = memory.continuum.review.judge(memory.llm, limit)
-    if call.json:
-        print_json({"decided": [{"case": one.details["case"], "reason": one.reason} for one in decided]})
-        return
-    for one in decided:
-        print_text(f"{one.details['case']}: {one.reason}")
-    print_text(f"{amount(len(decided), 'proposal')} decided", "dim")
+        _run_shown(lambda noted: memory.continuum.review.judge(memory.llm, limit, on_step=noted), show)
+
+
+def _run_shown(run: Callable[[Callable[[Any], None]], object], show: Callable[[list[Any]], None]) -> None:
+    """Run what calls a model again and again, and show what was done, also before a failure or an interruption."""
+    done: list[Any] = []
+    try:
+        run(done.append)
+    except BaseException:
+        if done:
+            show(done)
+        raise
+    show(done)
 
 
 def review_find(
@@ -156,12 +175,16 @@ def review_find(
     ] = 1,
 ) -> None:
     """Let a model compare memories, the newest first, with the nearest earlier ones, and link what it is certain of."""
+
+    def show(found: list[Comparison]) -> None:
+        linked = [one for one in found if one.word in ("replaces", "contradicts")]
+        if call.json:
+            print_json({"compared": len(found), "linked": linked})
+            return
+        for one in linked:
+            print_text(f"{one.newer_id} {one.word} {one.older_id}: {one.reason}")
+        print_text(f"{amount(len(found), 'pair')} compared, {len(linked):,} linked", "dim")
+
     with call.open(llm=llm) as memory:
-        found = memory.continuum.review.find(memory.llm, limit, since=since, nearest=nearest)
-    linked = [one for one in found if one.word in ("replaces", "contradicts")]
-    if call.json:
-        print_json({"compared": len(found), "linked": linked})
-        return
-    for one in linked:
-        print_text(f"{one.newer_id} {one.word} {one.older_id}: {one.reason}")
-    print_text(f"{amount(len(found), 'pair')} compared, {len(linked):,} linked", "dim")
+        find = memory.continuum.review.find
+        _run_shown(lambda noted: find(memory.llm, limit, since=since, nearest=nearest, on_step=noted), show)

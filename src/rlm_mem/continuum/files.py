@@ -37,6 +37,7 @@ class TieredMemory:
         block: id within a file of several memories, else None.
         text: its text in the file: the block, or the whole file.
         raw: every field, unknown ones included.
+        kind: name of its kind, a key of ``places.KINDS``.
         chunk_id: the chunk that mirrors it.
         undated: whether ``created_at`` is missing and the time of the file is used instead.
     """
@@ -154,7 +155,7 @@ class MemoryFiles:
         selected = []
         for file in self.names():
             try:
-                if not kinds or places.kind_of(file) in kinds:
+                if not kinds or places.kind_of(file).name in kinds:
                     selected.append(file)
             except InvalidMemory as error:
                 _report_problem(problems, file, error)
@@ -170,7 +171,7 @@ class MemoryFiles:
         return [] if text is None else self._in_text(file, text, problems)
 
     def _in_text(self, file: str, text: str, problems: list[InvalidEntry] | None) -> list[TieredMemory]:
-        if not places.is_multi(file):
+        if not places.kind_of(file).many:
             return [self.parse(file, None, text)]
         found: list[TieredMemory] = []
         for block in split_blocks(text):
@@ -204,16 +205,16 @@ class MemoryFiles:
         name = str(raw.get("id") or _default_id(body)) if block is not None else None
         where = file if name is None else f"{file}#{name}"
         meta = validate(raw, where, self._task_types)
-        if meta.memory_frequency not in places.TIERS_OF[kind]:
+        if meta.memory_frequency not in kind.tiers:
             raise InvalidMemory(
-                f"{where}: memory_frequency: must be {' or '.join(places.TIERS_OF[kind])} in "
-                f"{'this file' if kind == 'learning' else 'a ' + kind}, not {meta.memory_frequency}"
+                f"{where}: memory_frequency: must be {' or '.join(kind.tiers)} in this file, "
+                f"not {meta.memory_frequency}"
             )
         undated = meta.created_at is None
         if undated:
             meta = msgspec.structs.replace(meta, created_at=self._file_time(file))
         chunk_id = places.mirror_id(self.namespace, file, name)
-        return TieredMemory(file, name, kind, meta, raw, header, body, text, chunk_id, undated)
+        return TieredMemory(file, name, kind.name, meta, raw, header, body, text, chunk_id, undated)
 
     def _json(self, file: str, text: str) -> tuple[dict[str, Any], str, str]:
         try:

@@ -19,17 +19,6 @@ SOURCE = "continuum"
 #: Tag of plain chunks whose uses are counted.
 MARK = "use:recorded"
 
-_TYPES = {
-    "state": "note",
-    "interaction": "note",
-    "session": "note",
-    "trace": "pattern",
-    "pattern": "pattern",
-    "learning": "fact",
-    "library": "pattern",
-    "profile": "fact",
-}
-
 
 def chunk_fields(entry: TieredMemory) -> dict[str, Any]:
     """The fields of a mirror: content, type, tags, confidence and figures."""
@@ -44,7 +33,7 @@ def chunk_fields(entry: TieredMemory) -> dict[str, Any]:
         tags.append(COMPONENT)
     return {
         "content": entry.body.strip() or entry.title,
-        "type": _TYPES[entry.kind],
+        "type": places.KINDS[entry.kind].chunk_type,
         "tags": tags,
         "confidence": meta.confidence_score,
         "extra": {
@@ -91,7 +80,7 @@ class Mirror:
             tags=fields["tags"],
             confidence=fields["confidence"],
             chunk_type=fields["type"],
-            hidden=True,  # one in quarantine stays there, and says what its memory says when it is released
+            hidden=True,  # also in quarantine, so that it has the text of its memory when it is released
         )
         if chunk is not None:
             return chunk

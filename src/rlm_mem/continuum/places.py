@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from datetime import datetime
-from pathlib import PurePosixPath
 
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.text.patterns import late
@@ -17,56 +17,77 @@ PROFILES = "system/profiles"
 MEMORY_LOG = "system/memory_log.md"
 LEARNINGS = "system/project_learnings.md"
 LIBRARY = "system/SmartLibrary.md"
-STATE_FILES = ("plan.md", "context.md", "variables.json", "history.md", "constraints.md")
+STATE_FILES = tuple(
+    f"{STATE}/{name}" for name in ("plan.md", "context.md", "variables.json", "history.md", "constraints.md")
+)
 FOLDERS = (STATE, SHORT_TERM, LONG_TERM, PROFILES)
 SINGLES = (MEMORY_LOG, LEARNINGS, LIBRARY)
 
-_NAMES = {
-    "interaction": late(r"memory/short_term/\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_agent_interaction\.md"),
-    "session": late(r"memory/short_term/\d{4}-\d{2}-\d{2}_execution_session\.md"),
-    "trace": late(r"memory/long_term/execution_trace_([a-z0-9_]+)_v([1-9]\d*)\.md"),
-    "pattern": late(r"memory/long_term/pattern_([a-z0-9_]+)\.md"),
-    "profile": late(r"system/profiles/[A-Za-z0-9_-]+\.md"),
-}
-_MULTI = {"session", "learning", "library", "profile"}
-TIERS_OF = {
-    "state": ("high",),
-    "interaction": ("high",),
-    "session": ("high",),
-    "trace": ("mid",),
-    "pattern": ("mid",),
-    "learning": ("low",),
-    "library": ("low", "ultra-low"),
-    "profile": ("ultra-low",),
-}
-"""The tiers that are valid for each kind of memory."""
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of memory.
+
+    Attributes:
+        name: as in the tag ``kind:NAME`` of its mirrors.
+        files: its files, if they have fixed names; ``pattern``: matches their names otherwise.
+        tiers: the tiers that are valid for it.
+        chunk_type: type of its mirrors.
+        many: whether a file contains several memories, one block each.
+    """
+
+    name: str
+    tiers: tuple[str, ...]
+    chunk_type: str
+    files: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    many: bool = False
+
+    def has(self, file: str) -> bool:
+        """Whether a file name is one of this kind."""
+        return file in self.files or (self.pattern is not None and self.pattern.fullmatch(file) is not None)
 
 
-def kind_of(file: str) -> str:
-    """The kind of memory in a file: state, interaction, session, trace, pattern, learning, library or profile.
+_TRACE = late(r"memory/long_term/execution_trace_([a-z0-9_]+)_v([1-9]\d*)\.md")
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("state", ("high",), "note", files=STATE_FILES),
+        Kind(
+            "interaction", ("high",), "note",
+            pattern=late(r"memory/short_term/\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_agent_interaction\.md"),
+        ),
+        Kind(
+            "session", ("high",), "note", many=True,
+            pattern=late(r"memory/short_term/\d{4}-\d{2}-\d{2}_execution_session\.md"),
+        ),
+        Kind("trace", ("mid",), "pattern", pattern=_TRACE),
+        Kind("pattern", ("mid",), "pattern", pattern=late(r"memory/long_term/pattern_([a-z0-9_]+)\.md")),
+        Kind("learning", ("low",), "fact", files=(MEMORY_LOG, LEARNINGS), many=True),
+        Kind("library", ("low", "ultra-low"), "pattern", files=(LIBRARY,), many=True),
+        Kind(
+            "profile", ("ultra-low",), "fact", many=True,
+            pattern=late(r"system/profiles/[A-Za-z0-9_-]+\.md"),
+        ),
+    )
+}  # fmt: skip
+"""The kinds of memories by name (docs/spec/continuum.md, Files)."""
+
+
+def kind_of(file: str) -> Kind:
+    """The kind of memory in a file.
 
     Raises:
         InvalidMemory: the name matches no pattern of docs/spec/continuum.md, Files.
     """
-    path = PurePosixPath(file)
-    if str(path.parent) == STATE and path.name in STATE_FILES:
-        return "state"
-    if file in (MEMORY_LOG, LEARNINGS):
-        return "learning"
-    if file == LIBRARY:
-        return "library"
-    for kind, pattern in _NAMES.items():
-        if pattern.fullmatch(file):
-            return kind
-    raise InvalidMemory(
-        f"{file}: not a name of a memory file",
-        hint="see docs/spec/continuum.md, Files, for the names of memory files",
-    )
-
-
-def is_multi(file: str) -> bool:
-    """Whether a file contains several memories, one block each."""
-    return kind_of(file) in _MULTI
+    kind = next((kind for kind in KINDS.values() if kind.has(file)), None)
+    if kind is None:
+        raise InvalidMemory(
+            f"{file}: not a name of a memory file",
+            hint="see docs/spec/continuum.md, Files, for the names of memory files",
+        )
+    return kind
 
 
 def interaction_file(at: datetime) -> str:
@@ -86,7 +107,7 @@ def trace_file(name: str, version: int) -> str:
 
 def trace_parts(file: str) -> tuple[str, int] | None:
     """Name and version of an execution trace; None for other files."""
-    match = _NAMES["trace"].fullmatch(file)
+    match = _TRACE.fullmatch(file)
     return (match[1], int(match[2])) if match else None
 
 

@@ -5,6 +5,7 @@ Only ``delete_archived`` deletes, and only from the archive. Ultra-low memories 
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,8 +16,10 @@ from rlm_mem.continuum.files import TieredMemory, new_text
 from rlm_mem.continuum.reports import PruneReport, PruneStep, Tiers
 from rlm_mem.continuum.rules import TEMPORARY_DAYS, moved, prune_action
 from rlm_mem.continuum.schema import stamp
-from rlm_mem.errors import NotFoundError
+from rlm_mem.errors import NotFoundError, StorageError
 from rlm_mem.results import Progress
+
+_logger = logging.getLogger("rlm_mem.continuum")
 
 
 class Pruner:
@@ -125,7 +128,11 @@ class Pruner:
             name: path in the archive, or the former key of the memory.
         """
         for transition_id in reversed(self._changes.transitions()):
-            former = self._changes.transition(transition_id)
+            try:
+                former = self._changes.transition(transition_id)
+            except StorageError as error:  # the record of another change may be damaged
+                _logger.warning("%s", error)
+                continue
             names = {edit.file for edit in former.edits if edit.file.startswith("archive/") and edit.after}
             names |= {former.entry} if former.op == "archive" else set()
             if name in names and any(self._files.exists(file) for file in names if "archive/" in file):

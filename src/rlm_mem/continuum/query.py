@@ -19,7 +19,7 @@ from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.continuum.mirror import SOURCE
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
-from rlm_mem.errors import InvalidQuery
+from rlm_mem.errors import InvalidMemory, InvalidQuery
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import TIER_TAG, page, reliability, tier_of
 from rlm_mem.text.analysis import get_analyser
@@ -321,7 +321,10 @@ def hints(queries: QueryMemoryTool, files: MemoryFiles, goal: str, *, limit: int
     risks: list[Hint] = []
     successes: list[Hint] = []
     for hit in result.hits:
-        entry = files.get(hit.key)
+        try:
+            entry = files.get(hit.key)
+        except InvalidMemory:  # edited by hand; a check reports it
+            continue
         if entry is None:
             continue
         risks += _risks(entry)

@@ -27,7 +27,7 @@ from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
-from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError, RlmMemError
+from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.text.analysis import get_analyser
@@ -146,8 +146,7 @@ class ReviewQueue:
     def damaged(self) -> list[InvalidEntry]:
         """Case files that cannot be read, with the error of each."""
         damaged: list[InvalidEntry] = []
-        for _ in self._load_cases(damaged):
-            pass
+        list(self._load_cases(damaged))
         return damaged
 
     def _load_cases(self, damaged: list[InvalidEntry]) -> Iterator[Case]:
@@ -284,7 +283,10 @@ class ReviewQueue:
                 opened.append(case.id)
         return opened
 
-    def judge(self, llm: LLM, limit: int = 10, *, only: Sequence[str] | None = None) -> list[Change]:
+    def judge(
+        self, llm: LLM, limit: int = 10, *, only: Sequence[str] | None = None,
+        on_step: Callable[[Change], None] | None = None,
+    ) -> list[Change]:  # fmt: skip
         """Let a model decide open proposals, in one call each about two sentences of at most 1,200 characters.
 
         Proposals that it is sure of are decided in the name ``model NAME``, which ``undo`` reverts. The others stay
@@ -294,6 +296,7 @@ class ReviewQueue:
         Args:
             limit: calls at most.
             only: ids of the cases to decide; None: the oldest cases.
+            on_step: called with each decision, also with those before a failure.
 
         Raises:
             InputError: ``limit`` is below 1. InvalidConfig: the model is the offline one, which cannot judge.
@@ -313,16 +316,22 @@ class ReviewQueue:
                 continue
             calls += 1
             verdict = judged(llm, *case.sentences, timeout=self._store.config.llm.timeout_seconds)
-            by = {"reviewer": f"model {llm.name}", "reason": verdict.reason or verdict.word}
-            if verdict.word == "both":
-                decided.append(self.reject(case.id, **by))
-            elif verdict.word == _PROPOSED[case.kind][1]:
-                decided.append(self.approve(case.id, **by))
+            if verdict.word not in ("both", _PROPOSED[case.kind][1]):
+                continue
+            decide = self.reject if verdict.word == "both" else self.approve
+            with suppress(
+                ConflictError, NotFoundError
+            ):  # it was decided or changed while the model was asked
+                made = decide(case.id, reviewer=f"model {llm.name}", reason=verdict.reason or verdict.word)
+                decided.append(made)
+                if on_step is not None:
+                    on_step(made)
         return decided
 
     def find(
-        self, llm: LLM, limit: int = 20, *, since: str | date | None = None, nearest: int = 1
-    ) -> list[Comparison]:
+        self, llm: LLM, limit: int = 20, *, since: str | date | None = None, nearest: int = 1,
+        on_step: Callable[[Comparison], None] | None = None,
+    ) -> list[Comparison]:  # fmt: skip
         """Let a model compare memories, the newest first, with the nearest earlier ones, in one call for each two.
 
         What it is certain of becomes a link, which ``undo`` reverts (``proposals.judging.compare_nearest``). For
@@ -332,6 +341,7 @@ class ReviewQueue:
             limit: calls at most.
             since: only memories from this time on.
             nearest: most earlier memories that one is compared with, 1 to 10.
+            on_step: called after each call, also with those before a failure.
 
         Raises:
             InputError: an argument is out of range. InvalidConfig: the model is the offline one, which cannot judge.
@@ -339,7 +349,12 @@ class ReviewQueue:
         """
         from rlm_mem.proposals.judging import compare_stored
 
-        return list(compare_stored(self._store, llm, limit, nearest=nearest, since=since))
+        found: list[Comparison] = []
+        for one in compare_stored(self._store, llm, limit, nearest=nearest, since=since):
+            found.append(one)
+            if on_step is not None:
+                on_step(one)
+        return found
 
     def judged(self, made: RememberResult, llm: Callable[[], LLM]) -> RememberResult:
         """The result of remembering, after the configured model decided what the text replaces.
@@ -364,9 +379,9 @@ class ReviewQueue:
             if newer is not None:
                 from rlm_mem.proposals.judging import compare_nearest
 
-                found = compare_nearest(self._store, model, newer, nearest)
-                replaced += [one.older_id for one in found if one.word == "replaces"]
-        except RlmMemError as error:
+                for one in compare_nearest(self._store, model, newer, nearest):
+                    replaced += [one.older_id] if one.word == "replaces" else []
+        except Exception as error:  # noqa: BLE001 - a callable may raise anything, and the text is stored
             _logger.warning("the model could not judge what the text replaces: %s", error)
         asked = [case for case in self.cases(None) if case.id in made.proposed] if made.proposed else []
         approved = [case for case in asked if case.kind == "replace" and case.status == "approved"]
@@ -415,13 +430,9 @@ class ReviewQueue:
         return {one.id: one.revision for one in self._store.summaries(list(chunk_ids))}
 
     def _prepare(
-        self,
-        kind: Literal["promote", "retain"],
-        entry: TieredMemory,
-        case_id: str,
-        why: str,
+        self, kind: Literal["promote", "retain"], entry: TieredMemory, case_id: str, why: str,
         decisions: list[Decision],
-    ) -> Case:
+    ) -> Case:  # fmt: skip
         meta = entry.meta
         evidence = [f"{check.rule}: {check.detail}" for check in low_to_ultra(meta) if check.met]
         evidence += [
@@ -436,10 +447,8 @@ class ReviewQueue:
             for context, (uses, good) in meta.contexts.items()
             if good < uses
         ]
-        against += [
-            f"{failure.get('at', '')}: {failure.get('error') or 'failed, no reason given'}"
-            for failure in meta.failures
-        ]
+        no = "failed, no reason given"
+        against += [f"{one.get('at', '')}: {one.get('error') or no}" for one in meta.failures]
         for link in self._store.linked(entry.chunk_id, "contradicts", "both", 20):
             against.append(f"{link.chunk_id} contradicts it: {link.reasoning or 'no reason given'}")
         question = (
@@ -566,13 +575,9 @@ class ReviewQueue:
         """The change that carries out the last decision of a case."""
         made = case.decisions[-1]
         return self._changes.draft(
-            op,
-            entry or case.entry,
-            _decision_text(made),
-            edits,
-            details={"case": case.id, "reviewer": made.reviewer},
-            **more,
-        )
+            op, entry or case.entry, _decision_text(made), edits,
+            details={"case": case.id, "reviewer": made.reviewer}, **more,
+        )  # fmt: skip
 
     def _capture_fields(self, case: Case, made: Decision) -> dict[str, Any]:
         """Fields of a change that confirms or archives the memories captured from a session."""
@@ -609,10 +614,7 @@ class ReviewQueue:
         name = (block.block if block else None) or self._traces.free_block(
             places.LIBRARY, entry.block or "core"
         )
-        text = new_text(
-            {**fields, "id": name},
-            entry.body.rstrip("\n") + "\n\n",
-        )
+        text = new_text({**fields, "id": name}, entry.body.rstrip("\n") + "\n\n")
         edit = (
             self._changes.replaced(block, text) if block else self._changes.added(places.LIBRARY, text, name)
         )
@@ -640,10 +642,8 @@ class ReviewQueue:
 
     def component(self, key: str) -> TieredMemory | None:
         """The SmartLibrary block (card) that refers to this low-tier memory, if any."""
-        return next(
-            (entry for entry in self._files.in_file(places.LIBRARY, []) if entry.meta.component_of == key),
-            None,
-        )
+        cards = self._files.in_file(places.LIBRARY, [])
+        return next((entry for entry in cards if entry.meta.component_of == key), None)
 
 
 def _decision_text(made: Decision) -> str:

@@ -90,7 +90,7 @@ def write_skills(
         tiers: tiers of the memories that skills are made from.
 
     Returns:
-        one entry for each skill that is present, was withdrawn, or was not written.
+        One entry for each skill that is present, was withdrawn, or was not written.
 
     Raises:
         StorageError: a file cannot be read or written.

@@ -27,7 +27,7 @@ from rlm_mem.continuum.skills import SKILL_TIERS, Skill, skills_of
 from rlm_mem.continuum.traces import Traces
 from rlm_mem.continuum.undoing import change_to_undo, recorded_changes, undo_found
 from rlm_mem.continuum.workspace import Workspace
-from rlm_mem.errors import InvalidMemory, RlmMemError
+from rlm_mem.errors import ConflictError, InvalidMemory, RlmMemError
 from rlm_mem.store.core.brain_files import MIRRORED, place_of
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.findings import Finding
@@ -68,7 +68,7 @@ class Continuum:
 
     @cached_property
     def traces(self) -> Traces:
-        """Writes logs, traces, patterns and entries, and counts their uses."""
+        """Writes logs, and counts the uses of memories."""
         return Traces(self.store, self.files, self.changes)
 
     @cached_property
@@ -136,7 +136,15 @@ class Continuum:
         return self.changes.undo(self.changes.transition(transition_id), reason)
 
     def undo_change(self, change: str | None = None) -> UndoneChange | None:
-        """Undo the last change of the namespace, or the one with this id; returns None if there is none."""
+        """Undo the last change of the namespace, or the one with this id; returns None if there is none.
+
+        Raises:
+            ConflictError: something was changed since; or within a batch, whose other changes would count as undone.
+        """
+        if self.store.backend.in_transaction:
+            raise ConflictError(
+                "a change cannot be undone within a batch", hint="undo it before the batch, or after it"
+            )
         found = change_to_undo(self.store, change)
         return None if found is None else undo_found(self.store, self.changes, found)
 

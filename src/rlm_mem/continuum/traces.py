@@ -1,4 +1,4 @@
-"""Writes logs, patterns and blocks of shared files, and counts the uses of memories."""
+"""Writes logs of executions, and counts the uses of memories."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.arguments import check_flag, check_items, check_mapping, check_words
+from rlm_mem.arguments import check_flag, check_items, check_words
 from rlm_mem.chunk import Chunk, check_confidence
-from rlm_mem.chunk.types import as_list, check_plain
+from rlm_mem.chunk.types import as_list
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
@@ -20,19 +20,11 @@ from rlm_mem.continuum.runs import ExecutionRecord, ToolCall, as_step, write_run
 from rlm_mem.continuum.schema import TIERS, Frontmatter, stamp, tier_fields
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.secrets import screen, screen_data
+from rlm_mem.text.secrets import screen
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_DERIVED_FIELDS = {
-    "memory_frequency",
-    "retention_policy",
-    "frequency_history",
-    "transition_timestamps",
-    "system_core_component",
-    "component_of",
-}
 _CONFIDENT, _PLAIN, _FAILED = 0.80, 0.70, 0.30
 
 
@@ -59,14 +51,14 @@ def _texts(texts: Sequence[str] | str, what: str) -> tuple[str, ...]:
 
 
 class Traces:
-    """Writes logs, patterns and blocks, and counts their uses."""
+    """Writes logs, and counts the uses of memories."""
 
     def __init__(self, store: ChunkStore, memories: MemoryFiles, changes: Changes) -> None:
         self._store = store
         self._files = memories
         self._changes = changes
 
-    # --- short term --------------------------------------------------------------------------------------------------
+    # --- logs --------------------------------------------------------------------------------------------------------
 
     def record(
         self,
@@ -142,9 +134,7 @@ class Traces:
                     {"at": stamp(now), "error": self._clean(error or "")[:300], "context": context}
                 ]
         body = self._clean(write_run(run), report=True)
-        if session:
-            return self._add_block(places.session_file(now), f"session-{now:%H%M%S}", fields, body, "high")
-        return self._add_interaction(now, fields, body)
+        return self._add_log(now, fields, body, session=session)
 
     def _clean(self, text: str, *, report: bool = False) -> str:
         """Remove secrets from a text according to ``config.secrets``; with ``report``, findings are logged."""
@@ -153,13 +143,25 @@ class Traces:
             self._store.on_secret("a tiered memory", screened)
         return screened.text
 
-    def _add_interaction(self, now: datetime, fields: dict[str, Any], body: str) -> TieredMemory:
-        def build() -> Change:
-            file = self.free_interaction(now)
-            edits = [self._changes.added(file, new_text(fields, body))]
-            return self._changes.draft("record", file, "recorded", edits, tier_to="high")
+    def _add_log(self, now: datetime, fields: dict[str, Any], body: str, *, session: bool) -> TieredMemory:
+        """Write a log into a file of its own, or (``session``) as a block of the day's file."""
 
-        return self._load_written(self._changes.apply(build))
+        def build() -> Change:
+            if session:
+                file = places.session_file(now)
+                block: str | None = self.free_block(file, f"session-{now:%H%M%S}")
+                key, text = f"{file}#{block}", new_text({"id": block, **fields}, body.rstrip("\n") + "\n\n")
+            else:
+                key = file = self.free_interaction(now)
+                block, text = None, new_text(fields, body)
+            edit = self._changes.added(file, text, block)
+            return self._changes.draft("record", key, "recorded", [edit], tier_to="high")
+
+        made = self._changes.apply(build)
+        entry = self._files.get(made.entry)
+        if entry is None:
+            raise NotFoundError(f"{made.entry} disappeared after it was written")
+        return entry
 
     def free_interaction(self, at: datetime) -> str:
         """The file name of a log at ``at`` or the next free second (names have a resolution of seconds)."""
@@ -170,87 +172,6 @@ class Traces:
                 return file
             at += timedelta(seconds=1)
 
-    # --- long term and shared files ----------------------------------------------------------------------------------
-
-    def add_pattern(
-        self, name: str, body: str, *, confidence: float = 0.75, fields: Mapping[str, Any] | None = None
-    ) -> TieredMemory:
-        """Write a mid-tier memory ``pattern_{name}.md``; raises ConflictError if the file exists.
-
-        Args:
-            confidence: 0-1. ``fields``: further fields of its front matter.
-        """
-        _check_words(name=name, body=body)
-        check_confidence(confidence)
-        name, body = self._clean(name), self._clean(body, report=True)
-        file = places.pattern_file(places.slug(name))
-        data = self._manual_fields("mid", confidence, name, {} if fields is None else fields)
-        made = self._changes.apply(
-            lambda: self._changes.draft(
-                "record", file, "recorded", [self._changes.added(file, new_text(data, body))], tier_to="mid"
-            )
-        )
-        return self._load_written(made)
-
-    def add_entry(
-        self,
-        file: str,
-        title: str,
-        body: str,
-        *,
-        confidence: float = 0.9,
-        entry_id: str | None = None,
-        fields: Mapping[str, Any] | None = None,
-    ) -> TieredMemory:
-        """Add a block to ``memory_log.md``, ``project_learnings.md``, ``SmartLibrary.md`` or a profile.
-
-        Args:
-            confidence: 0-1. ``entry_id``: None makes one of the title. ``fields``: further fields of its front matter.
-
-        Raises:
-            InvalidMemory: the file has no blocks, or a field breaks a rule. ConflictError: the id is in use.
-        """
-        _check_words(file=file, title=title, body=body, entry_id=entry_id)
-        check_confidence(confidence)
-        if not places.is_multi(file):
-            raise InvalidMemory(f"{file} contains one memory, not entries")
-        tier = places.TIERS_OF[places.kind_of(file)][0]
-        title, body = self._clean(title), self._clean(body, report=True)
-        data = self._manual_fields(tier, confidence, title, {} if fields is None else fields)
-        return self._add_block(file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", tier)
-
-    def _manual_fields(
-        self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        check_plain(check_mapping(fields, "fields"), "fields")
-        derived = _DERIVED_FIELDS & set(fields)
-        if derived:
-            raise InvalidMemory(
-                f"{', '.join(sorted(derived))} cannot be set by hand: the tier of a memory follows from its uses",
-                hint="write the memory to a file of its tier, and record its uses",
-            )
-        now = stamp(self._store.clock())
-        return {
-            **tier_fields(tier),
-            "confidence_score": confidence,
-            "consolidation_threshold": TIERS[tier].threshold,
-            "created_at": now,
-            "frequency_history": [tier],
-            "transition_timestamps": [now],
-            "goal_signature": goal_signature(goal, self._store.config.search.language),
-            "learning_source": "manual",
-            **screen_data(fields, self._store.config.secrets)[0],
-        }
-
-    def _add_block(self, file: str, block: str, fields: dict[str, Any], body: str, tier: str) -> TieredMemory:
-        def build() -> Change:
-            name = self.free_block(file, block)
-            text = new_text({"id": name, **fields}, body.rstrip("\n") + "\n\n")
-            edit = self._changes.added(file, text, name)
-            return self._changes.draft("record", f"{file}#{name}", "recorded", [edit], tier_to=tier)
-
-        return self._load_written(self._changes.apply(build))
-
     def free_block(self, file: str, preferred: str) -> str:
         """An unused id for a new block: the preferred one, with a number appended if it is taken."""
         taken = {entry.block for entry in self._files.in_file(file)}
@@ -259,12 +180,6 @@ class Traces:
         return next(
             name for number in range(2, len(taken) + 3) if (name := f"{preferred}-{number}") not in taken
         )
-
-    def _load_written(self, made: Change) -> TieredMemory:
-        entry = self._files.get(made.entry)
-        if entry is None:
-            raise NotFoundError(f"{made.entry} disappeared after it was written")
-        return entry
 
     # --- reading and uses --------------------------------------------------------------------------------------------
 

@@ -96,8 +96,7 @@ class Workspace:
 
     def entries(self) -> list[TieredMemory]:
         """The existing state files, as memories."""
-        files = (f"{places.STATE}/{name}" for name in places.STATE_FILES)
-        return [entry for file in files if (entry := self._files.get(file)) is not None]
+        return [entry for file in places.STATE_FILES if (entry := self._files.get(file)) is not None]
 
     def clear(self) -> list[str]:
         """Remove the state files; returns the names of those removed."""
@@ -105,8 +104,7 @@ class Workspace:
             return self._clear()
 
     def _clear(self) -> list[str]:
-        files = (f"{places.STATE}/{name}" for name in places.STATE_FILES)
-        present = [file for file in files if self._files.exists(file)]
+        present = [file for file in places.STATE_FILES if self._files.exists(file)]
         for file in present:
             self._files.remove(file)
         return present

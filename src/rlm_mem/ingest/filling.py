@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import chain
 from time import monotonic
 from typing import Any, cast
@@ -327,6 +328,8 @@ class _Filling:
         self._stored = stored
         self._ahead: dict[tuple[str, int, str], LocalTerms] = {}
         self._digests: dict[str, str] = {}  # normalised hash by content
+        self._clock_off: timedelta | None = None  # what the store adds to the clock
+        self._now = store.clock()
         self._index = BatchIndex(store)
         self._linker = AutoLinker(store, settings.ingest, batch=self._index)
 
@@ -334,7 +337,10 @@ class _Filling:
         """Validate the arguments of a text and queue it with its drafts; raises InputError."""
         store = self._store
         text = prepare(store, found.text, self.settings, item.options)
-        drafts = [store.draft(piece.content, fields, text.extra) for piece, fields in text.pieces]
+        drafts = [
+            store.draft(piece.content, fields, text.extra, now=self._time_of_writing())
+            for piece, fields in text.pieces
+        ]
         for draft, segments in zip(drafts, found.segments, strict=True):
             self._ahead[index_key(draft)] = segments
             self._digests[draft.content] = segments.normalised
@@ -344,6 +350,14 @@ class _Filling:
         self.waiting.append(_Ready(number, text, drafts))
         self.characters += len(item.text)
         self.chunks += len(drafts)
+
+    def _time_of_writing(self) -> datetime:
+        """As ``Backend.time_of_writing``, but the store is asked once per transaction."""
+        now = max(self._store.clock(), self._now + timedelta(microseconds=1))  # no two texts have one time
+        if self._clock_off is None:
+            self._clock_off = self._store.backend.time_of_writing(self._store.namespace, now) - now
+        self._now = now
+        return now + self._clock_off
 
     def refuse(self, number: int, error: RlmMemError) -> None:
         """Report a text that cannot be stored: call ``refused``, or raise the error."""
@@ -369,6 +383,7 @@ class _Filling:
                 self.refuse(self.waiting.pop(0).number, refusal.error)
         self._ahead.clear()
         self._digests.clear()
+        self._clock_off = None
         self.characters = self.chunks = 0
 
     def store_if_worthwhile(self, idle: bool) -> bool:

@@ -31,11 +31,11 @@ class RlmMemService(BaseMemoryService):
                             memory_service=RlmMemService(memory))
 
     Adding a session again adds its new events only. Parts other than text (images, function calls) are not kept.
-    A memory that was deleted, archived or put into quarantine does not come back with a later session.
+    A memory that was deleted, archived or put into quarantine is not added again with a later session.
 
     Args:
         memory: an open memory, which the caller closes.
-        limit: most memories that a search returns.
+        limit: maximum number of memories that a search returns.
     """
 
     def __init__(self, memory: AsyncMemory, *, limit: int = _LIMIT) -> None:
@@ -106,7 +106,7 @@ class RlmMemService(BaseMemoryService):
                     path,
                     str(entry.id),
                     {**value, "metadata": entry.custom_metadata} if entry.custom_metadata else value,
-                    text=f"{entry.author.capitalize()}: {text}" if entry.author else text,
+                    text=f"{entry.author[0].upper()}{entry.author[1:]}: {text}" if entry.author else text,
                     conversation_id=None if path[2] == _NO_SESSION else path[2],
                     occurred_at=_time(entry.timestamp),
                 )
@@ -123,7 +123,7 @@ class RlmMemService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(record) for record in found])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory for good, with its history; without an id, all memories of the user."""
+        """Delete a memory permanently, with its history; without an id, all memories of the user."""
         await self._memory.run(self._delete, (app_name, user_id), memory_id)
 
     def _delete(self, memory: Memory, path: tuple[str, str], memory_id: str | None) -> None:

@@ -27,8 +27,8 @@ class RlmMemContextProvider(ContextProvider):
     Args:
         memory: an open memory, which the caller closes.
         source_id: name of this provider, unique within the agent.
-        max_tokens: most tokens of memories in one run.
-        remember: keep what user and agent say.
+        max_tokens: maximum tokens of memories in one run.
+        remember: whether to store what user and agent say.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class RlmMemContextProvider(ContextProvider):
         self._remember = remember
 
     async def before_run(self, *, context: SessionContext, **_: Any) -> None:
-        """Add the memories that bear on the messages of this run."""
+        """Add the memories that are relevant to the messages of this run."""
         asked = "\n".join(message.text for message in context.input_messages if message.role == "user")
         if not asked.strip():
             return

@@ -32,9 +32,10 @@ def memory_hooks(
 ) -> dict[HookEvent, list[HookMatcher]]:
     """Hooks for ``ClaudeAgentOptions(hooks=…)``.
 
-    With the first prompt of a session the agent gets the standing memories of its project and its user, with every
-    prompt those that bear on it, each memory once in a session. At the end of each turn and before compaction the
-    conversation is captured by rule. A hook never fails: errors are logged (``rlm_mem.integrations.claude_agent``).
+    With the first prompt of a session the agent gets the general memories of its project and its user, and with every
+    prompt those that are relevant to it; no memory is given twice in a session. At the end of each turn and before
+    compaction, the conversation is captured by rules. A hook never fails: errors are logged
+    (``rlm_mem.integrations.claude_agent``).
 
     Example::
 

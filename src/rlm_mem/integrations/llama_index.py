@@ -18,7 +18,7 @@ _ASKED = 3
 
 
 class RlmMemBlock(BaseMemoryBlock[str]):
-    """Messages that leave the short-term memory become memories of a brain; those that bear on the newest come back.
+    """Stores messages that leave the short-term memory in a brain, and gives back those relevant to the newest ones.
 
     Example::
 
@@ -27,13 +27,13 @@ class RlmMemBlock(BaseMemoryBlock[str]):
 
     Args:
         memory: an open memory, which the caller closes.
-        max_tokens: most tokens of what comes back.
+        max_tokens: maximum tokens of the memories given back.
     """
 
     name: str = Field(default="long_term_memory", description="The name of the memory block.")
     description: str | None = Field(default="Memories of earlier conversations.")
     priority: int = Field(default=1, description="Priority of the memory block.")
-    max_tokens: int = Field(default=600, ge=1, description="Most tokens that the block gives.")
+    max_tokens: int = Field(default=600, ge=1, description="Maximum tokens of the block.")
     _memory: AsyncMemory = PrivateAttr()
 
     def __init__(self, memory: AsyncMemory, **fields: Any) -> None:

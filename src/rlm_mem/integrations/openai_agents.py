@@ -14,6 +14,7 @@ from rlm_mem.memory import Memory
 
 _COUNT = "count"
 _LOT = 200
+"""Number of items that are read at a time."""
 
 
 class RlmMemSession(SessionABC):
@@ -52,11 +53,11 @@ class RlmMemSession(SessionABC):
             await self._memory.run(self._add, cast("Sequence[Mapping[str, Any]]", items))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove the newest item for good, and return it; None where there is none."""
+        """Remove the newest item permanently and return it; None if there is none."""
         return cast("TResponseInputItem | None", await self._memory.run(self._pop))
 
     async def clear_session(self) -> None:
-        """Remove every item for good."""
+        """Remove every item permanently."""
         await self._memory.run(self._clear)
 
     # --- in a worker thread ------------------------------------------------------------------------------

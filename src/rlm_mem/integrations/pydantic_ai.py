@@ -54,7 +54,7 @@ def memory_toolset(
 
         Args:
             query: Words or a question.
-            limit: Most passages, up to 20.
+            limit: Maximum number of passages, up to 20.
         """
         hits = await _refused(memory.search(query, limit=max(1, min(limit, _MOST))))
         return list(map(_found, hits))
@@ -91,7 +91,7 @@ def _memory(source: Source) -> dict[str, str]:
 
 
 async def _refused(work: Any) -> Any:
-    """The result of a call; an error in its arguments goes back to the model, which can correct them."""
+    """The result of a call; an error in its arguments is returned to the model, which can correct them."""
     try:
         return await work
     except InputError as error:

@@ -68,7 +68,7 @@ class Records:
     # --- one record --------------------------------------------------------------------------------------
 
     def get(self, path: Sequence[str], name: str, *, touch: bool = True) -> Record | None:
-        """The record; None where there is none or it has expired.
+        """The record; None if there is none or it has expired.
 
         Args:
             touch: count this as a read, which restarts its lifetime.
@@ -146,7 +146,7 @@ class Records:
         return record
 
     def delete(self, path: Sequence[str], name: str) -> bool:
-        """Remove a record for good, with its former values; False where there is none."""
+        """Remove a record permanently, with its former values; returns False if there is none."""
         return self._memory.delete(self._id(path, name), permanent=True)
 
     # --- many --------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class Records:
 
 
 def _record(chunk: Chunk, score: float | None = None) -> Record | None:
-    """The record in a chunk; None where it was not written as one, or was damaged by hand."""
+    """The record in a chunk; None if it was not written as one, or was damaged by hand."""
     field = chunk.metadata.extra.get(_FIELD)
     if not isinstance(field, Mapping):
         return None
@@ -305,7 +305,7 @@ def _record(chunk: Chunk, score: float | None = None) -> Record | None:
 
 
 def _time(written: object, otherwise: str) -> datetime:
-    """When the record was created: later than its chunk where it replaced an expired record."""
+    """When the record was created: later than its chunk if it replaced an expired record."""
     try:
         return datetime.fromisoformat(str(written)).astimezone(UTC)
     except ValueError:

@@ -28,8 +28,8 @@ class StrandsStore(MemoryStore):
         name: unique among the stores of an agent.
         memory: an open memory, which the caller closes.
         description: describes its contents to the model.
-        max_search_results: most results of a search that gives no number.
-        writable: the agent may add to it.
+        max_search_results: maximum number of results of a search that gives none.
+        writable: whether the agent may add to it.
         extraction: as Strands describes it; facts that its model extracts are added.
     """
 
@@ -75,7 +75,7 @@ class StrandsStore(MemoryStore):
         """Add a memory; one with the same words is not added twice.
 
         Returns:
-            the ids of its chunks.
+            The ids of its chunks.
         """
         return await self._memory.run(_add, content, metadata)
 

@@ -287,7 +287,7 @@ class ModelSpending:
 class Spent:
     """What a run has spent so far.
 
-    Args:
+    Attributes:
         usage: tokens of all calls.
         cost: US dollars, or None if the price of any call is unknown (unpriced is never zero).
         priced_cost: US dollars of calls with a known price.

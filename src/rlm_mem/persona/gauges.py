@@ -20,6 +20,10 @@ _WITH_NUMBER = ("bar", "left", "right", "cut")
 _FILTERS = (*_WITH_NUMBER, "count", "moment", "money", "join")
 _GAP = 3
 """Number of cells between columns."""
+_MAX_DEPTH = 16
+"""Maximum nesting of blocks."""
+_MAX_NODES = 20_000
+"""Maximum number of lines and blocks that are filled, since nested lists multiply them."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def parse_gauge(text: str, name: str, where: str = "") -> Gauge:
 
 
 def _body(
-    lines: Iterator[tuple[int, str]], where: str, within: tuple[int, str] | None
+    lines: Iterator[tuple[int, str]], where: str, within: tuple[int, str] | None, depth: int = 0
 ) -> tuple[_Line | _Block, ...]:
     """Parse nodes up to the end of the lines or, within a block (its line and kind), to its end."""
     result: list[_Line | _Block] = []
@@ -95,7 +99,9 @@ def _body(
             return tuple(result)
         if not path or not _PATH.match(path):
             raise InvalidConfig(f"{where} line {number}: {{{{#{kind}}}}} names no figure")
-        inner = _body(lines, where, (number, kind))
+        if depth == _MAX_DEPTH:
+            raise InvalidConfig(f"{where} line {number}: more than {_MAX_DEPTH} blocks within each other")
+        inner = _body(lines, where, (number, kind), depth + 1)
         result.append(_Block(number, kind, path, bool(columns), inner))
     if within is not None:
         raise InvalidConfig(f"{where} line {within[0]}: {{{{#{within[1]}}}}} is never closed")
@@ -136,14 +142,14 @@ def render_gauge(
         Lines of exactly ``width`` cells, without a trailing newline.
 
     Raises:
-        InvalidConfig: the template names an unknown figure.
+        InvalidConfig: the template names an unknown figure, or repeats lists too often.
     """
     filling = _Filling(gauge.where or gauge.name, max(width, 24) - 4, "#." if ascii_only else "█░")
     parts = filling.nodes(gauge.body, [figures])
     return "\n".join(draw(parts, gauge.name, width, ascii_only=ascii_only))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Filling:
     """Fills a template.
 
@@ -151,15 +157,20 @@ class _Filling:
         where: the file, for messages.
         inner: cells between the frame's sides.
         ink: the characters of a bar, full and empty.
+        left: number of lines and blocks that may still be filled.
     """
 
     where: str
     inner: int
     ink: str
+    left: int = _MAX_NODES
 
     def nodes(self, nodes: Sequence[_Line | _Block], scopes: list[Mapping[str, Any]]) -> list[Part]:
         result: list[Part] = []
         for node in nodes:
+            self.left -= 1
+            if self.left < 0:
+                raise InvalidConfig(f"{self.where} line {node.number}: the blocks repeat too many lines")
             result += self._line(node, scopes) if isinstance(node, _Line) else self._block(node, scopes)
         return result
 
@@ -241,13 +252,9 @@ class _Filling:
         if name == "count":
             return f"{value:,}" if isinstance(value, int | float) else value
         if name == "money":
-            return (
-                "unpriced"
-                if value is None
-                else f"${value:,.2f}"
-                if value >= 0.01 or not value
-                else f"${value:.4f}"
-            )
+            if not isinstance(value, int | float):
+                return "unpriced" if value is None else value
+            return f"${value:,.2f}" if value >= 0.01 or not value else f"${value:.4f}"
         if name == "moment":
             return str(value)[:16].replace("T", " ") if value else value
         if name == "join":

@@ -197,7 +197,7 @@ def _levels(document: Document, where: str) -> list[tuple[int, Level]]:
         else:
             low, high = int(match[1]), int(match[2])
         if low > high:
-            raise InvalidConfig(f"{where} line {line}: the level {low}-{high} must rise")
+            raise InvalidConfig(f"{where} line {line}: the level {low}-{high} must increase")
         rest = [*cells[1:], "", ""]
         found.append((line, Level(low, high, rest[0], rest[1])))
     return found

@@ -32,38 +32,38 @@ if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
 _LOOKUPS = 3
-"""Most sentences of one chunk that are looked up."""
+"""Maximum number of sentences of one chunk that are looked up."""
 _CHUNKS = 60
-"""Most chunks of one text that are compared."""
+"""Maximum number of chunks of one text that are compared."""
 _ASKED, _READ, _SAYING_SO = 10, 5, 1
-"""For each sentence: most chunks that the index returns, most that are read, and most of those read that already have
-the sentence's values, which mostly say the same."""
+"""Maxima for each sentence: of the chunks that the index returns, of those that are read, and of those among them that
+have the sentence's values already, which mostly state the same."""
 _KEPT = 5_000
-"""Most chunks stored since the source was taken that later ones are compared with; also most known terms."""
+"""Maximum number of chunks stored since the source was taken that later ones are compared with, and of known terms."""
 _KEPT_FILLING = 100_000
 """As ``_KEPT``, while many texts are stored at once: looking for chunks in memory takes half as long as in the index. A
 chunk takes some hundred bytes, since only stems of statements are kept."""
 _TEXTS = 2_000_000
-"""Most characters of the texts whose statements are cached."""
+"""Maximum characters of the texts whose statements are cached."""
 _UNKNOWN = -1
-"""No version of a store."""
+"""Stands for the version of a store that is not known."""
 _RECENT = 100
-"""Most chunks, the newest of those kept, that are compared for one stem."""
+"""Maximum number of chunks, the newest of those kept, that are compared for one stem."""
 _AHEAD = 32
-"""Sentences that the index is queried about at once while many texts are stored."""
+"""Number of sentences in one query of the index while many texts are stored."""
 _LONGEST = 4_000
-"""Most characters of a chunk, new or earlier, that is compared."""
+"""Maximum characters of a chunk, new or earlier, that is compared."""
 _WHOLE = 600
-"""Most characters of an earlier chunk that may be replaced as a whole."""
+"""Maximum characters of an earlier chunk that may be replaced as a whole."""
 _TOLD_ELSE = 2
-"""Least number of telling words of an earlier chunk, beside those of what ended and of the new chunk, that may be
-another statement."""
+"""Minimum number of content words of an earlier chunk, apart from those of its ended statements and of the new chunk,
+that may be another statement."""
 _MOST = 5
-"""Most earlier chunks that one chunk replaces or contradicts by rule."""
+"""Maximum number of earlier chunks that one chunk replaces or contradicts by rule."""
 _WORDS = 24
-"""Most words of a sentence by which the chunks with its topic are ranked."""
+"""Maximum number of words of a sentence by which the chunks with its topic are ranked."""
 _ENOUGH = 8
-"""Most words looked up for a statement that names no topic; an earlier chunk needs one of them."""
+"""Maximum number of words looked up for a statement that names no topic; an earlier chunk needs one of them."""
 _SURE = 0.9
 _REASON = 500
 _OWN_SOURCES = frozenset(("interaction", "dashboard"))
@@ -192,7 +192,7 @@ class Finder:
             stems: Set[str] = set() if is_read else set(self._analyser.indexed_terms(text))
             statements: list[Stated] = []
             if is_read or not before.isdisjoint(stems) or self._may_share(stems):
-                statements = self._expected.get(text) or _comparable(self._stated_in(text, self._analyser))
+                statements = self._expected.get(text) or _comparable(self._stated_in(text))
                 stems = _stems_of(statements)
                 looked += bool(statements)
             self._read[text] = statements, stems
@@ -272,7 +272,7 @@ class Finder:
             self._take()
 
     def _version(self) -> int:
-        """The version of a local store; a far one is not asked, since its index is queried as it is at the time."""
+        """The version of a local store; a far one is not asked: queries of its index see its present state."""
         backend = self._store.backend
         return _UNKNOWN if backend.is_far else backend.version(self._store.namespace)
 
@@ -314,7 +314,7 @@ class Finder:
         statements, stems = self._read.get(chunk.content, _NOTHING)
         if chunk.metadata.trust == "quarantined":
             return []
-        earlier = self._earlier(statements, chunk, self._analyser) if statements else []
+        earlier = self._earlier(statements, chunk) if statements else []
         if self._kept >= (2 * _KEPT_FILLING if self._filling is not None else _KEPT):
             self._outdate()
         self._kept += 1
@@ -326,9 +326,7 @@ class Finder:
         if not earlier:
             return []
         found = [
-            proposal
-            for old in earlier
-            if (proposal := self._compared(chunk, statements, old, self._analyser)) is not None
+            proposal for old in earlier if (proposal := self._compared(chunk, statements, old)) is not None
         ]
         best = sorted(found, key=lambda one: (one.applied, one.confidence), reverse=True)[:_MOST]
         self._proposals += best
@@ -354,9 +352,8 @@ class Finder:
             return False
         statements, _ = self._read.get(chunk.content, _NOTHING)
         return any(
-            one.metadata.at > same.metadata.at
-            and any(differences(statements, self._stated_in(one.content, self._analyser)))
-            for one in self._earlier(statements, chunk, self._analyser)
+            one.metadata.at > same.metadata.at and any(differences(statements, self._stated_in(one.content)))
+            for one in self._earlier(statements, chunk)
         )
 
     def done(self) -> None:
@@ -379,19 +376,19 @@ class Finder:
         if not self._store.backend.in_transaction:
             self._is_pending = False
 
-    # Parts.
+    # --- parts ----------------------------------------------------------------------------------------
 
-    def _stated_in(self, text: str, analyser: Analyser) -> Sequence[Stated]:
+    def _stated_in(self, text: str) -> Sequence[Stated]:
         """The statements of a text, cached: the same earlier memories are compared again and again."""
         found = self.stated.get(text)
         if found is None:
             self._texts += len(text)
             if self._texts > _TEXTS:
                 self.stated, self._texts = {}, len(text)
-            found = self.stated[text] = statements_in(text, analyser)
+            found = self.stated[text] = statements_in(text, self._analyser)
         return found
 
-    def _earlier(self, statements: Sequence[Stated], chunk: Chunk, analyser: Analyser) -> list[Chunk]:
+    def _earlier(self, statements: Sequence[Stated], chunk: Chunk) -> list[Chunk]:
         """Chunks that may state other values for the same things, and have not been replaced."""
         named: dict[str, str | None] = {}
         for told in _by_sentence(statements):
@@ -407,7 +404,7 @@ class Finder:
                         if read == _READ:
                             break
         named.pop(chunk.id, None)
-        ids = self._unlike(named, statements, analyser)
+        ids = self._unlike(named, statements)
         index = self._filling or self._store
         earlier = index.get_many(ids) if ids else {}
         if self._filling is None:
@@ -422,9 +419,7 @@ class Finder:
             and len(one.content) <= _LONGEST
         ]
 
-    def _unlike(
-        self, ids: Mapping[str, str | None], statements: Sequence[Stated], analyser: Analyser
-    ) -> list[str]:
+    def _unlike(self, ids: Mapping[str, str | None], statements: Sequence[Stated]) -> list[str]:
         """The chunks without those whose text is in memory and does not differ from any of the statements.
 
         Most chunks from the index do not differ, so one query for their hashes saves reading their files.
@@ -443,9 +438,7 @@ class Finder:
         left = dict(ids)
         for one, digest in known.items():
             text = self._texts_of[one]
-            if not any(differences(statements, self._stated_in(text, analyser))) and digest == content_hash(
-                text
-            ):
+            if digest == content_hash(text) and not any(differences(statements, self._stated_in(text))):
                 del left[one]
         return list(left)
 
@@ -518,10 +511,8 @@ class Finder:
             chunk_id, stems = newest[place]
             yield Held(chunk_id, "", stems)
 
-    def _compared(
-        self, chunk: Chunk, statements: Sequence[Stated], old: Chunk, analyser: Analyser
-    ) -> Proposal | None:
-        before = self._stated_in(old.content, analyser)
+    def _compared(self, chunk: Chunk, statements: Sequence[Stated], old: Chunk) -> Proposal | None:
+        before = self._stated_in(old.content)
         if chunk.metadata.conversation_id or old.metadata.conversation_id:  # a label there is a speaker
             statements, before = ([one for one in some if not one.labelled] for some in (statements, before))
         pairs = list(differences(statements, before)) if before else []
@@ -531,24 +522,25 @@ class Finder:
         ended = [one for found, _, one in pairs if found.said == best.said]
         touched = {(one.start, one.end) for one in ended}
         rest = any(one.standing and (one.start, one.end) not in touched for one in before)
-        applies = (best.said and best.confidence >= _SURE) or self._allowed(best, older, analyser)
+        applies = (best.said and best.confidence >= _SURE) or self._is_allowed(best, older)
         applies = applies and self._may_apply(chunk, old, newer)
         kind = best.kind
-        if applies and (rest or len(old.content) > _WHOLE or _tells_else(old, ended, chunk, analyser)):
+        if applies and (rest or len(old.content) > _WHOLE or _tells_else(old, ended, chunk, self._analyser)):
             kind = "contradict"  # what else the earlier chunk states still holds
         return Proposal(kind, chunk.id, old.id, newer.text, older.text, best.confidence, best.reason, applies)
 
-    def _allowed(self, found: Conflict, older: Stated, analyser: Analyser) -> bool:
+    def _is_allowed(self, found: Conflict, older: Stated) -> bool:
         """Whether a rule in the settings lets later values of this attribute replace earlier ones."""
         words = older.topic | {older.attribute}
-        rules = [set(analyser.terms(rule)) for rule in self._settings.replace]
+        rules = [set(self._analyser.terms(rule)) for rule in self._settings.replace]
         return found.kind == "replace" and any(rule and rule <= words for rule in rules)
 
     def _may_apply(self, chunk: Chunk, old: Chunk, newer: Stated) -> bool:
         """Whether a chunk may replace an earlier one without a reviewer.
 
         It may not if it did not come from a person or an agent, if it is trusted less than the earlier chunk, if it
-        is about a year before that chunk, if it says that the change was undone, or if it is about a trial or a story.
+        names an earlier year than that chunk's, if it says that the change was undone, or if it is about a trial or a
+        story.
         """
         if self._settings.find != "apply" or not is_trusted_as_far(chunk, old):
             return False
@@ -558,19 +550,23 @@ class Finder:
         return not any(int(one) < year for one in _YEAR.findall(newer.text))
 
 
+def is_own(chunk: Chunk) -> bool:
+    """Whether a chunk came from a person or an agent, not from a file: no other one replaces anything by itself."""
+    return chunk.metadata.origin in _OWN_ORIGINS and "path" not in chunk.metadata.provenance
+
+
 def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
-    """Whether a chunk came from a person or an agent, not from a file, and is trusted at least as far as another.
+    """Whether a chunk is a person's or an agent's own, and trusted at least as far as another.
 
     What was captured from a session is trusted so far only beside what was captured, too.
     """
     about = newer.metadata
     own = about.source in _OWN_SOURCES or about.source == older.metadata.source
-    own = own and about.origin in _OWN_ORIGINS and "path" not in about.provenance
-    return own and rank(about.trust) >= rank(older.metadata.trust)
+    return own and is_own(newer) and rank(about.trust) >= rank(older.metadata.trust)
 
 
 def _tells_else(older: Chunk, ended: Sequence[Stated], newer: Chunk, analyser: Analyser) -> bool:
-    """Whether an earlier chunk has several telling words that neither its ended statements nor the new chunk have.
+    """Whether an earlier chunk has several content words that neither its ended statements nor the new chunk have.
 
     What describes a named value, without a number of its own, ends with it: "in Duddon with two sisters".
     """
@@ -604,7 +600,7 @@ def _stems_of(statements: Sequence[Stated]) -> set[str]:
 
 
 def _sign_of(statement: Stated) -> str:
-    """The attribute of a statement, as no stem is written."""
+    """A key for the attribute of a statement, different from any stem."""
     return f"={statement.attribute}"
 
 

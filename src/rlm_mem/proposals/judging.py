@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from rlm_mem import search as searching
 from rlm_mem.config import MAX_NEAREST
-from rlm_mem.errors import InputError, InvalidConfig
+from rlm_mem.errors import ConflictError, InputError, InvalidConfig, InvalidLink, NotFoundError
 from rlm_mem.models.base import LLM, Message
-from rlm_mem.proposals.finding import is_trusted_as_far
+from rlm_mem.proposals.finding import is_own, is_trusted_as_far
 from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) ->
     first, _, reason = made.text.strip().partition(":")
     answer = first.strip(" *`\"'.").lower()
     word: _Word = next((one for one in _WORDS if answer == one), "unsure")
-    return Verdict(word, " ".join(reason.split())[:_REASON])
+    # A reply may have lone surrogates, which no file can.
+    shown = " ".join(reason.split())[:_REASON].encode("utf-8", "replace").decode("utf-8")
+    return Verdict(word, shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +100,25 @@ def compare_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> Ite
     Raises:
         ModelError: the model failed; what it decided before stays.
     """
+    if not is_own(newer):
+        return
     near = [hit.chunk_id for hit in searching.earlier(store, newer.id, most)]
     for older in store.get_many(near, track=False).values():
         if not is_trusted_as_far(newer, older):
             continue
         verdict = judged(llm, newer.content, older.content, timeout=store.config.llm.timeout_seconds)
         reason = f"model {llm.name}: {verdict.reason or verdict.word}"
-        if verdict.word == "replaces":
-            store.supersede(older.id, newer.id, reason, confidence=_CONFIDENCE)
-        elif verdict.word == "contradicts":
-            store.add_link(newer.id, older.id, "contradicts", _CONFIDENCE, reason)
+        try:
+            if verdict.word == "replaces":
+                store.supersede(older.id, newer.id, reason, confidence=_CONFIDENCE)
+            elif verdict.word == "contradicts":
+                store.add_link(newer.id, older.id, "contradicts", _CONFIDENCE, reason)
+        except (
+            ConflictError,
+            NotFoundError,
+            InvalidLink,
+        ) as error:  # one was changed while the model was asked
+            verdict = Verdict("unsure", error.message)
         yield Comparison(verdict.word, verdict.reason, newer.id, older.id)
 
 

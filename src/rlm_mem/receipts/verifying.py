@@ -152,7 +152,7 @@ def verify(
             PartCheck("steps", "not checked", "there is neither a memory nor a bundle to replay them on")
         )
         return _verdict(checks, found, signer)
-    checks += replayed.checks()
+    checks += replayed.checks
     checks.append(replayed.answer(record.status == "holds"))
     return _verdict(checks, found, signer)
 
@@ -333,8 +333,9 @@ def _differences(receipt: Receipt, bundle: Bundle) -> Iterator[PartCheck]:
         if version is None or document is None or chunk_hash(document) != version.hash:
             why = "the bundle does not contain the version that was read"
             yield PartCheck(f"chunk {chunk_id[:140]}", "altered", why)
-    for number in range(max(len(receipt.steps), *(step + 1 for step in bundle.calls), 0)):
-        step = receipt.steps[number] if number < len(receipt.steps) else None
+    steps = dict(enumerate(receipt.steps))
+    for number in sorted(steps.keys() | bundle.calls.keys()):  # not a range: a bundle may name any number
+        step = steps.get(number)
         noted = bundle.calls.get(number, [])
         part = f"step {number + 1}"
         if step is None or hashed(noted) != step.calls:
@@ -386,6 +387,9 @@ class _Replayed:
     Args:
         notes: the bundle; None: replay on the memory.
         unchanged: whether nothing was written since the receipt, so that any difference is an alteration.
+
+    Attributes:
+        checks: results of the steps with programs.
     """
 
     def __init__(
@@ -422,17 +426,11 @@ class _Replayed:
             self._final = player.play(receipt.question.text, 0)
         except BudgetError as error:
             self._final, self._stopped_by = player.final, error.stopped_by
-        self._now = player.replayed
-        self._then = trajectory.steps
-        self._checks: list[PartCheck] = []
-
-    def checks(self) -> list[PartCheck]:
-        """Results of the steps with programs."""
-        for number, (step, then) in enumerate(zip(self._receipt.steps, self._then, strict=True), 1):
+        self.checks: list[PartCheck] = []
+        for number, (step, then) in enumerate(zip(receipt.steps, trajectory.steps, strict=True), 1):
             if step.programs:
-                status, detail = self._step(step, *self._now.get(id(then), (None, [])))
-                self._checks.append(PartCheck(f"step {number}", status, detail))
-        return self._checks
+                status, detail = self._step(step, *player.replayed.get(id(then), (None, [])))
+                self.checks.append(PartCheck(f"step {number}", status, detail))
 
     def _step(
         self, step: ReceiptStep, now: ReplayStep | None, calls: list[dict[str, Any]]
@@ -457,7 +455,7 @@ class _Replayed:
         if self._unchanged:
             what = "output" if not same else "calls"
             return "altered", f"its programs give another {what}, though the memory has not changed"
-        if any(check.status != "holds" for check in self._checks):
+        if any(check.status != "holds" for check in self.checks):
             return "changed", "it depends on steps that differ"
         if differs is None:
             return "altered", "its programs give another output, though the memory returns the same"
@@ -501,7 +499,7 @@ class _Replayed:
         return PartCheck("answer", "holds", "the programs give the same")
 
     def _other_answer(self, detail: str) -> PartCheck:
-        states = {check.status for check in self._checks}
+        states = {check.status for check in self.checks}
         if "altered" in states or states <= {"holds"}:
             return PartCheck("answer", "altered", detail)
         return PartCheck("answer", "changed" if "changed" in states else "not checked", detail)

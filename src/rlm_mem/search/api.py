@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
-from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -49,7 +48,7 @@ from rlm_mem.text.blocks import sentences
 from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.segments import split_segments
-from rlm_mem.text.update_score import are_tied, is_telling, tells_of_change
+from rlm_mem.text.update_score import is_telling
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -168,7 +167,7 @@ def search(
 
     A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. If two
     notes may answer the same question about the present, each names the other (`Hit.marks`). Up to four later notes
-    that share a rare word with the first hit are read, too: one that reports a change may be named on it.
+    that share a rare word with one of the best hits are read, too: one that reports a change may be named on it.
 
     Args:
         store: where to search; only its own namespace is seen.
@@ -426,8 +425,7 @@ class _QuestionSearch:
         """Return the best hits and add their chunks to ``read``; skip those whose chunk is missing or damaged.
 
         Args:
-            later: put later notes that may change what the first hit says before it, or second; else only name them
-                on it.
+            later: put later notes that may change what a hit says before or behind it; else most are named on it only.
         """
         results, hits = self.ranked(by), list[Hit]()
         most = max(limit, COMPARED)
@@ -446,37 +444,22 @@ class _QuestionSearch:
                     text = snippet(chunk.content, shown.start, shown.end, self._asked, self._analyser)
                     hits.append(_hit(chunk, shown, text, explain))
         asked = PresentQuestion.of(self._asked.text, self._comparing)
-        more = partial(self._later_notes, read, explain)
-        hits = with_current_first(hits, read, asked, self._comparing, more if later else None)
-        if asked is None:
+        looked_up: dict[str, list[Hit]] = {}
+
+        def later_notes(hit: Hit) -> list[Hit]:
+            if asked is None or not asked.asks or by == "conversation" or not is_note_hit(hit, read, asked):
+                return []
+            if hit.chunk_id not in looked_up:
+                looked_up[hit.chunk_id] = self._later_notes(read, explain, hit)
+            return looked_up[hit.chunk_id]
+
+        hits = with_current_first(hits, read, asked, self._comparing, later_notes if later else None)
+        if asked is None or not hits:
             return hits[:limit]
-        beside = [] if later or by == "conversation" else self._notes_beside(hits, read, asked, explain)
+        beside = [] if later else later_notes(hits[0])  # with `later`, they are hits by now
         if beside or len(hits) > COMPARED:
             hits = with_distant_first(hits, beside, read, asked, self._comparing)
-        if beside:
-            beside = self._changes(hits, beside, read)
-        return with_marks(hits, read, asked, self._comparing, beside)[:limit]
-
-    def _notes_beside(
-        self, hits: list[Hit], read: dict[str, Chunk], asked: PresentQuestion, explain: bool
-    ) -> list[Hit]:
-        """Return later notes, not among the hits, that share rare words with the first of them."""
-        if not hits or not asked.asks or not is_note_hit(hits[0], read, asked):
-            return []
-        hit_ids = {hit.chunk_id for hit in hits}
-        return [note for note in self._later_notes(read, explain, hits[0]) if note.chunk_id not in hit_ids]
-
-    def _changes(self, hits: list[Hit], beside: list[Hit], read: dict[str, Chunk]) -> list[Hit]:
-        """Return those of the notes beside the hits that are tied to the first of these and report a change."""
-        if hits[0].chunk_id in {note.chunk_id for note in beside}:
-            return []
-        text = read[hits[0].chunk_id].content
-        return [
-            note
-            for note in beside
-            if are_tied(text, later := read[note.chunk_id].content, self._comparing)
-            and tells_of_change(text, later, self._comparing)
-        ]
+        return with_marks(hits, read, asked, self._comparing, None if later else later_notes)[:limit]
 
     def _later_notes(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
         """Return notes made after a hit that share rare words with it, and add them to ``read``.

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 COMPARED = 5
 #: Most characters of a note that is compared whole; of longer ones the snippet is compared.
 LONGEST_NOTE = 600
+#: Number of best hits for which later notes are looked up, if they may be the answer.
+ANSWERING = 3
+#: Number of best hits in which a later note is looked for.
+NEAR = 10
 #: Most successive changes that are followed.
 _MAX_FOLLOWED = 4
 
@@ -49,9 +53,9 @@ def with_current_first(
     Args:
         read: the chunks of the hits; those of ``later`` are in it after the call.
         asked: the question, if it is about the present.
-        later: returns notes made after the first hit, which need no word of the question, the one that shares most
-            with the hit first. A note that probably changes the hit is put before it, one that possibly does,
-            second.
+        later: returns notes made after a hit, which need no word of the question, the one that shares most with the
+            hit first. It is called for each hit that may be the answer. A note that possibly changes that hit is put
+            behind it, one that probably changes the first hit before that.
     """
     if not hits or (len(hits) < 2 and later is None):
         return hits
@@ -59,22 +63,55 @@ def with_current_first(
         hits = with_first(hits, place, "lasts")
     was_first = hits[0].chunk_id
     hits = _latest_first(hits, COMPARED, read, asked, analyser)
-    if later is None or asked is None or not asked.asks or not is_note_hit(hits[0], read, asked):
+    if later is None or asked is None:
         return hits
-    candidates = later(hits[0])
-    if not candidates:
+    for place in reversed(answering_places(hits, read, asked, analyser)):
+        before, rest = hits[:place], hits[place:]
+        notes = later(rest[0])
+        if {hit.chunk_id for hit in before}.isdisjoint(note.chunk_id for note in notes):
+            # A later note that came first by its own words stays first.
+            stays = place > 0 or rest[0].chunk_id != was_first
+            hits = [*before, *_with_later_notes(rest, notes, read, asked, analyser, stays=stays)]
+    return hits
+
+
+def answering_places(
+    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
+) -> list[int]:
+    """Return the places of the valid notes among the best hits that have as many words of the question as any hit."""
+    compared, stems = compared_texts(hits[:NEAR], read, analyser)
+    matched = [len(asked.stems & stems[text]) for text in compared]
+    return [
+        place
+        for place, hit in enumerate(hits[:ANSWERING])
+        if matched[place] == max(matched) and is_valid_note(hit, read, asked)
+    ]
+
+
+def _with_later_notes(
+    hits: list[Hit],
+    notes: list[Hit],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion,
+    analyser: Analyser,
+    *,
+    stays: bool,
+) -> list[Hit]:
+    """Put one of the notes made after the first hit before it, or behind it.
+
+    Args:
+        stays: put none before it.
+    """
+    if not notes:
         return hits
     hit_ids = {hit.chunk_id for hit in hits}
-    best = [*hits[:COMPARED], *(one for one in candidates if one.chunk_id not in hit_ids)]
-    # A later note that came first by its own words stays first.
-    first = (
-        hits[0] if hits[0].chunk_id != was_first else _latest_first(best, len(best), read, asked, analyser)[0]
-    )
+    best = [*hits[:COMPARED], *(one for one in notes if one.chunk_id not in hit_ids)]
+    first = hits[0] if stays else _latest_first(best, len(best), read, asked, analyser)[0]
     # Sharing one common word by chance does not make a note the nearest.
     text = read[first.chunk_id].content
-    tied = (one.chunk_id for one in candidates if are_tied(text, read[one.chunk_id].content, analyser))
+    tied = (one.chunk_id for one in notes if are_tied(text, read[one.chunk_id].content, analyser))
     nearest = next(tied, "") if first.chunk_id == hits[0].chunk_id else ""
-    others = [one for one in candidates if one.chunk_id != first.chunk_id]
+    others = [one for one in notes if one.chunk_id != first.chunk_id]
     place = _retelling_place([first, *others], read, asked, analyser, nearest=nearest)
     beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
     if beside and beside[0].chunk_id == nearest:
@@ -214,6 +251,11 @@ def is_note_hit(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> 
     return alone or is_note(hit.author, asked)
 
 
+def is_valid_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
+    """Whether a hit is a note that no other chunk replaces."""
+    return hit.superseded_by is None and is_note_hit(hit, read, asked)
+
+
 def later_places(hits: list[Hit]) -> list[int]:
     """Return the places of hits that are not superseded, not older than the first and trusted at least as far."""
     first, found = hits[0], []
@@ -255,16 +297,21 @@ def _later_note_places(
 def with_distant_first(
     hits: list[Hit], beside: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
 ) -> list[Hit]:
-    """Put a later note with few words of the question first if it probably changes what the first hit says.
+    """Put a later note with few words of the question first if it changes what the first hit says, at least probably.
 
-    As such a note may be about anything, it must repeat half of what the first hit says in answer to the question.
+    As such a note may be about anything, it must end the value of the first hit itself, or repeat half of what that
+    says in answer to the question.
 
     Args:
         beside: notes made after the first hit that share rare words with it.
     """
     if not is_note_hit(hits[0], read, asked):
         return hits
-    near = hits[: 2 * COMPARED]
+    hit_ids = {hit.chunk_id for hit in hits}
+    beside = [note for note in beside if note.chunk_id not in hit_ids]
+    if place := _ending_place([hits[0], *beside], analyser):
+        return with_first([*hits, beside[place - 1]], len(hits), "says so")
+    near = hits[:NEAR]
     found, nearest = [*near, *beside], min(COMPARED, len(near))
     texts, stems = compared_texts(found, read, analyser)
     year, best, place = int(hits[0].at[:4]), LIKELY, 0

@@ -119,7 +119,7 @@ class Ranked(Struct, frozen=True):
 
 
 def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool = False) -> Iterator[Ranked]:
-    """Yield results, best first; equal scores by time, newest first, then by chunk id.
+    """Yield results, best first; equal scores by time, newest first, and of one time the last written first.
 
     Args:
         by: "chunk", "segment" or "conversation".
@@ -137,7 +137,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
     eligible = np.flatnonzero(relevant)
     if not len(eligible):
         return
-    ids = np.array(candidates.chunk_ids)[candidates.chunk_index]
+    written = candidates.doc[candidates.chunk_index]
     if by == "segment":
         best, totals = eligible, scores.total[eligible]
     else:
@@ -150,7 +150,9 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
     spread = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
     penalty = np.where(candidates.author[best] >= 0, spread, 0.0)
     totals = totals + penalty
-    for place in np.lexsort((candidates.seg_no[best], ids[best], -candidates.at[best], -totals)).tolist():
+    for place in np.lexsort(
+        (candidates.seg_no[best], -written[best], -candidates.at[best], -totals)
+    ).tolist():
         yield _result(candidates, int(best[place]), float(totals[place]), scores.parts, float(penalty[place]))
 
 

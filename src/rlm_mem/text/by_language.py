@@ -146,11 +146,10 @@ HEADINGS = words_of(
 # -- limits of time ----------------------------------------------------------------------------------------------------
 
 TEMPORARY = pattern_of(
-    english=r"^\W*while (?!\w{1,20}ing\b|at\b|i\b|we\b|there\b)|\bwhile\b[^,.;]{1,60}\b(?:is|are|was|were)\b|\bduring\b"
+    english=r"\bwhile\b[^,.;]{1,60}\b(?:is|are|was|were)\b|\bduring\b"
     r"|\b(?:un)?till? then\b|\btemporar"
     r"|\bfor (?:the time being|now|the duration)\b|\bstand(?:s|ing)? in\b|\bfill(?:s|ing) in\b"
-    r"|\bexceptionally\b|\bon the (?:last )?day (?:of|before)\b|^\W*last night\b"
-    r"|\bthis time\b|^\W*this (?:week|weekend)\b(?!'s|’s)"
+    r"|\bexceptionally\b|^\W*this (?:week|weekend)\b(?!'s|’s)"
     r"|(?<!not )\b(?:only|just) (?:this|today|tonight|tomorrow|for (?:the|this|that|one|now|today))\b"
     rf"|\b(?:this|that) (?:[a-z]{{3,9}}|{_DAY}) only\b"
     r"|\b(?:one|two|three|four|five|\d{1,2}) (?:morning|afternoon|evening|night|day|week|weekend)s? only\b",

@@ -201,7 +201,12 @@ def is_listed_verb(low: str) -> bool:
 @lru_cache(maxsize=_WORDS)
 def may_be_verb(low: str) -> bool:
     """Whether :func:`verb_of` may find this word as a verb, apart from verbs after a denial."""
-    return is_listed_verb(low) or (low[-1] == "s" and len(low) > 3 and low.isalpha())
+    return is_listed_verb(low) or ends_like_verb(low)
+
+
+def ends_like_verb(low: str) -> bool:
+    """Whether a word has the ending of a verb in the present tense: "approves"."""
+    return low[-1] == "s" and len(low) > 3 and low.isalpha()
 
 
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:

@@ -72,8 +72,6 @@ _AS_BEFORE = signed(r"\bas ever\b")
 """The same, except beside a change to another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = signed(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
-_TOO = signed(r"(\w{2,40}) too\b(?! \w)")
-"""After a word that is known, "too" adds nothing: "banned during break too" is about the break in question."""
 _IS_NOT = signed(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b")
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
 """Words that accompany a denial in a sentence that states the value in force instead."""
@@ -83,6 +81,8 @@ _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A noun with its number: "runner 3"."""
 DIGIT = late(r"\d")
 NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
+_TITLE = late(r"\s*([^\n]{1,120}[^\s.!?;:,])[ \t]*\n\s*([^\n]{1,300})")
+"""A first line without a final punctuation mark, and the beginning of the next one."""
 _LONGEST_CLAUSE = 200
 """Number of characters read after "back to"."""
 MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
@@ -127,7 +127,7 @@ def exceptions(
     before, after = texts[earlier], texts[later]
     had, has = asked_stems(asked, earlier, texts, later, analyser), asked.stems & after
     parts = sentences(later, analyser)
-    if not parts:
+    if not parts or _have_other_titles(earlier, later, analyser):
         return True, False
     best = best_of(parts, had, before)
     known, value = before | asked.stems, before - asked.stems
@@ -162,6 +162,29 @@ def exceptions(
         or _is_about_another_person(best, known, asked, analyser)
         or _is_about_part(best, asked, known, analyser)
     )
+
+
+def _have_other_titles(earlier: str, later: str, analyser: Analyser) -> bool:
+    """Whether both texts are articles on different things: "Hanna Lind" and "Lind Quartet".
+
+    "Deploy" and "Deploy day" may be one thing, since the longer title has no further name.
+    """
+    about, other = _title_of(earlier, analyser), _title_of(later, analyser)
+    if not about or not other or about.keys() == other.keys():
+        return False
+    less, more = sorted((about, other), key=len)
+    return any(stem not in more for stem in less) or any(
+        word[0].isupper() for stem, word in more.items() if stem not in less
+    )
+
+
+@lru_cache(maxsize=64)
+def _title_of(text: str, analyser: Analyser) -> Mapping[str, str]:
+    """The words of the title of an article by stem: of a first line of which the next one repeats a word, else none."""
+    found = _TITLE.match(text)
+    if found is None or stems_in(found[1], analyser).isdisjoint(stems_in(found[2], analyser)):
+        return {}
+    return {stem: word for word in WORD.findall(found[1]) for stem in analyser.terms(word)}
 
 
 def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:
@@ -283,10 +306,7 @@ def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: A
         sentence,
         asked.text,
         tells_of_change=ENDED.found_in(sentence),
-        main_part=_TOO.sub(
-            lambda found: found[0] if known.isdisjoint(analyser.terms(found[1])) else found[1],
-            _up_to_best_clause(sentence, known, analyser),
-        ),
+        main_part=_up_to_best_clause(sentence, known, analyser),
     )
 
 

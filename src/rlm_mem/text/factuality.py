@@ -21,13 +21,11 @@ from rlm_mem.text.by_language import (
     TRIED,
 )
 from rlm_mem.text.clauses import (
-    CHANGES,
     DETERMINERS,
     NUMBERS,
     PASTS,
     POSSESSIVES,
     PREPOSITIONS,
-    REPLACES,
     UNSURE,
     words,
 )
@@ -39,11 +37,6 @@ if TYPE_CHECKING:
 
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
-_WHEN_CHANGED = signed(
-    r"\bwhile\b[^,.;]{1,60}\b(?:was|were) \w{2,20}ing\b"
-    rf"(?=[^.;]{{0,60}}\b(?:{'|'.join(sorted(CHANGES | REPLACES))})\b)",
-)
-"""A clause that dates a change: "while the varnish was drying I swapped the belt"."""
 _FOR_A_WHILE = signed(
     r"\bfor (?:(?:a|an|one|two|three|four|five|six|that|this|just|only|the|several|\d{1,3}) ){1,2}"
     r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
@@ -57,7 +50,7 @@ _FICTION = signed(rf"\b{_WORKS}")
 _TITLED = signed(rf"(?<=\w ){_WORKS}(?! (?!today|tonight|yesterday)\w)[^:]{{0,80}}:\s")
 """A sentence with a work as its title: "Crew's Christmas play: the captain is …"; unlike "Film club: it meets …"."""
 _NOT_IN_FORCE = signed(
-    r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft(?! (?:19|20)\d\d)|not adopted|april fools?)\b"
+    r"\b(?:draft(?! (?:19|20)\d\d)|not adopted|april fools?)\b"
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
 )
 UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
@@ -87,11 +80,9 @@ _DOUBTED = (
 )
 """Words of a sentence about a wish, a guess, another time, or an additional thing."""
 _PLANNED = signed(
-    r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
-    r"|\bbefore last\b|\bproposal to\b|\bwhen (?:i|he|she|we|they) (?:was|were)\b|^\W*tried\b"
-    r"|\b(?:someone|somebody) claims?\b"
+    r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned|ning)? (?:is )?to\b|\bplanned for\b"
     r"|\b(?:was|were) (?:meant |supposed |due )?to (?!the\b|an?\b|my\b|our\b|his\b|her\b|their\b)(?=[a-z])"
-    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
+    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)|\bbefore last\b",
 )
 _ONE_DAY = signed(
     r"(?<!from )(?<!as of )(?<!since )(?<!said )(?<!started )(?<!starting )(?<!beginning )"
@@ -111,11 +102,9 @@ _REFUSED = signed(
     r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)"
 )
 """A refusal or wish with its consequence, which is a fact."""
-_NO_DOUBT = signed(r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b|\bmay (?=(?:he|she|it|they|you|god)\b)")
-"""A recent time, which is not before the earlier note, and blessings: "may she enjoy it"."""
+_NO_DOUBT = signed(r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b")
+"""A recent time, which is not before the earlier note."""
 _WISHES = words("want wants wish wishes hope hopes")
-_CONDITIONS = words("if whether unless would wouldn't could might")
-"""Words that express doubt in any clause of a sentence."""
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -125,7 +114,7 @@ def is_temporary(sentence: str, known: str) -> bool:
     found = None if lasting else _FOR_A_WHILE.search(sentence)
     if found is not None and found[1].lower() not in low:  # otherwise the duration is the value
         return True
-    found = TEMPORARY.search(_WHEN_CHANGED.sub("", sentence))
+    found = TEMPORARY.search(sentence)
     return found is not None and found.group().lower() not in low
 
 
@@ -228,7 +217,7 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, main_part: s
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
     main_part = _NO_DOUBT.sub("", _REFUSED.sub("", main_part))
-    lows = _lows(main_part) | (_lows(sentence) & _CONDITIONS)
+    lows = _lows(main_part)
     if is_german(asked):
         lows.discard("also")  # "so"
     known = set(WORD.findall(asked.lower()))

@@ -5,7 +5,7 @@ Examples: "moved X from A to B", "replaced A with B", "sold A", "Ana took X over
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import cache, partial
 
 from msgspec.structs import replace
@@ -51,6 +51,8 @@ _PARTS = words("some part parts half most few many several one bit")
 _TAKEN = words("handed passed took taken takes")
 _SAYING_IT = REPLACES | ENDS | RENAMES
 """Verbs of change that need no "to"."""
+CHANGES_TO = CHANGES - _SAYING_IT | {"moved"}
+"""Verbs of change that need "to"; of those that end something, only "moved out of" needs a further word."""
 CALLED_OFF = words("cancelled canceled scrapped axed")
 _OF_PASSIVE = words("was were been is are be being")
 _FAVOUR = words("favour favor")
@@ -363,7 +365,7 @@ class SentenceReader:
         )  # fmt: skip
 
     def read(
-        self, start: int = 0, former: Set[str] = frozenset(), found: Sequence[str] | None = None
+        self, start: int = 0, former: Iterable[str] = (), found: Sequence[str] | None = None
     ) -> list[Stated]:
         """The statements of the sentence."""
         raise NotImplementedError

@@ -9,10 +9,10 @@ number of times.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence, Set
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, reduce
 from itertools import pairwise
-from operator import attrgetter
+from operator import attrgetter, or_
 
 from msgspec.structs import replace
 
@@ -38,6 +38,7 @@ from rlm_mem.text.clauses import (
     begins_with_verb,
     clauses_of,
     denial_in,
+    ends_like_verb,
     family_of,
     from_to,
     is_compound,
@@ -45,7 +46,6 @@ from rlm_mem.text.clauses import (
     is_participle,
     is_past,
     kind_of,
-    may_be_verb,
     no_more,
     of_one_time,
     parts_of,
@@ -58,7 +58,7 @@ from rlm_mem.text.clauses import (
     without_news,
     words,
 )
-from rlm_mem.text.stated_changes import CALLED_OFF, SentenceReader
+from rlm_mem.text.stated_changes import CALLED_OFF, CHANGES_TO, SentenceReader
 from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
@@ -118,7 +118,7 @@ def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Sta
         )
         carried: frozenset[str] = frozenset()
         unread: list[str] = []
-        before: Set[str] = frozenset()
+        before: Iterable[str] = ()
         label = text[said.start : said.body].strip(" *_:").casefold()
         news = label if label in CORRECTIONS else ""
         is_label = said.speaker and (fields or is_field(text[said.start : said.end]))
@@ -131,8 +131,11 @@ def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Sta
                 continue
             sentence = text[start:end]
             said_words = token_texts(sentence)
-            if not _may_state(said_words):
+            signs = reduce(or_, map(_signs_of, said_words), 0)
+            if not _may_state(said_words, signs):
                 unread.append(sentence)
+                if signs & _CHANGES:
+                    before = map(_low, said_words)  # lowered only for a statement that needs them
                 continue
             reader = _Reader(sentence, analyser, topic, carried, news, unread)
             made = reader.read(start, before, said_words)
@@ -162,23 +165,28 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield from units(text, max(start, first), min(end, block.end))
 
 
-def _may_state(found: Sequence[str]) -> bool:
+def _may_state(found: Sequence[str], signs: int) -> bool:
     """Whether a sentence may have a verb that states something; without one it only names something.
 
     The first word before a past form is a name or noun, whatever its ending: "Ines packed the crate".
+
+    Args:
+        found: the words of the sentence. ``signs``: their signs together.
     """
-    signs = set(map(_sign_of, found))
-    if _STATES in signs:
+    if signs & _STATES or signs & _CHANGES_BESIDE == _CHANGES_BESIDE:
         return True
-    if _ENDS_LIKE_VERB in signs and (
-        not is_past(_low(found[1 % len(found)])) or _ENDS_LIKE_VERB in map(_sign_of, found[1:])
+    if signs & _ENDS_LIKE_VERB and (
+        not is_past(_low(found[1 % len(found)]))
+        or reduce(or_, map(_signs_of, found[1:]), 0) & _ENDS_LIKE_VERB
     ):
         return True
-    lows = list(map(_low, found)) if signs & _PAIRED else []
-    if _MOVES in signs and 0 < from_to(lows) < lows.index("from") - 1:
+    if not signs & (_MOVES | _SPEAKS):
+        return False
+    lows = list(map(_low, found))
+    if signs & _MOVES and 0 < from_to(lows) < lows.index("from") - 1:
         # With an object; without one it may be a journey
         return True
-    return _SPEAKS in signs and any(
+    return any(
         before in _SPEAKING and one.isalpha() and not is_past(one) and not one.endswith("ing")
         for before, one in pairwise(lows)
     )
@@ -188,30 +196,35 @@ def _low(word: str) -> str:
     return word.lower().replace("’", "'")
 
 
-_STATES, _ENDS_LIKE_VERB, _MOVES, _SPEAKS = range(1, 5)
-_PAIRED = {_MOVES, _SPEAKS}
-"""Signs that state something only in combination with other words."""
+# Signs of words, of which a sentence may have several.
+_STATES, _ENDS_LIKE_VERB, _MOVES, _SPEAKS, _CHANGES, _BESIDE_CHANGE = (1 << bit for bit in range(6))
+_CHANGES_BESIDE = _CHANGES | _BESIDE_CHANGE
+_BESIDE_CHANGES = WORDED | PARTICLES | {"to", "out", "not"}
+"""Words without which a verb in ``CHANGES_TO`` states nothing: "moved the crate"."""
 
 
-def _made_sign(word: str) -> int:
+def _made_signs(word: str) -> int:
     if word.isdigit():  # the most frequent of the words that are looked up for the first time
         return 0
     low = _low(word)
+    signs = _BESIDE_CHANGE if low in _BESIDE_CHANGES else 0
+    if low in CHANGES_TO:
+        return signs | _CHANGES
     if low in _STATING or is_listed_verb(low):
         return _STATES
     if low == "from":
-        return _MOVES
-    return _ENDS_LIKE_VERB if may_be_verb(low) else _SPEAKS if low in _SPEAKING else 0
+        return signs | _MOVES
+    return signs | (_ENDS_LIKE_VERB if ends_like_verb(low) else _SPEAKS if low in _SPEAKING else 0)
 
 
-_sign_of = Known(_made_sign, 1 << 15).__getitem__
+_signs_of = Known(_made_signs, 1 << 15).__getitem__
 
 
 class _Reader(SentenceReader):
     """Extracts the statements of one sentence."""
 
     def read(
-        self, start: int = 0, former: Set[str] = frozenset(), found: Sequence[str] | None = None
+        self, start: int = 0, former: Iterable[str] = (), found: Sequence[str] | None = None
     ) -> list[Stated]:
         """The statements of the sentence.
 
@@ -250,7 +263,7 @@ class _Reader(SentenceReader):
         if not made:
             return made
         text, end = self.text.strip(), start + len(self.text)
-        named = frozenset(map(self.stems.__getitem__, lows | former))
+        named = frozenset(map(self.stems.__getitem__, lows.union(former)))
         return [
             replace(
                 one, text=text, start=start, end=end, number=self.number, named=named,

@@ -103,7 +103,7 @@ MAY_END = Expressions(
 )
 """A quick pre-filter: found in every text that states that something has ended, and in many others."""
 _LETTER = late(r"[^\W\d_]")
-_KINDS = frozenset(("figure", "day", "name"))
+_KINDS = frozenset(("figure", "day", "name", "opening"))
 _LONG = 3
 """Minimum digits of a number that has a form without its unit: a port, a room, an address."""
 _CALENDAR = MONTHS | words(
@@ -238,7 +238,7 @@ def signs(
     often = Counter(chain.from_iterable(texts.values()))
     if _shares_little(asked, both, later, texts.values(), often) and not (
         (nearest or not asked.names.isdisjoint(both))
-        and _has_kind(asked, earlier, later, of_form=not nearest)
+        and _has_kind(asked, earlier, later, of_form=not nearest, opening=nearest)
         and _share_name(earlier, later, both, analyser)
     ):
         return ()
@@ -285,7 +285,7 @@ def signs(
         float(denies),
         float(narrows),
         float(tells_of_change(earlier, later, analyser)),
-        float(_has_kind(asked, earlier, later)),
+        float(_has_kind(asked, earlier, later, opening=nearest)),
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
     )
@@ -310,19 +310,29 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
 
 
 def _has_kind(
-    asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False, beside: bool = False
+    asked: PresentQuestion,
+    earlier: str,
+    later: str,
+    *,
+    of_form: bool = False,
+    beside: bool = False,
+    opening: bool = False,
 ) -> bool:
     """Whether a later note gives another value of the same kind: a figure, a day or month, a name.
 
     Args:
         of_form: only figures with the same unit or form, such as "22 minutes" and "41 minutes", or "3.11" and "3.12".
         beside: only beside the earlier value: "The Aurora was full, booked the Corso".
+        opening: the first word of a sentence counts as a name, too, if the later note has it as a name: "Macrogen does
+            our sequencing" beside "the Macrogen contract".
     """
     known = set(WORD.findall(asked.text.lower()))
     later_values = _values(later[:LONGEST])
     for kind, values in _values(earlier[:LONGEST]).items():
         if of_form and kind in _KINDS:
             continue
+        if kind == "opening":
+            kind, values = "name", values & later_values.get("name", set()) if opening else set()
         if beside and (values - known).isdisjoint(WORD.findall(later.lower())):
             continue
         if values - known and later_values.get(kind, values) - values - known:
@@ -351,8 +361,8 @@ def _values(text: str) -> dict[str, set[str]]:
                 found.setdefault(_LETTER.sub("a", DIGIT.sub("9", low)), set()).add(low)
         elif low.removesuffix("s") in _DATED:
             found.setdefault("day", set()).add(low.removesuffix("s"))
-        elif word[0].isupper() and not begins:
-            found.setdefault("name", set()).add(low)
+        elif word[0].isupper():
+            found.setdefault("opening" if begins else "name", set()).add(low)
     return found
 
 

@@ -14,7 +14,14 @@ from rlm_mem.interchange.brain_files import file_from_line, read_brain_file
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.history import read_history, record_of
 from rlm_mem.interchange.reading import SourceFile, line_objects, moment, read_text
-from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
+from rlm_mem.interchange.records import (
+    ImportedChunk,
+    ImportedEvent,
+    ImportedVersion,
+    ImportProblem,
+    Record,
+    mapped_id,
+)  # fmt: skip
 from rlm_mem.text.tokens import count_tokens
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
@@ -179,6 +186,7 @@ def _sniff_lines(head: FileHead) -> Claim:
         if (
             "brain_file" in entry
             or entry.keys() == {"archived", "chunk"}
+            or isinstance(record_of(entry, ""), ImportedVersion | ImportedEvent)
             or (is_chunk_id(entry.get("id")) and "content" in entry and "metadata" in entry)
         ):
             return Claim.LIKELY

@@ -126,11 +126,12 @@ class ChangeNotes(msgspec.Struct):
     continues: bool = False
 
 
-def name_namespaces(events: Sequence[dict[str, Any]]) -> None:
-    """If a transaction changed several namespaces, name all of them in each of its audit events."""
-    names = sorted({str(event["ns"]) for event in events})
+def name_namespaces(events: Sequence[dict[str, Any]], change_id: str) -> None:
+    """If a transaction changed several namespaces, name all of them in each audit event of its change."""
+    own = [event for event in events if event.get("change") == change_id]  # not those of an imported history
+    names = sorted({str(event["ns"]) for event in own})
     if len(names) > 1:
-        for event in events:
+        for event in own:
             event["namespaces"] = names
 
 

@@ -21,6 +21,7 @@ from rlm_mem.chunk import (
     content_hash,
     expiry,
     format_time,
+    is_chunk_id,
     new_chunk_id,
     normalised_hash,
 )
@@ -237,12 +238,14 @@ class ChunkStore(ChunkReader):
         *,
         chunk_id: str | None = None,
         namespace: str | None = None,
+        now: datetime | None = None,
     ) -> Chunk:
         """Return a chunk without links that is not stored yet; its tokens are counted unless given.
 
         Args:
             fields, extra: as ``writer.given_fields`` returns them.
             chunk_id: None: a fresh one.
+            now: the time of writing; None: by the clock of the store.
 
         Raises:
             InvalidChunk: the content or the id is invalid, or the type is unknown or needs fields that are missing.
@@ -253,7 +256,7 @@ class ChunkStore(ChunkReader):
         level = fields.get("trust") or levels[how]
         more = {**fields, "origin": how, "trust": level}
         chunk_type, tags, tokens = more.pop("type", "note"), more.pop("tags"), more.pop("tokens", None)
-        now = self.backend.time_of_writing(place, self.clock())
+        now = now or self.backend.time_of_writing(place, self.clock())
         more.setdefault("created_at", format_time(now))
         more.setdefault("modified_at", more["created_at"])
         more.setdefault("accessed_at", more["created_at"])
@@ -528,9 +531,16 @@ class ChunkStore(ChunkReader):
         """Add a link, or change strength and reasoning of the existing one.
 
         Raises:
-            InvalidLink: unknown type, strength outside 0-1, missing chunk, or a chunk linked to itself.
+            InvalidLink: unknown type, strength outside 0-1, a chunk that is missing or hidden (in quarantine, expired),
+                or a chunk linked to itself.
         """
         reasoning, found = self._screened(reasoning, None)
+        ends = () if link_type == SUPERSEDES else (source_id, target_id)  # a replacement has rules of its own
+        known = self.existing(ends)
+        for hidden in (one for one in ends if one not in known and is_chunk_id(one)):
+            raise InvalidLink(
+                f"there is no chunk {hidden} to link", hint="check the id with: rlm-mem show ID"
+            )
         made = self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
         self._report_secrets(source_id, found)
         return made

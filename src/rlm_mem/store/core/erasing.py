@@ -20,7 +20,7 @@ import numpy as np
 
 from rlm_mem.arguments import check_flag, check_function, check_kind
 from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time
-from rlm_mem.chunk.types import amount
+from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, amount
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines, parse_event
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
@@ -53,6 +53,9 @@ _MAX_NAME = 200
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
 _MATCHES_NOTHING = "(?!)"
+_WHOLE = r"(?<!\w){}(?!\w)"
+_VALUE = r"""(?m:(?:(?<=["'(,])|(?<=: )){}(?=["'](?!\s*:)|[),]|\s*$))"""
+"""A single word as a whole value, in JSON, a row or front matter: not in a sentence."""
 _CHUNK_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")  # also after an escaped line break
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
 _PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -106,12 +109,13 @@ class _Matcher:
 
     def __init__(self, report: ErasureReport) -> None:
         self.report = report
-        named = report.person if report.person is not None else report.source
-        pattern = _MATCHES_NOTHING if named is None else re.escape(normalize("NFC", named))
         if report.person is not None:
-            spaced = pattern.replace(r"\ ", r"\s+")
-            pattern = rf"(?<!\w){spaced}(?!\w)"
-        self.pattern = re.compile(pattern, re.IGNORECASE if report.person is not None else 0)
+            spaced = re.escape(normalize("NFC", report.person)).replace(r"\ ", r"\s+")
+            self.pattern = re.compile(_WHOLE.format(spaced), re.IGNORECASE)
+        else:
+            self.pattern = re.compile(
+                _MATCHES_NOTHING if report.source is None else _of_source(report.source)
+            )
         self._known: dict[int, set[str]] = {}
         for one in report.fingerprints:
             self._known.setdefault(one.sums, set()).add(one.hash)
@@ -145,6 +149,14 @@ class _Matcher:
     def found(self, data: bytes) -> bool:
         """Return whether these bytes contain the name or erased content."""
         return self.names(data) or next(self.places(data), None) is not None
+
+
+def _of_source(name: str) -> str:
+    """Return a pattern for a source in texts about others, where the same word may mean something else."""
+    escaped = re.escape(normalize("NFC", name))
+    if name in ORIGIN_OF_SOURCE:
+        return rf'"source": ?"{escaped}"'
+    return (_VALUE if re.fullmatch(r"\w+", name) else _WHOLE).format(escaped)
 
 
 def _unescaped(text: str) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import Struct
 
+from rlm_mem.chunk.types import MAX_FILE_BYTES
 from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
 from rlm_mem.lazy import logger
 
@@ -28,9 +29,6 @@ _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}
 # Above this number of files, one sync of the file system is cheaper than one fsync each (measured: 4 ms per file).
 _MANY = 4
-MAX_BYTES = 1 << 28
-"""Maximum size of a chunk file: six times ``store.max_content_bytes``, since JSON may escape each byte, plus
-metadata."""
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opening a pipe would block
 _logger = logger("rlm_mem.store")
 _logged_paths: set[str] = set()  # paths already logged, so that repeated scans do not log them again
@@ -141,9 +139,9 @@ def read_signed(path: StrPath) -> tuple[bytes, Signature]:
         stat = os.fstat(descriptor)
         if not S_ISREG(stat.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        if stat.st_size > MAX_BYTES:
+        if stat.st_size > MAX_FILE_BYTES:
             raise OSError(
-                errno.EINVAL, f"it has {stat.st_size:,} bytes, more than the {MAX_BYTES:,} that are read"
+                errno.EINVAL, f"it has {stat.st_size:,} bytes, more than the {MAX_FILE_BYTES:,} that are read"
             )
         return handle.read(), Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
@@ -175,7 +173,7 @@ def names_below(
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise StorageError(f"{folder} cannot be read: {error.strerror or error}") from error
+        raise unreadable(folder, error) from error
     skipped = set() if skipped is None else skipped
     for entry in entries:
         name = before + entry.name
@@ -189,6 +187,11 @@ def names_below(
             yield from names_below(
                 Path(entry.path), f"{name}/", links=links, left_out=left_out, skipped=skipped
             )
+
+
+def unreadable(path: StrPath, error: OSError) -> StorageError:
+    """Return the project's own exception for a file or folder that cannot be read."""
+    return StorageError(f"{path} cannot be read: {error.strerror or error}")
 
 
 def translate(error: OSError, what: str) -> NoReturn:

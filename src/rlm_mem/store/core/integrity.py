@@ -256,21 +256,6 @@ def circular_links(kind: str, links: Iterable[tuple[str, str]]) -> Iterator[Find
             yield Finding("circular-links", message, None, cycle[0], cycle[-2], kind)
 
 
-def wrong_fields(store: ChunkStore, chunk: Chunk) -> Iterator[Finding]:
-    """Report wrong fields of a chunk without a file: hash, token count, type and period of validity."""
-    from rlm_mem.text.tokens import count_tokens
-
-    return wrong_values(
-        store,
-        chunk.id,
-        None,
-        type_=chunk.type,
-        tokens=(chunk.tokens, count_tokens(chunk.content)),
-        hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
-        validity=(chunk.metadata.valid_from, chunk.metadata.valid_to),
-    )
-
-
 def wrong_values(
     store: ChunkStore,
     chunk_id: str,

@@ -10,10 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.chunk import Chunk, check_chunk_ids
-from rlm_mem.errors import InputError
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.lookup import JoinedSource
-from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, Version
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, Version, page
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.reader import Listing, MoreFilters
@@ -93,15 +92,13 @@ class JoinedStore(ChunkStore):
         """Return ids of both namespaces in order of time; archived ones only of its own."""
         if more.get("namespace") is not None or more.get("archived"):
             return super().list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-        limit, offset = more.get("limit"), more.get("offset", 0)
-        if not isinstance(offset, int) or offset < 0:
-            raise InputError(f"offset must be a whole number from 0, not {offset!r:.40}")
+        limit, offset = more.get("limit"), page(more.get("offset", 0), "offset")
         filters: dict[str, Any] = {
             name: more[name] for name in ("any_tags", "newest_first", "origin", "trust") if name in more
         }
         wanted: dict[str, Any] = {"conversation_id": conversation_id, "start": start_date, "end": end_date}
         wanted |= {"tags": tags, "chunk_type": chunk_type, **filters}
-        places = self.places(None if limit is None else limit + offset, **wanted)
+        places = self.places(None if limit is None else page(limit, "limit") + offset, **wanted)
         self.check_type_filter(chunk_type)
         return [place[0] for place in places[offset:]]
 
@@ -115,23 +112,13 @@ class JoinedStore(ChunkStore):
         newest_first = bool(filters.get("newest_first"))
         return list(islice(merge(*found, key=lambda place: place[1:], reverse=newest_first), limit))
 
-    def iter_chunks(
-        self,
-        conversation_id: str | None = None,
-        start_date: str | date | None = None,
-        end_date: str | date | None = None,
-        tags: Sequence[str] | str | None = None,
-        chunk_type: str | None = None,
-        **more: Unpack[MoreFilters],
-    ) -> Iterator[Chunk]:
-        """Yield the chunks that match the filters of list_chunks."""
-        if more.get("namespace") is not None or more.get("archived"):
-            yield from super().iter_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-            return
-        ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-        for start in range(0, len(ids), _LOT):
-            lot = ids[start : start + _LOT]
-            found = self.get_many(lot)
+    def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[Chunk]:  # noqa: ARG002 - both
+        """Yield chunks of either namespace, read in batches."""
+        for start in range(0, len(chunk_ids), _LOT):
+            lot, found = chunk_ids[start : start + _LOT], dict[str, Chunk]()
+            for part in self._parts:
+                left = [one for one in lot if one not in found]
+                found |= {chunk.id: chunk for chunk in part._read_in_batches(part.namespace, left)}
             yield from (found[one] for one in lot if one in found)
 
     def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
@@ -188,10 +175,11 @@ class JoinedStore(ChunkStore):
 
     def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
         """Return tags with the number of chunks that have them, most frequent first."""
+        most = None if limit is None else page(limit, "limit")
         counts: Counter[str] = Counter()
         for part in self._parts:
             counts.update(dict(part.tag_counts()))
-        return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:limit]
+        return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:most]
 
     def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
         """Return conversations, the most recently active first."""

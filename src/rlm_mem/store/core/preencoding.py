@@ -5,18 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from rlm_mem.store.core.records import AUTHOR_PREFIX, analysed, encode_segments
-
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import AnalysedSegment
+from rlm_mem.store.core.records import analysed, encode_segments
 
 _HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # layout of a segment blob, in words (store.core.records)
 
@@ -78,19 +75,8 @@ def preencoded_segments(found: Ahead) -> Iterator[None]:
         AHEAD.reset(token)
 
 
-def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
-    """Return every dictionary entry (term or author) that these segments need, in order of appearance."""
-    texts: dict[str, int] = {}
-    for seg in segs:
-        texts |= seg.terms
-        if seg.author is not None:
-            texts[AUTHOR_PREFIX + seg.author] = 1
-    return texts
-
-
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     """Encode the segments of a content, with local term numbers."""
-    segments = analysed(language, content, skip_before, around)
-    terms = list(texts_of(segments))
-    places = dict(zip(terms, count()))
-    return LocalTerms(encode_segments(segments, places.__getitem__), terms)
+    places: defaultdict[str, int] = defaultdict(count().__next__)
+    blob = encode_segments(analysed(language, content, skip_before, around), places.__getitem__)
+    return LocalTerms(blob, list(places))

@@ -90,8 +90,7 @@ class ChunkReader:
     """Read access to the chunks of one namespace.
 
     Args:
-        base_path: folder of the store, such as ``brain/memory``, created if it is missing; or the DSN of a
-            database,
+        base_path: folder of the store, such as ``brain/memory``, created if it is missing; or the DSN of a database,
             ``postgresql://…`` (extra ``postgres``).
         namespace: path such as ``agent/project/user``; None: the configured one. Chunks of other
             namespaces do not exist for this object: calls with their ids return None or False.

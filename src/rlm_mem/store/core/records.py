@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from math import inf
 from operator import attrgetter
@@ -30,6 +30,7 @@ from msgspec import Struct, field
 from rlm_mem.chunk import Chunk, format_time, from_epoch, normalised_hash, parse_time
 from rlm_mem.chunk.types import hidden
 from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery, StorageError
+from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.store.core.files import Signature
 from rlm_mem.text import ANALYSIS_VERSION
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rlm_mem.text.analysis import AnalysedSegment
+
+_audit_logger = logger("rlm_mem.audit")
 
 #: Maximum number of characters indexed of a path, and of all surroundings of a chunk.
 _MAX_PATH = 200
@@ -161,6 +164,12 @@ def index_key(chunk: Chunk) -> tuple[str, int, str]:
 def audit_line(op: str, at: datetime, actor: str | None, namespace: str) -> dict[str, Any]:
     """Return the fields that every event of the audit log begins with."""
     return {"ts": format_time(at), "actor": actor, "op": op, "ns": namespace}
+
+
+def log_events(events: Iterable[Mapping[str, Any]]) -> None:
+    """Log events of the audit log, once they are written."""
+    for event in events:
+        _audit_logger.info("%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or "")
 
 
 # --- reads, counted in memory until a backend writes them to the rows ---------------------------------------------

@@ -12,8 +12,8 @@ import msgspec
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import ConflictError, NamespaceError, StorageError
-from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, name_namespaces
-from rlm_mem.store.core.records import ACTIVE
+from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
+from rlm_mem.store.core.records import ACTIVE, audit_line
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -146,7 +146,10 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
                 files.write(edit.file, before)
         for part, part_of_change in parts.values():
             _undo_chunks(part, part_of_change)
-        name_namespaces(transaction.events)
+            if record is None and all(event["ns"] != part.namespace for event in transaction.events):
+                # It changed nothing in the end: without a line it would remain the change to be undone.
+                line = audit_line("undo", part.clock(), part.actor, part.namespace)
+                transaction.events.append(line | {"change": transaction.change.id})
         return transaction.change.id
 
 

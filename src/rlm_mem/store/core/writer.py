@@ -340,9 +340,9 @@ class Writer:
     # --- create and change -----------------------------------------------------------------------------
 
     def create(self, chunk: Chunk, *, fixed_id: bool) -> Chunk:
-        """Store a checked draft whose links come from the caller; their targets must exist."""
+        """Store a checked draft whose links come from the caller; the chunks that it names must exist."""
         with self._backend.transaction(chunk.namespace):
-            self._check_targets(chunk.links, chunk.namespace)
+            self._check_named(chunk)
             return self.add(chunk, fixed_id=fixed_id)
 
     def add(self, chunk: Chunk, *, fixed_id: bool = False) -> Chunk:
@@ -370,46 +370,45 @@ class Writer:
             transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
             self._log(transaction, "import", chunk, former=former)
 
-    def _check_targets(self, links: Sequence[ChunkLinks], namespace: str) -> None:
-        ids = list(dict.fromkeys(link.target_id for link in links))
+    def _check_named(self, chunk: Chunk, former: Chunk | None = None) -> None:
+        """Raise InvalidLink if a link's target, or the successor, is missing and not named by ``former``, too."""
+        namespace, before = chunk.namespace, {one.target_id for one in former.links} if former else set()
+        ids = list(dict.fromkeys(one.target_id for one in chunk.links if one.target_id not in before))
         # One query for several; a target that is not committed yet may only be found by its id.
         states = self._backend.queries.states(namespace, 0, len(ids), ids=ids) if len(ids) > 1 else []
         known = {one.id for one in states}
         for target in ids:
             if target not in known and self._backend.find(namespace, target) is None:
                 raise InvalidLink(f"link target {target} does not exist in namespace {namespace}")
+        by = chunk.metadata.superseded_by
+        if by is None or (former is not None and by == former.metadata.superseded_by):
+            return
+        if self._find_active(namespace, by) is None:
+            raise InvalidLink(f"{by} does not exist in namespace {namespace}, so it replaces nothing")
 
     def change(
-        self,
-        chunk_id: str,
-        revise: Callable[[Chunk], Chunk],
-        *,
-        expected_revision: int | None = None,
+        self, chunk_id: str, revise: Callable[[Chunk], Chunk], *, expected_revision: int | None = None,
         op: str = "update",
-    ) -> Chunk | None:
+    ) -> Chunk | None:  # fmt: skip
         """Replace a chunk by the result of ``revise``; None if there is no chunk, no write if nothing differs.
 
-        Raises:
-            ConflictError: the chunk has another revision than ``expected_revision``.
+        Raises ConflictError if the chunk has another revision than ``expected_revision``.
         """
         with self._backend.transaction(self._namespace) as transaction:
             chunk = self._read(self.row(chunk_id))
             if chunk is None:
                 return None
             if expected_revision is not None and chunk.revision != expected_revision:
+                found = f"{chunk_id} has revision {chunk.revision}, not {expected_revision}"
                 raise ConflictError(
-                    f"{chunk_id} has revision {chunk.revision}, not {expected_revision}: it was changed meanwhile",
-                    hint="read it again and repeat the change",
+                    f"{found}: it was changed meanwhile", hint="read it again and repeat the change"
                 )
             updated = revise(chunk)
             if updated.metadata.trust == "quarantined":
                 updated = replacing_nothing(updated)
             if updated == chunk:
                 return chunk
-            known = {link.target_id for link in chunk.links}
-            self._check_targets(
-                [link for link in updated.links if link.target_id not in known], self._namespace
-            )
+            self._check_named(updated, chunk)
             return self._put_revision(transaction, chunk, updated, op)
 
     def _put_revision(
@@ -688,7 +687,7 @@ class Writer:
         """Queue an audit event, which is written when the transaction has been committed."""
         self._written.set()
         transaction.events.append(
-            audit_line(op, self.clock(), self._actor, self._namespace)
+            audit_line(op, self.clock(), self._actor, chunk.namespace)
             | {
                 "chunk_id": chunk.id,
                 "revision": chunk.revision,

@@ -19,6 +19,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.core.files import make_folder
+from rlm_mem.store.core.records import log_events
 
 _audit_logger = logger("rlm_mem.audit")
 _READS = frozenset({"read", "recall", "reason", "session"})
@@ -52,14 +53,12 @@ class EventLog:
             if some:
                 path, _, lines = self.prepared(some, prefix)
                 self.write(path, lines)
+        log_events(events)
 
     def prepared(self, events: Sequence[dict[str, Any]], prefix: str = "") -> tuple[str, int, bytes]:
         """Return the path of the file for these events, its size, and their lines."""
         lines, name = bytearray(), ""
         for event in events:
-            _audit_logger.info(
-                "%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or ""
-            )
             lines += msgspec.json.encode(event) + b"\n"
             name = max(name, f"{prefix}{event['ts'][:7]}.jsonl")
         try:
@@ -138,18 +137,23 @@ class EventLog:
         for path in paths:
             if since is not None and path.stem[-7:] < since[:7]:
                 continue
-            with path.open("rb") as lines:
-                for line in lines:
-                    event = parse_event(line)
-                    if event is None or (since is not None and str(event.get("ts", "")) < since):
-                        continue
-                    if op is not None and event.get("op") != op:
-                        continue
-                    if namespace is not None and event.get("ns") != namespace:
-                        continue
-                    if chunk_id is not None and not _mentions(event, chunk_id):
-                        continue
-                    yield event
+            try:
+                with path.open("rb") as lines:
+                    for line in lines:
+                        event = parse_event(line)
+                        if event is None or (since is not None and str(event.get("ts", "")) < since):
+                            continue
+                        if op is not None and event.get("op") != op:
+                            continue
+                        if namespace is not None and event.get("ns") != namespace:
+                            continue
+                        if chunk_id is not None and not _mentions(event, chunk_id):
+                            continue
+                        yield event
+            except FileNotFoundError:
+                continue  # removed after it was listed
+            except OSError as error:
+                raise files.unreadable(path, error) from error
 
     def rewrite(
         self,
@@ -185,7 +189,10 @@ class EventLog:
     ) -> int:
         count = 0
         for path in [*self._months(), *self._months("reads-")]:
-            lines = path.read_bytes().splitlines(keepends=True)
+            try:
+                lines = path.read_bytes().splitlines(keepends=True)
+            except OSError as error:
+                raise files.unreadable(path, error) from error
             changed = False
             for place, line in enumerate(lines):
                 made = replaced(line, parse_event(line))

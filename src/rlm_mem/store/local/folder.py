@@ -148,26 +148,23 @@ def _has_file(folder: Path, suffix: str) -> bool:
         return False
 
 
-MISNAMED = "a file is named after its chunk"
-
-
-def chunk_in(data: bytes, name: str) -> Chunk:
-    """Decode the chunk in a file of this name; raises InvalidChunk."""
-    chunk = decode_chunk(data)
-    if is_misnamed(chunk, name):
-        raise InvalidChunk(f"it contains the chunk {chunk.id}, and {MISNAMED}")
-    return chunk
-
-
 def is_misnamed(chunk: Chunk, name: str) -> bool:
     """Return whether a file name differs from the name that its chunk requires."""
     return f"{chunk.id}.json" != name
 
 
+def misnamed(chunk: Chunk) -> str:
+    """Describe a chunk in a file of another name."""
+    return f"it contains the chunk {chunk.id}, and a file is named after its chunk"
+
+
 def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
     """Read one chunk file; raises InvalidChunk, or OSError if the file cannot be opened."""
     data, read = files.read_signed(path)
-    return chunk_in(data, path.name), read
+    chunk = decode_chunk(data)
+    if is_misnamed(chunk, path.name):
+        raise InvalidChunk(misnamed(chunk))
+    return chunk, read
 
 
 def former_versions(
@@ -329,7 +326,7 @@ class LocalBrainFiles:
         except (FileNotFoundError, NotADirectoryError):
             return added or None
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise files.unreadable(path, error) from error
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         for name in names:
@@ -349,7 +346,7 @@ class LocalBrainFiles:
         except (FileNotFoundError, NotADirectoryError):
             return b""
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise files.unreadable(path, error) from error
 
     def exists(self, name: str) -> bool:
         path = self.path(name)
@@ -398,7 +395,7 @@ class LocalBrainFiles:
             except FileNotFoundError:
                 continue  # removed after it was listed
             except OSError as error:
-                raise _unreadable(path, error) from error
+                raise files.unreadable(path, error) from error
         return found
 
     def signature(self, name: str) -> Signature | None:
@@ -429,7 +426,7 @@ class LocalBrainFiles:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise _unreadable(place, error) from error
+            raise files.unreadable(place, error) from error
         for one, is_folder in entries_descending:
             name = f"{folder}/{one}"
             if one.startswith(".") or (
@@ -542,7 +539,3 @@ class LocalBrainFiles:
         if self._read_only:
             raise StoreReadOnly(f"the store {self._base} was opened read-only")
         return self.path(name)
-
-
-def _unreadable(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path} cannot be read: {error.strerror or error}")

@@ -23,10 +23,10 @@ from rlm_mem.store.core.integrity import (
     wrong_replacement,
     wrong_values,
 )
-from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow
+from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, IndexEntry
 from rlm_mem.store.core.succession import ORDERED_LINKS
-from rlm_mem.store.local.folder import MISNAMED, Layout, former_versions, read_chunk_file
-from rlm_mem.store.local.prepare import ExaminedFile, examined
+from rlm_mem.store.local.folder import Layout, former_versions, read_chunk_file
+from rlm_mem.store.local.prepare import ChunkFile, read_files
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.schema import in_pages, shows_damage
 
@@ -95,8 +95,8 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
         return  # the rest of a damaged index cannot be checked
     versions = layout.archive / "versions"
     total = sum(1 for _ in _listed(layout)) + sum(1 for _ in _version_files(versions))
-    of_chunks = examined(str(layout.base), chain(_listed(layout), _version_files(versions)), total,
-                         processes=store.config.store.processes)  # fmt: skip
+    of_chunks = read_files(str(layout.base), chain(_listed(layout), _version_files(versions)), "", count=total,
+                           processes=store.config.store.processes)  # fmt: skip
     yield from _unnamed(layout)
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
@@ -104,8 +104,9 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
     for done, found in enumerate(of_chunks, 1):
         if not found.path.startswith("archive/versions/"):
             yield from _file(store, layout, connection, found, unknown)
-            if found.id and found.problem is None and not found.path.startswith("archive/"):
-                replacements.note(found.id, found.superseded_by, found.validity[1] is not None, found.links)
+            entry = found.entry
+            if entry is not None and not found.path.startswith("archive/"):
+                replacements.note(found.id, entry.superseded_by, entry.valid_to is not None, _ends(entry))
         elif found.problem is not None:
             where = found.path
             damaged_versions.append(
@@ -167,14 +168,15 @@ def _file(
     store: ChunkStore,
     layout: Layout,
     connection: sqlite3.Connection,
-    found: ExaminedFile,
+    found: ChunkFile,
     unknown: dict[str, str],
 ) -> Iterator[Finding]:
     path = found.path
     if found.problem is not None:
-        yield _misnamed(connection, path, found.id) if found.id else _unreadable(layout, found)
+        yield _misnamed(connection, found) if found.id else _unreadable(layout, found)
         return
-    if not found.id:
+    entry = found.entry
+    if entry is None:
         return  # deleted or moved after the folder was listed
     row = find_row(connection, found.id)
     twin = unknown.get(found.id) if row is None else row.path
@@ -185,36 +187,41 @@ def _file(
         store,
         found.id,
         path,
-        type_=found.type,
-        tokens=(found.tokens, found.counted),
+        type_=entry.type,
+        tokens=(entry.tokens, found.counted),
         hash_is_right=found.hash_is_right,
-        validity=found.validity,
+        validity=(entry.valid_from, entry.valid_to),
     )
     if row is None:
         unknown[found.id] = path
         yield Finding("orphaned-file", f"{path} is not in the index", path, found.id)
         return
     status = ARCHIVED if path.startswith("archive/") else ACTIVE
-    if (row.path, row.status, row.revision) != (path, status, found.revision) or not _as_recorded(row, found):
+    if (row.path, row.status, row.revision) != (path, status, entry.revision) or not _as_recorded(row, found):
         yield Finding("index-outdated", f"{path} is not as the index recorded it", path, found.id)
     elif status == ACTIVE:
-        yield from _links(store, layout, connection, found, row.doc, row.ns)
+        yield from _links(store, layout, connection, path, entry, row)
 
 
-def _as_recorded(row: ChunkRow, found: ExaminedFile) -> bool:
+def _ends(entry: IndexEntry) -> list[tuple[str, str]]:
+    """Return the targets and types of a chunk's links."""
+    return [(target, kind) for target, kind, *_ in entry.links]
+
+
+def _as_recorded(row: ChunkRow, found: ChunkFile) -> bool:
     """Return whether a file is the one that was indexed, or a copy of it with another inode."""
     recorded, seen = row.signature, found.signature
     alike = (recorded.size, recorded.mtime_ns) == (seen.size, seen.mtime_ns)
-    return recorded == seen or (alike and row.content_hash == found.content_hash)
-
-
-def _misnamed(connection: sqlite3.Connection, path: str, chunk_id: str) -> Finding:
-    row = find_row(connection, chunk_id)
-    if row is not None:
-        return _duplicate_id(chunk_id, row.path, path)
-    return Finding(
-        "misnamed-file", f"{path}: it contains the chunk {chunk_id}, and {MISNAMED}", path, chunk_id
+    return recorded == seen or (
+        alike and found.entry is not None and row.content_hash == found.entry.content_hash
     )
+
+
+def _misnamed(connection: sqlite3.Connection, found: ChunkFile) -> Finding:
+    row = find_row(connection, found.id)
+    if row is not None:
+        return _duplicate_id(found.id, row.path, found.path)
+    return Finding("misnamed-file", f"{found.path}: {found.problem}", found.path, found.id)
 
 
 def _duplicate_id(chunk_id: str, used: str, path: str) -> Finding:
@@ -223,7 +230,7 @@ def _duplicate_id(chunk_id: str, used: str, path: str) -> Finding:
     )
 
 
-def _unreadable(layout: Layout, found: ExaminedFile) -> Finding:
+def _unreadable(layout: Layout, found: ChunkFile) -> Finding:
     stem, reason = found.path.rpartition("/")[2].removesuffix(".json"), found.problem or ""
     chunk_id, code = stem if is_chunk_id(stem) else None, "unreadable-file"
     if chunk_id is not None and found.invalid:
@@ -239,18 +246,18 @@ def _links(
     store: ChunkStore,
     layout: Layout,
     connection: sqlite3.Connection,
-    found: ExaminedFile,
-    doc: int,
-    ns: int,
+    path: str,
+    entry: IndexEntry,
+    row: ChunkRow,
 ) -> Iterator[Finding]:
-    path, chunk_id = found.path, found.id
+    chunk_id, links = entry.id, _ends(entry)
     # The links of the index with the namespaces of their targets, in one query.
     indexed = connection.execute(
         "SELECT l.dst_id, l.type, c.ns FROM links l LEFT JOIN chunks c ON c.id = l.dst_id WHERE l.doc = ?"
         " ORDER BY l.position",
-        (doc,),
+        (row.doc,),
     ).fetchall()
-    targets = {row[0]: row[2] for row in indexed}
+    targets = {one[0]: one[2] for one in indexed}
 
     def exists(target_id: str) -> bool:
         if target_id not in targets:
@@ -261,13 +268,13 @@ def _links(
             (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
         )
 
-    yield from wrong_links(store, chunk_id, path, found.links, found.superseded_by, exists)
-    for target_id, kind in found.links:
-        if target_id != chunk_id and targets.get(target_id) not in (None, ns):
+    yield from wrong_links(store, chunk_id, path, links, entry.superseded_by, exists)
+    for target_id, kind in links:
+        if target_id != chunk_id and targets.get(target_id) not in (None, row.ns):
             message = f"{chunk_id}: {kind} → {target_id}"
             yield Finding("namespace-crossing-link", message, path, chunk_id, target_id, kind)
     # Bidirectional consistency: incoming links exist only in the index, derived from the files' outgoing ones.
-    if [row[:2] for row in indexed] != found.links:
+    if [one[:2] for one in indexed] != links:
         yield Finding(
             "index-links", f"{chunk_id}: links in the index differ from those in the file", path, chunk_id
         )

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from rlm_mem.store.core.records import (
     SyncReport,
     Vacuumed,
     Version,
+    log_events,
     other_analysis,
 )
 from rlm_mem.store.local import schema
@@ -39,8 +40,6 @@ from rlm_mem.store.local.vacuum import vacuum_folder
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
@@ -65,6 +64,7 @@ class LocalBackend(LocalIndex):
     def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
         self._reads = ReadBuffer()
         self._clock_logged = False
+        self._last_time = datetime.min.replace(tzinfo=UTC)
         self._own_folder = {DEFAULT_NAMESPACE}  # namespaces known to have a separate folder
         super().__init__(base, config, read_only=read_only)
 
@@ -73,18 +73,17 @@ class LocalBackend(LocalIndex):
         return local.EventLog(self.layout.log)
 
     def close(self) -> None:
-        if self._closed:
+        if self._connections.closed:
             return
         self.refuse_in_batch("the store cannot be closed")
         if not self.read_only and self.layout.base.is_dir():
             self.flush_reads(wait=True)
             self._settle_folder_times()
             if self._recorded_times:
-                self._postings.maintain(self.connection)
+                self.postings.maintain(self.connection)
             self._settle_index()
         self._drop_connections()
         self._connections.close()
-        self._closed = True
 
     def _settle_index(self) -> None:
         try:
@@ -142,6 +141,7 @@ class LocalBackend(LocalIndex):
             self._thread.transaction = None
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
+        log_events(current.events)
 
     def _error_after_rollback(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
         """Return the error to raise after a rollback; a damaged index is rebuilt first."""
@@ -184,6 +184,7 @@ class LocalBackend(LocalIndex):
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         return find_row(self._connections.get(), chunk_id, namespace)
 
+    @healed
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:  # noqa: ARG002 - ids are the store's
         return find_row(self.connection, chunk_id)
 
@@ -307,7 +308,7 @@ class LocalBackend(LocalIndex):
         with schema.translated(self.layout.database), self._index_transaction(connection):
             report = self._reindex(connection, progress)
             self._rows.get().touch(counts)
-        self._postings.maintain(self.connection)
+        self.postings.maintain(self.connection)
         return report
 
     # --- search, history, audit ------------------------------------------------------------------------
@@ -370,7 +371,7 @@ class LocalBackend(LocalIndex):
         self.refuse_in_batch("the index cannot be brought up to date")
         folded = self.fold_reads()
         views = self.write_views()
-        self._postings.maintain(self.connection)
+        self.postings.maintain(self.connection)
         self._settle_index()
         return {"access_counts_folded": folded, "views": views}
 
@@ -386,22 +387,30 @@ class LocalBackend(LocalIndex):
 
         A new index starts above the numbers of the former one.
         """
-        return int(self.connection.execute(LAST_CHANGE, (namespace,)).fetchone()[0])
+        return int(self._connections.get().execute(LAST_CHANGE, (namespace,)).fetchone()[0])
 
     @healed
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
-        """Return ``now``, or the newest chunk's time if that is later by at most ``MAX_OFF`` (a clock set back)."""
-        found = self.connection.execute(
-            "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
-        ).fetchone()
-        latest = parse_time(found[0]) if found[0] else now
+        """Return ``now``, or just after the newest chunk's time if that is not earlier, by at most ``MAX_OFF``.
+
+        Equal times would leave no trace in the files of the order in which chunks were written.
+        """
+        found = (
+            self._connections.get()
+            .execute("SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)")
+            .fetchone()
+        )
+        latest = max(parse_time(found[0]), self._last_time) if found[0] else self._last_time
         if latest <= now + MAX_OFF:
-            return max(now, latest)
+            self._last_time = max(now, latest + timedelta(microseconds=1))
+            return self._last_time
+        self._last_time = now
         if not self._clock_logged:
             self._clock_logged = True
             _logger.warning("%s", clock_fault(latest - now, _NEWEST_MEMORY))
         return now
 
+    @healed
     def clock_fault(self, namespace: str, now: datetime) -> str:  # noqa: ARG002 - one clock for all
         found = self.connection.execute("SELECT max(created_at) FROM chunks").fetchone()
         return clock_fault(max(timedelta(), parse_time(found[0]) - now), _NEWEST_MEMORY) if found[0] else ""

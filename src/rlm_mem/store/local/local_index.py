@@ -48,19 +48,24 @@ class NamespacePostings:
     """Provides one ``PostingsIndex`` per namespace; thread-safe.
 
     Args:
+        number: returns the number of a namespace.
         connect: opens a connection for merging in the background; None if nothing may be written.
     """
 
-    def __init__(self, folder: Path, connect: Callable[[], sqlite3.Connection] | None) -> None:
+    def __init__(
+        self, folder: Path, number: Callable[[str], int], connect: Callable[[], sqlite3.Connection] | None
+    ) -> None:
         self._folder = folder
+        self._number = number
         self._connect = connect
         self._open: dict[int, PostingsIndex] = {}
         self._guard = threading.Lock()
 
-    def of(self, ns: int) -> PostingsIndex:
-        """Return the postings of the namespace with this number."""
+    def of(self, namespace: str) -> PostingsIndex:
+        """Return the postings of a namespace."""
         from rlm_mem.store.local.postings import PostingsIndex
 
+        ns = self._number(namespace)
         with self._guard:
             if ns not in self._open:
                 self._open[ns] = PostingsIndex(self._folder, ns, self._connect)
@@ -68,10 +73,10 @@ class NamespacePostings:
 
     def maintain(self, connection: sqlite3.Connection) -> None:
         """Merge the delta into the snapshot of every namespace whose delta is large enough."""
-        for (ns,) in connection.execute("SELECT ns FROM namespaces").fetchall():
+        for ns, name in connection.execute("SELECT ns, name FROM namespaces").fetchall():
             try:
                 if merge_is_due(connection, self._folder, ns):
-                    self.of(ns).maintain(connection)
+                    self.of(name).maintain(connection)
             except (sqlite3.Error, OSError, DamagedSnapshot) as error:
                 # Derived data: the next process maintains it
                 _logger.info("postings not maintained: %s", error)
@@ -113,7 +118,6 @@ class LocalIndex:
             read_only=read_only,
             index=self,
         )
-        self._closed = False
         self._analysis = self._recorded_analysis = analysis_name(config.search.language)
         self._thread = _ThreadState()
         # How often files that were read, or a check in between, showed changes of other programs
@@ -126,8 +130,10 @@ class LocalIndex:
         self._edited_before: int | None = None  # where the next check for files edited in place continues
         # Files already logged, so that repeated reads do not log them again
         self._logged_unreadable: set[str] = set()
-        self._postings = NamespacePostings(
-            self.layout.index / "postings", None if read_only else self._connections.another
+        self.postings = NamespacePostings(
+            self.layout.index / "postings",
+            self.queries.number,
+            None if read_only else self._connections.another,
         )
         self._open()
 
@@ -228,7 +234,7 @@ class LocalIndex:
         """
         damaged = schema.shows_damage(error)
         closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that repairs it
-        if not (damaged or closed) or self.in_transaction or self._closed:
+        if not (damaged or closed) or self.in_transaction or self._connections.closed:
             return False
         with self._healing:
             if self._connections.generation == known:
@@ -255,7 +261,7 @@ class LocalIndex:
         return self._connections.get()
 
     def _drop_connections(self) -> None:
-        self._postings.close()
+        self.postings.close()
         self._connections.drop()
 
     def _settle_folder_times(self) -> None:
@@ -303,17 +309,13 @@ class LocalIndex:
 
     def forget_postings(self) -> None:
         """Reread the posting files at the next search."""
-        self._postings.close()
+        self.postings.close()
 
     @healed
     def candidate_source(self, namespace: str) -> CandidateSource:
         if self._recorded_analysis != self._analysis:
             raise other_analysis(str(self.layout.database), self._recorded_analysis, self._analysis)
-        return self.postings(namespace).source(self.connection)
-
-    def postings(self, namespace: str) -> PostingsIndex:
-        """The postings of one namespace."""
-        return self._postings.of(self.queries.numbered(namespace)[1])
+        return self.postings.of(namespace).source(self._connections.get())
 
     @healed
     def unreadable(self) -> Sequence[tuple[str, str]]:

@@ -12,7 +12,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ from rlm_mem.errors import CorruptStore
 from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.lookup import CandidateSource
-from rlm_mem.store.core.records import DocumentTerms
 from rlm_mem.store.local.connections import DamagedSnapshot
 from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.local.queries import (
@@ -36,12 +35,13 @@ from rlm_mem.store.local.queries import (
     snapshot_folder,
 )
 from rlm_mem.store.local.snapshot import (
+    ChunkPostings,
     Snapshot,
     View,
-    empty_delta,
     empty_snapshot,
     load_rows,
     open_snapshot,
+    postings_of,
     save_snapshot,
 )
 
@@ -135,12 +135,6 @@ class PostingsIndex:
             except DamagedSnapshot:  # the snapshot to merge with is missing or damaged
                 self._outdated = True
                 return self._write_from_rows(connection, numbered_changes(connection)[1])
-
-    def rebuild(self, connection: sqlite3.Connection) -> None:
-        """Rebuild the snapshot from the segment blobs, even if it is intact."""
-        with self._lock, self._folder_lock(wait=True):
-            self._write_from_rows(connection, numbered_changes(connection)[1])
-            self._outdated = True
 
     def close(self) -> None:
         """Stop building a snapshot in the background; nothing is lost."""
@@ -238,8 +232,8 @@ class PostingsIndex:
             ordinals = view.snapshot.ordinals_of(docs)
             masked = masked.copy()
             masked[ordinals[ordinals >= 0]] = True
-        for columns, terms, authors in load_rows(connection, self._ns, docs):
-            delta = delta.plus(columns, terms, authors)
+        for part in load_rows(connection, self._ns, docs):
+            delta = delta.plus(part)
         return View(view.snapshot, delta, masked, seq, view.generation)
 
     def _is_small(self, connection: sqlite3.Connection) -> bool:
@@ -280,12 +274,7 @@ class PostingsIndex:
         """Build and publish the snapshot of `view`; the caller holds the folder lock."""
         if view.generation is None and not view.snapshot.size and not self._is_small(connection):
             return self._write_from_rows(connection, view.seq, progress)
-        delta = view.delta
-        terms = DocumentTerms(
-            delta.slot.astype(np.int64), delta.term.astype(np.int64), delta.frequency, delta.segments
-        )
-        part = (delta.columns, terms, delta.author_terms.astype(np.int64))
-        return self._publish(connection, view.snapshot, view.masked, iter([part]), view.seq, progress)
+        return self._publish(connection, view.snapshot, view.masked, [view.delta], view.seq, progress)
 
     def _write_from_rows(
         self, connection: sqlite3.Connection, seq: int, progress: _Written | None = None
@@ -298,7 +287,7 @@ class PostingsIndex:
         connection: sqlite3.Connection,
         base: Snapshot,
         masked: npt.NDArray[np.bool_] | None,
-        parts: Iterator[tuple],  # type: ignore[type-arg]  # see make_snapshot
+        parts: Iterable[ChunkPostings],
         seq: int,
         progress: _Written | None,
     ) -> bool:
@@ -346,4 +335,4 @@ class _Stopped(Exception):
 
 
 def _view_of(snapshot: Snapshot, seq: int, generation: str | None) -> View:
-    return View(snapshot, empty_delta(), np.zeros(snapshot.size, np.bool_), seq, generation)
+    return View(snapshot, postings_of([]), np.zeros(snapshot.size, np.bool_), seq, generation)

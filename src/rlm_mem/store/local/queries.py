@@ -142,8 +142,8 @@ def find_rows(
 ) -> dict[str, ChunkRow]:
     """Return the rows of these chunk ids in one namespace, active or archived, by id; one statement."""
     found = connection.execute(
-        f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id IN (SELECT value FROM json_each(?)) AND {_OF_NAMESPACE}",
-        (msgspec.json.encode(chunk_ids).decode(), namespace),
+        f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id {_SOME} AND {_OF_NAMESPACE}",
+        (_listed(chunk_ids), namespace),
     )
     return {row[1]: ChunkRow(*row) for row in found}
 
@@ -181,22 +181,29 @@ _SAME_CONTENT = (
 )
 _SAME_ALONE = f"{_SAME_CONTENT} NULL ORDER BY doc DESC LIMIT {MAX_SAME}"
 _SAME_IN_CONVERSATION = f"{_SAME_CONTENT} {_CONVERSATION} ORDER BY doc DESC LIMIT {MAX_SAME}"
+_END = "(SELECT at FROM chunks c WHERE c.ns = t.ns AND c.status = 0 ORDER BY at {} LIMIT 1)"  # of a namespace's times
 LAST_CHANGE = (
     "SELECT max(ifnull((SELECT max(c.seq) FROM changes c JOIN namespaces n USING (ns) WHERE n.name = ?1), 0),"
     " ifnull((SELECT p.seq FROM postings_state p JOIN namespaces n USING (ns) WHERE n.name = ?1), 0),"
     " ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'first_change'), 0))"
 )
 """The number of the latest change of a namespace, or of the snapshot that its changes were merged into."""
-_VARIABLES = 900  # some builds of SQLite allow no more than 999 in one statement
+_SOME = "IN (SELECT value FROM json_each(?))"
+"""One of a list of values, given as JSON: some builds of SQLite allow no more than 999 values in one statement."""
 
 
-def _rarest(connection: sqlite3.Connection, ns: int, tags: Sequence[str]) -> str:
+def _listed(values: Collection[object]) -> str:
+    return msgspec.json.encode(list(values)).decode()
+
+
+def _rarest(connection: sqlite3.Connection, namespace: str, tags: Sequence[str]) -> str:
     if len(tags) == 1:
         return tags[0]
 
     def size(tag: str) -> int:
         counted = connection.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM tags WHERE ns = ? AND tag = ? LIMIT 10000)", (ns, tag)
+            f"SELECT count(*) FROM (SELECT 1 FROM tags WHERE ns = {_NUMBER} AND tag = ? LIMIT 10000)",
+            (namespace, tag),
         ).fetchone()
         return int(counted[0])
 
@@ -205,13 +212,10 @@ def _rarest(connection: sqlite3.Connection, ns: int, tags: Sequence[str]) -> str
 
 def _summaries(connection: sqlite3.Connection, namespace: str, rows: Sequence[Any]) -> list[Summary]:
     tags: dict[int, list[str]] = {}
-    docs = [row[0] for row in rows]
-    for start in range(0, len(docs), _VARIABLES):
-        part = docs[start : start + _VARIABLES]
-        for doc, tag in connection.execute(
-            f"SELECT doc, tag FROM tags WHERE doc IN ({','.join('?' * len(part))}) ORDER BY tag", part
-        ):
-            tags.setdefault(doc, []).append(tag)
+    for doc, tag in connection.execute(
+        f"SELECT doc, tag FROM tags WHERE doc {_SOME} ORDER BY tag", (_listed([row[0] for row in rows]),)
+    ):
+        tags.setdefault(doc, []).append(tag)
     return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
 
 
@@ -230,11 +234,10 @@ class Queries:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def numbered(self, name: str) -> tuple[sqlite3.Connection, int]:
-        """Return the thread's connection, and the number of a namespace: -1, which no row has, if it has no chunks."""
-        connection = self._connections.get()
-        found = connection.execute("SELECT ns FROM namespaces WHERE name = ?", (name,)).fetchone()
-        return connection, int(found[0]) if found else -1
+    def number(self, namespace: str) -> int:
+        """Return the number of a namespace: -1, which no row has, if it has no chunks."""
+        found = self._connections.get().execute("SELECT ns FROM namespaces WHERE name = ?", (namespace,))
+        return int(next(found, (-1,))[0])
 
     @healed
     def namespaces(self) -> list[tuple[str, int]]:
@@ -247,8 +250,7 @@ class Queries:
     @healed
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:  # noqa: ARG002 - one dictionary
         found = self._connections.get().execute(
-            "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) LIMIT 1",
-            (msgspec.json.encode(list(terms)).decode(),),
+            f"SELECT text FROM terms WHERE text {_SOME} LIMIT 1", (_listed(terms),)
         )
         return next(found, (None,))[0]
 
@@ -260,8 +262,7 @@ class Queries:
     @healed
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
         found = self._connections.get().execute(
-            "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) AND term < ?",
-            (msgspec.json.encode(list(terms)).decode(), number),
+            f"SELECT text FROM terms WHERE text {_SOME} AND term < ?", (_listed(sorted(terms)), number)
         )
         return {text for (text,) in found}
 
@@ -284,9 +285,7 @@ class Queries:
 
     def _page_query(self, namespace: str, wanted: ListFilter) -> tuple[sqlite3.Connection, str, list[object]]:
         """Return the connection, and the statement and its values for the id, time and number of each listed chunk."""
-        connection, ns = self._connections.get(), -1
-        if wanted.tags or wanted.any_tags:
-            connection, ns = self.numbered(namespace)
+        connection = self._connections.get()
         where = [f"chunks.ns = {_NUMBER}", "status = ?"]
         values: list[object] = [namespace, int(wanted.archived)]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
@@ -295,21 +294,20 @@ class Queries:
         if wanted.tags and not wanted.archived:
             # Start from the rows of the rarest tag, which are in order of time: the cost depends on the answer, not
             # the store.
-            first = _rarest(connection, ns, wanted.tags)
+            first = _rarest(connection, namespace, wanted.tags)
             source, at, doc = "tags t CROSS JOIN chunks ON chunks.doc = t.doc", "t.at", "t.doc"
-            where += ["t.ns = ?", "t.tag = ?"]
-            values += [ns, first]
+            where += [f"t.ns = {_NUMBER}", "t.tag = ?"]
+            values += [namespace, first]
             for tag in wanted.tags:
                 if tag != first:
                     where.append(
-                        "EXISTS (SELECT 1 FROM tags x WHERE x.ns = ? AND x.tag = ? AND x.at = t.at AND x.doc = t.doc)"
+                        "EXISTS (SELECT 1 FROM tags x"
+                        " WHERE x.ns = t.ns AND x.tag = ? AND x.at = t.at AND x.doc = t.doc)"
                     )
-                    values += [ns, tag]
+                    values.append(tag)
         if wanted.any_tags and not wanted.archived:
-            where += [
-                f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({','.join('?' * len(wanted.any_tags))}))"
-            ]
-            values += [ns, *wanted.any_tags]
+            where.append(f"chunks.doc IN (SELECT doc FROM tags WHERE ns = {_NUMBER} AND tag {_SOME})")
+            values += [namespace, _listed(wanted.any_tags)]
         if wanted.conversation_id is not None:
             # The plus sign makes SQLite look up the conversation, not scan in order of time
             where[1] = "+status = ?"
@@ -331,8 +329,8 @@ class Queries:
             values += [text, seconds, text]
         for column, names in (("origin", wanted.origins), ("trust", wanted.trusts)):
             if names:
-                where.append(f"{column} IN ({','.join('?' * len(names))})")
-                values += names
+                where.append(f"{column} {_SOME}")
+                values.append(_listed(names))
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
             values += wanted.after
@@ -349,16 +347,12 @@ class Queries:
 
     @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        connection, ns = self.numbered(namespace)
-        found: dict[str, Summary] = {}
-        wanted = list(dict.fromkeys(ids))
-        for start in range(0, len(wanted), _VARIABLES):
-            part = wanted[start : start + _VARIABLES]
-            rows = connection.execute(
-                f"SELECT {_SUMMARY} FROM chunks WHERE +ns = ? AND +status = 0 AND id IN ({','.join('?' * len(part))})",
-                (ns, *part),
-            ).fetchall()
-            found.update((item.id, item) for item in _summaries(connection, namespace, rows))
+        connection, wanted = self._connections.get(), list(dict.fromkeys(ids))
+        rows = connection.execute(
+            f"SELECT {_SUMMARY} FROM chunks WHERE {_OF_NAMESPACE} AND +status = 0 AND id {_SOME}",
+            (namespace, _listed(wanted)),
+        ).fetchall()
+        found = {item.id: item for item in _summaries(connection, namespace, rows)}
         return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
 
     @healed
@@ -366,11 +360,11 @@ class Queries:
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
         # The plus sign: one scan of the rows, no sorting.
-        some = "" if ids is None else f" AND id IN ({','.join('?' * len(ids))})"
+        some = "" if ids is None else f" AND id {_SOME}"
         rows = self._connections.get().execute(
             f"SELECT doc, id, status, revision, {_MODIFIED}, content_hash FROM chunks"
             f" WHERE {_OF_NAMESPACE} AND doc > ?{some} ORDER BY doc LIMIT ?",
-            (namespace, after, *(ids or ()), limit),
+            (namespace, after, *(() if ids is None else (_listed(ids),)), limit),
         )
         return [ChunkState(*row) for row in rows]
 
@@ -380,23 +374,23 @@ class Queries:
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
-        connection, ns = self.numbered(namespace)
+        connection = self._connections.get()
         found: list[LinkedChunk] = []
         if direction in ("out", "both"):
             found += _links(
                 connection,
                 f"SELECT t.id, l.type, l.strength, 'out', l.reasoning, {_LINKED} FROM chunks s"
                 " JOIN links l ON l.doc = s.doc JOIN chunks t ON t.id = l.dst_id AND +t.ns = s.ns AND +t.status = 0"
-                " WHERE s.id = ? AND s.ns = ? AND s.status = 0",
-                (chunk_id, ns), link_type, limit,
+                f" WHERE s.id = ? AND s.ns = {_NUMBER} AND s.status = 0",
+                (chunk_id, namespace), link_type, limit,
             )  # fmt: skip
         if direction in ("in", "both"):
             found += _links(
                 connection,
                 f"SELECT s.id, l.type, l.strength, 'in', l.reasoning, {_LINKED} FROM links l"
-                " JOIN chunks s ON s.doc = l.doc AND +s.status = 0 WHERE l.dst_id = ? AND +s.ns = ?"
+                f" JOIN chunks s ON s.doc = l.doc AND +s.status = 0 WHERE l.dst_id = ? AND +s.ns = {_NUMBER}"
                 " AND EXISTS (SELECT 1 FROM chunks t WHERE t.id = l.dst_id AND t.ns = s.ns)",
-                (chunk_id, ns), link_type, limit,
+                (chunk_id, namespace), link_type, limit,
             )  # fmt: skip
         return strongest(found)[:limit]
 
@@ -404,13 +398,14 @@ class Queries:
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        connection, ns = self.numbered(namespace)
+        connection = self._connections.get()
         found = connection.execute(
-            "SELECT conversation, at, doc FROM chunks WHERE id = ? AND ns = ? AND status = 0", (chunk_id, ns)
+            f"SELECT ns, conversation, at, doc FROM chunks WHERE id = ? AND {_OF_NAMESPACE} AND status = 0",
+            (chunk_id, namespace),
         ).fetchone()
-        if found is None or found[0] is None:
+        if found is None or found[1] is None:
             return [], []
-        conversation, at, doc = found
+        ns, conversation, at, doc = found
         query = (
             "SELECT id FROM chunks WHERE ns = ? AND conversation = ? AND status = 0"
             " AND (at {sign} ? OR (at = ? AND doc {sign} ?)) ORDER BY at {order}, doc {order} LIMIT ?"
@@ -438,21 +433,17 @@ class Queries:
 
     @healed
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        connection, ns = self.numbered(namespace)
-        query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
-        query += f" AND +ns = ? AND {_KEPT}"
+        query = f"SELECT norm_hash FROM chunks WHERE norm_hash {_SOME} AND {_OF_NAMESPACE} AND {_KEPT}"
         begin = {digest[:NORMALISED]: digest for digest in digests}
-        return {
-            begin[row[0]]
-            for row in connection.execute(query, (msgspec.json.encode(list(begin)).decode(), ns))
-        }
+        found = self._connections.get().execute(query, (_listed(begin), namespace))
+        return {begin[digest] for (digest,) in found}
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        connection, ns = self.numbered(namespace)
-        rows = connection.execute(
-            "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?",
-            (chunk_id, ns),
+        rows = self._connections.get().execute(
+            "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc"
+            f" WHERE l.dst_id = ? AND +c.ns = {_NUMBER} ORDER BY c.id",
+            (chunk_id, namespace),
         )
         return [row[0] for row in rows]
 
@@ -460,40 +451,42 @@ class Queries:
 
     @healed
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        connection, ns = self.numbered(namespace)
-        return connection.execute(
-            "SELECT tag, chunks FROM tag_totals WHERE ns = ? AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
-            (ns, -1 if limit is None else limit),
-        ).fetchall()
+        rows = self._connections.get().execute(
+            f"SELECT tag, chunks FROM tag_totals WHERE ns = {_NUMBER} AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
+            (namespace, -1 if limit is None else limit),
+        )
+        return rows.fetchall()
 
     @healed
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
-        connection, ns = self.numbered(namespace)
-        rows = connection.execute(
+        rows = self._connections.get().execute(
             "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
-            " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at > -1e16"
-            " ORDER BY last_at DESC, id LIMIT ?",
-            (ns, -1 if limit is None else limit),
+            f" c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = {_NUMBER}"
+            " AND last_at > -1e16 ORDER BY last_at DESC, id LIMIT ?",
+            (namespace, -1 if limit is None else limit),
         )
         return [ConversationInfo(*row) for row in rows]
 
     @healed
     def stats(self, namespace: str) -> dict[str, Any]:
-        connection, ns = self.numbered(namespace)
-        rows = connection.execute(
-            "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",
-            (ns,),
-        ).fetchall()
-        end = "(SELECT at FROM chunks WHERE ns = ?1 AND status = 0 ORDER BY at {} LIMIT 1)"
-        ends = connection.execute(f"SELECT {end.format('ASC')}, {end.format('DESC')}", (ns,)).fetchone()
-        return totals_of(rows, *ends)
+        rows = (
+            self._connections.get()
+            .execute(
+                f"SELECT {_END.format('ASC')}, {_END.format('DESC')}, status, type, chunks, tokens, bytes FROM totals t"
+                f" WHERE ns = {_NUMBER} AND chunks > 0 ORDER BY type",
+                (namespace,),
+            )
+            .fetchall()
+        )
+        first, last = rows[0][:2] if rows else (None, None)
+        return totals_of([row[2:] for row in rows], first, last)
 
     @healed
     def count_rows(self, table: str, namespace: str) -> int:
-        connection, ns = self.numbered(namespace)
         query = {
-            "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",
-            "conversations": "SELECT count(*) FROM conversations WHERE ns = ? AND last_at > -1e16",
-            "links": "SELECT count(*) FROM link_rows l JOIN chunks c ON c.doc = l.doc WHERE c.ns = ?",
+            "tags": "tag_totals WHERE chunks > 0 AND ns",
+            "conversations": "conversations WHERE last_at > -1e16 AND ns",
+            "links": "link_rows l JOIN chunks c ON c.doc = l.doc WHERE c.ns",
         }[table]
-        return int(connection.execute(query, (ns,)).fetchone()[0])
+        found = self._connections.get().execute(f"SELECT count(*) FROM {query} = {_NUMBER}", (namespace,))
+        return int(found.fetchone()[0])

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.files import sync_folder
-from rlm_mem.store.core.records import NO_SEGMENTS, DocumentTerms, decode_many, document_terms
+from rlm_mem.store.core.records import NO_SEGMENTS, decode_many, document_terms
 from rlm_mem.store.core.selection import contained, distinct, held_in, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
 
@@ -310,7 +310,7 @@ def _checksum(path: Path) -> int:
 
 _BATCH = 10_000
 
-#: The columns of an index row, in the order that `columns_of` expects.
+#: The columns of an index row, in the order that `postings_of` expects.
 _COLUMNS = (
     f"SELECT c.doc, ifnull(c.conversation, {NO_CONVERSATION}), c.at, c.type, c.superseded_by IS NOT NULL,"
     f" c.valid_from, c.valid_to, ifnull(s.data, x'{NO_SEGMENTS.hex()}') FROM"
@@ -348,10 +348,10 @@ class Columns(Struct, frozen=True):
         )
 
 
-class Delta(Struct, frozen=True):
+class ChunkPostings(Struct, frozen=True):
     """Chunks (`columns`) and their postings: term, position of the chunk, frequency, segments with the term.
 
-    `author_terms` are the numbers of the terms that name authors.
+    `author_terms` are the numbers of the terms that name authors, sorted.
     """
 
     columns: Columns
@@ -366,15 +366,15 @@ class Delta(Struct, frozen=True):
         """Number of chunks."""
         return len(self.columns.doc)
 
-    def without(self, docs: npt.NDArray[np.int64]) -> Delta:
-        """Return a copy of this delta without the given chunks."""
+    def without(self, docs: npt.NDArray[np.int64]) -> ChunkPostings:
+        """Return a copy without the given chunks."""
         removed = contained(self.columns.doc, docs)
         if not removed.any():
             return self
         keep = ~removed
         number = np.cumsum(keep) - 1
         kept = keep[self.slot]
-        return Delta(
+        return ChunkPostings(
             self.columns.taken(keep),
             self.term[kept],
             number[self.slot[kept]].astype(np.int32),
@@ -383,45 +383,32 @@ class Delta(Struct, frozen=True):
             self.author_terms,
         )
 
-    def plus(self, columns: Columns, terms: DocumentTerms, authors: npt.NDArray[np.int64]) -> Delta:
-        """Return a copy of this delta with more chunks, which `terms` numbers from 0."""
-        return Delta(
-            Columns.joined([self.columns, columns]),
-            np.concatenate([self.term, terms.term.astype(np.uint32)]),
-            np.concatenate([self.slot, (terms.chunk + self.size).astype(np.int32)]),
-            np.concatenate([self.frequency, terms.frequency]),
-            np.concatenate([self.segments, terms.segments]),
-            union(self.author_terms, authors.astype(np.uint32)),
+    def plus(self, more: ChunkPostings) -> ChunkPostings:
+        """Return a copy with more chunks."""
+        return ChunkPostings(
+            Columns.joined([self.columns, more.columns]),
+            np.concatenate([self.term, more.term]),
+            np.concatenate([self.slot, more.slot + np.int32(self.size)]),
+            np.concatenate([self.frequency, more.frequency]),
+            np.concatenate([self.segments, more.segments]),
+            union(self.author_terms, more.author_terms),
         )
-
-
-def empty_delta() -> Delta:
-    """An empty delta."""
-    columns, terms, authors = columns_of([])
-    return Delta(
-        columns,
-        terms.term.astype(np.uint32),
-        terms.chunk.astype(np.int32),
-        terms.frequency,
-        terms.segments,
-        authors.astype(np.uint32),
-    )
 
 
 def load_rows(
     connection: sqlite3.Connection, ns: int, docs: npt.NDArray[np.int64] | None = None
-) -> Iterator[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]]:
-    """Yield columns, postings and authors of a namespace's active chunks, or of those among `docs`, in batches."""
+) -> Iterator[ChunkPostings]:
+    """Yield a namespace's active chunks, or those among `docs`, in batches."""
     if docs is None:
         # Read all numbers first, so that no cursor stays open: an open read cursor blocks commits of writers.
         docs = np.sort(np.fromiter((row[0] for row in connection.execute(_ALL, (ns,))), np.int64))
     for first in range(0, len(docs), _BATCH):
         rows = connection.execute(_SOME, (select_docs(docs[first : first + _BATCH]), ns)).fetchall()
-        yield columns_of(rows)
+        yield postings_of(rows)
 
 
-def columns_of(rows: Sequence[tuple[Any, ...]]) -> tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]:
-    """Decode rows of the index tables (see `_COLUMNS`) into columns, postings and authors."""
+def postings_of(rows: Sequence[tuple[Any, ...]]) -> ChunkPostings:
+    """Decode rows of the index tables (see `_COLUMNS`)."""
     doc, conversation, at, kind, superseded, valid_from, valid_to, data = (
         zip(*rows, strict=True) if rows else ((),) * 8
     )
@@ -438,7 +425,15 @@ def columns_of(rows: Sequence[tuple[Any, ...]]) -> tuple[Columns, DocumentTerms,
         valid_from=_times(valid_from, -np.inf),
         valid_to=_times(valid_to, np.inf),
     )
-    return columns, document_terms(decoded), distinct(decoded.author[decoded.author >= 0])
+    terms = document_terms(decoded)
+    return ChunkPostings(
+        columns,
+        terms.term.astype(np.uint32),
+        terms.chunk.astype(np.int32),
+        terms.frequency,
+        terms.segments,
+        distinct(decoded.author[decoded.author >= 0]).astype(np.uint32),
+    )
 
 
 def _times(texts: Sequence[str | None], missing: float) -> npt.NDArray[np.float64]:
@@ -471,7 +466,7 @@ class View:
     def __init__(
         self,
         snapshot: Snapshot,
-        delta: Delta,
+        delta: ChunkPostings,
         masked: npt.NDArray[np.bool_],
         seq: int,
         generation: str | None,

@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from rlm_mem.store.core.records import DocumentTerms
 from rlm_mem.store.core.selection import changed_at, contained, distinct
-from rlm_mem.store.local.snapshot import NO_CONVERSATION, ArrayWriter, Columns, Snapshot, columns_of
+from rlm_mem.store.local.snapshot import (
+    NO_CONVERSATION,
+    ArrayWriter,
+    ChunkPostings,
+    Columns,
+    Snapshot,
+    postings_of,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,7 +53,7 @@ class _Numbering(Struct, frozen=True):
 def make_snapshot(
     base: Snapshot,
     masked: npt.NDArray[np.bool_] | None,
-    parts: Iterable[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]],
+    parts: Iterable[ChunkPostings],
     seq: int,
     folder: Path | None = None,
     progress: Progress | None = None,
@@ -65,16 +71,16 @@ def make_snapshot(
     kept = np.arange(base.size) if masked is None else np.flatnonzero(~masked)
     columns_list: list[Columns] = []
     runs: list[_Run] = []
-    authors = [base.author_terms.astype(np.int64)]
+    authors = [base.author_terms]
     read = 0
-    for columns, terms, speakers in parts:
-        runs.append(_run_of(terms, read))
-        columns_list.append(columns)
-        authors.append(speakers)
-        read += len(columns.doc)
+    for part in parts:
+        runs.append(_run_of(part, read))
+        columns_list.append(part.columns)
+        authors.append(part.author_terms)
+        read += part.size
         if progress is not None:
             progress(read)
-    new = Columns.joined(columns_list) if columns_list else columns_of([])[0]
+    new = Columns.joined(columns_list) if columns_list else postings_of([]).columns
     if len(kept) + read >= _MAX_CHUNKS:
         raise ValueError(f"a namespace holds at most {_MAX_CHUNKS} chunks in one index")  # 134 million
     columns, types, codes, numbering = _ordered(base, kept, new)
@@ -86,16 +92,16 @@ def make_snapshot(
     return postings.finish(columns, types, codes, numbering, distinct(np.concatenate(authors)), seq)
 
 
-def _run_of(terms: DocumentTerms, first_chunk: int) -> _Run:
+def _run_of(part: ChunkPostings, first_chunk: int) -> _Run:
     # Sorting values is several times faster than sorting positions: term, chunk and payload share one number.
     # Batches read from the tables have fewer than 2**15 chunks; a delta may have more.
-    local = terms.chunk
-    payload = (terms.frequency.astype(np.int64) << 8) | terms.segments
-    if len(local) and int(local.max()) >= 1 << 15:
-        order = np.lexsort((local, terms.term))
-        term, local, payload = terms.term[order], local[order], payload[order]
+    term, local = part.term.astype(np.int64), part.slot.astype(np.int64)
+    payload = (part.frequency.astype(np.int64) << 8) | part.segments
+    if part.size > 1 << 15:
+        order = np.lexsort((local, term))
+        term, local, payload = term[order], local[order], payload[order]
     else:
-        keys = (terms.term << 31) | (local << 16) | payload
+        keys = (term << 31) | (local << 16) | payload
         keys.sort()
         term, local, payload = keys >> 31, (keys >> 16) & 0x7FFF, keys & 0xFFFF
     return _Run(term.astype(np.uint32), (local + first_chunk).astype(np.int32), payload.astype(np.uint16))
@@ -244,7 +250,7 @@ class _Postings:
         types: tuple[str, ...],
         codes: npt.NDArray[np.uint16],
         numbering: _Numbering,
-        authors: npt.NDArray[np.int64],
+        authors: npt.NDArray[np.uint32],
         seq: int,
     ) -> Snapshot:
         length_before = np.concatenate([[0], np.cumsum(columns.length, dtype=np.int64)]).astype(np.int64)
@@ -260,7 +266,7 @@ class _Postings:
             segment_df=self._segment_df,
             conversation_df=self._conversation_df,
             max_frequency=self._max_frequency,
-            author_terms=authors[contained(authors, self._term)].astype(np.uint32),
+            author_terms=authors[contained(authors, self._term.astype(np.uint32))],
             ordinal=self._ordinal.finish(),
             frequency=self._frequency.finish(),
             segments=self._segments.finish(),

@@ -30,7 +30,7 @@ from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import SUMS, in_pages
 
 if TYPE_CHECKING:
-    from rlm_mem.store.local.prepare import Prepared
+    from rlm_mem.store.local.prepare import ChunkFile
 
 _logger = logger("rlm_mem.store")
 
@@ -101,16 +101,16 @@ def sync_folders(
     return report
 
 
-def _read(layout: Layout, paths: list[str], config: Config) -> Iterator[Prepared]:
-    """Yield the prepared chunk files at these paths, in the order in which their chunks were created."""
+def _read(layout: Layout, paths: list[str], config: Config) -> Iterator[ChunkFile]:
+    """Yield the chunk files at these paths, in the order in which their chunks were created."""
     if not paths:
         return
-    from rlm_mem.store.local.prepare import by_creation_time, prepared
+    from rlm_mem.store.local.prepare import by_creation_time, read_files
 
     base, processes = str(layout.base), config.store.processes
     if len(paths) > 1:
         paths = by_creation_time(base, paths, processes=processes)
-    yield from prepared(base, paths, config.search.language, processes=processes)
+    yield from read_files(base, paths, config.search.language, count=len(paths), processes=processes)
 
 
 def _mtime(layout: Layout, path: str) -> int | None:
@@ -158,7 +158,7 @@ def _index_file(
     connection: sqlite3.Connection,
     layout: Layout,
     rows: LocalRowWriter,
-    found: Prepared,
+    found: ChunkFile,
     report: SyncReport,
     *,
     fresh: bool,
@@ -199,6 +199,7 @@ def _index_file(
         former=former
         and structs.replace(former, content_hash=""),  # analyse it again: its text, title or path may differ
     )
+    rows.flush()  # the next file is compared with the rows
     (report.added if former is None else report.changed).append(path)
 
 

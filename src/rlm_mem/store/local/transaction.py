@@ -26,7 +26,7 @@ from rlm_mem.config import StoreConfig
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
-from rlm_mem.store.core.changes import ChangeNotes
+from rlm_mem.store.core.changes import ChangeNotes, name_namespaces
 from rlm_mem.store.core.preencoding import WAIT
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, index_key
 from rlm_mem.store.local import redo
@@ -122,7 +122,7 @@ class Transaction:
             else structs.replace(row, content_hash="")
         )
         try:
-            self.rows.put(chunk, path, written, status, former=former, wait=True)
+            self.rows.put(chunk, path, written, status, former=former)
         except sqlite3.Error as error:
             files.remove(temp)
             raise sqlite_error(error, chunk.id) from error
@@ -408,6 +408,8 @@ class Transaction:
             size = path.stat().st_size if path.exists() else 0
             record.appendings.append(redo.Appending(name(path), size, data))
         if self.events:
+            if len(self.events) > 1:
+                name_namespaces(self.events, self.change.id)
             log, size, lines = self._log.prepared(self.events)
             record.audit = redo.Appending(name(log), size, lines)
         recorded = None

@@ -40,7 +40,7 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
     try:
         with schema.translated(index.layout.database):
             for done, (name, _) in enumerate(namespaces, 1):
-                index.postings(name).pack(connection)
+                index.postings.of(name).pack(connection)
                 report_progress(done)
             _remove_unused(index)
             report_progress(steps - 2)

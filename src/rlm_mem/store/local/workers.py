@@ -157,6 +157,7 @@ class _Pool:
             waiting.append(_QueuedLot(lot, Future()))
             self._lots.put(waiting[-1])
             yield self._first_answer(waiting)
+        self._end()
         while waiting:
             yield self._first_answer(waiting)
 
@@ -205,14 +206,21 @@ class _Pool:
     def _drive(self, child: _Child | None) -> None:
         """Send lots to a child, some ahead of its answers, so that it need not wait for this process."""
         asked: deque[_QueuedLot] = deque()
+        more = True
         while not self._closing:
-            one = self._next(wait=not asked) if len(asked) < _LOTS_PER_CHILD else None
+            one = None
+            if more and len(asked) < _LOTS_PER_CHILD:
+                with contextlib.suppress(queue.Empty):
+                    one = self._lots.get(block=not asked)
+                    more = one is not None
             if one is not None:
                 if not one.future.set_running_or_notify_cancel():
                     continue  # answered already, in `_first_answer`
                 asked.append(one)
             elif not asked:
-                return  # the pool was closed
+                if child is not None:
+                    child.finish()
+                return
             try:
                 if child is None:
                     one = asked.popleft()
@@ -228,11 +236,10 @@ class _Pool:
                     _logger.warning("a process that reads chunk files ended (%s): going on without it", error)
                 child = None
 
-    def _next(self, *, wait: bool) -> _QueuedLot | None:
-        try:
-            return self._lots.get(block=wait)
-        except queue.Empty:
-            return None
+    def _end(self) -> None:
+        """Tell the threads that no more lots follow."""
+        for _ in self._threads:
+            self._lots.put(None)
 
     def close(self) -> None:
         """End the children immediately."""
@@ -240,8 +247,7 @@ class _Pool:
         children = [child for child in self._children if child is not None]
         for child in children:
             child.kill()
-        for _ in self._threads:
-            self._lots.put(None)
+        self._end()
         for thread in self._threads:
             thread.join()
         for child in children:
@@ -299,6 +305,11 @@ class _Child:
             raise EOFError(f"exit code {self._process.poll()}")
         return answer
 
+    def finish(self) -> None:
+        """Let the child end after its last answer, while this process goes on."""
+        with contextlib.suppress(OSError):
+            self._to.close()
+
     def kill(self) -> None:
         """Kill the child, which has no state to save."""
         self._process.kill()
@@ -307,10 +318,7 @@ class _Child:
     def close(self) -> None:
         """Close the pipes; no thread may still be waiting for an answer."""
         self._back.close()
-        try:
-            self._to.close()
-        except OSError:  # unsent data cannot be sent any more
-            return
+        self.finish()
 
 
 def _start_child() -> _Child | None:

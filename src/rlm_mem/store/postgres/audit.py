@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,6 +11,9 @@ from rlm_mem.chunk import is_chunk_id
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import Rows, Statement, plain
+
+if TYPE_CHECKING:
+    from rlm_mem.store.postgres.pool import Pool
 
 # Event numbers are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
 # are written in the same round trip, and on a cluster the coordinator draws the numbers, not a worker.
@@ -112,3 +115,32 @@ def latest(ask: Rows, namespace: str, operations: Iterable[str]) -> dict[str, An
         )
     ]
     return parse_event(max(newest)[1].encode()) if newest else None
+
+
+def rewrite_events(
+    pool: Pool,
+    namespace: str,
+    rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
+    *,
+    dry_run: bool,
+) -> int:
+    """Replace the payloads for which ``rewrite`` returns an event, a page at a time; return how many."""
+    ns, last, count = namespace_key(namespace), -1, 0
+    query = "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND seq > %s ORDER BY seq LIMIT %s"
+    while rows := pool.rows(query, (ns, last, _PAGE)):
+        last = rows[-1][0]
+        statements: list[Statement] = []
+        for seq, payload in rows:
+            event = parse_event(str(payload).encode())
+            made = None if event is None else rewrite({**event, "ns": namespace})
+            if made is None:
+                continue
+            count += 1
+            text = msgspec.json.encode(made).decode()
+            statements.append(
+                ("UPDATE rlm_mem.events SET payload = %s WHERE ns = %s AND seq = %s", (text, ns, seq))
+            )
+            statements.append(("DELETE FROM rlm_mem.event_chunks WHERE ns = %s AND seq = %s", (ns, seq)))
+        if statements and not dry_run:
+            pool.change(statements)
+    return count

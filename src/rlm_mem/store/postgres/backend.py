@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,12 +27,19 @@ from rlm_mem.store.core.records import (
     Version,
     analysis_name,
     is_later_analysis,
+    log_events,
     other_analysis,
 )
-from rlm_mem.store.postgres import audit, erasing
+from rlm_mem.store.postgres import audit
 from rlm_mem.store.postgres.files import PostgresFiles
-from rlm_mem.store.postgres.integrity import check_database, chunk_in, mend_rows
-from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacuum_tables
+from rlm_mem.store.postgres.integrity import check_database, chunk_in, damaged_texts, mend_rows
+from rlm_mem.store.postgres.maintenance import (
+    drop_unused,
+    rebuild,
+    refresh_statistics,
+    stored_rows,
+    vacuum_tables,
+)
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.rows import FIND, reading, touching
@@ -42,7 +49,6 @@ from rlm_mem.store.postgres.values import Statement
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
     from rlm_mem.store.core.backup_archive import BackupInfo
@@ -50,13 +56,12 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.postgres.lookup import SearchCaches
+    from rlm_mem.store.postgres.lookup import SearchCache
     from rlm_mem.store.postgres.pool import Pool
 
 _T = TypeVar("_T")
 
 _logger = logging.getLogger("rlm_mem.store")
-_audit = logging.getLogger("rlm_mem.audit")
 
 _SERVER_CLOCK = "that of the database"
 _CLOCK_TOLERANCE = timedelta(seconds=1)
@@ -100,6 +105,7 @@ class PostgresBackend:
         self._reads: dict[str, ReadBuffer] = {}
         """Reads by namespace that are not written yet."""
         self._clocks: dict[str, tuple[float, timedelta]] = {}
+        self._last_time = datetime.min.replace(tzinfo=UTC)
         """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
         server's is ahead."""
         self._next_clock_warning = 0.0
@@ -107,7 +113,7 @@ class PostgresBackend:
         self._closed = False
         self._analysis = analysis_name(config.search.language)
         self._analysed: set[str] = set()
-        self._searches: SearchCaches | None = None
+        self._searches: SearchCache | None = None
         self._routes.home()
 
     @property
@@ -207,8 +213,6 @@ class PostgresBackend:
             return
         until = time.monotonic() + self.config.store.lock_wait_seconds
         with unchanged():
-            if not any_analysis:
-                self._prepare(namespace)
             current = self._begin(namespace, until)
         self._local.transaction = current
         reads = self._buffer(namespace).take()
@@ -227,8 +231,8 @@ class PostgresBackend:
         finally:
             self._local.transaction = None
         self._routes.unlisted.discard(namespace)
-        for event in current.events:
-            _log_audit(event)
+        self._analysed.add(namespace)
+        log_events(current.events)
         if current.doubled:
             refresh_statistics(current.pool)
 
@@ -262,13 +266,15 @@ class PostgresBackend:
     def _check_analysis(self, transaction: PostgresTransaction, namespace: str) -> None:
         """Check that the terms of a locked namespace are of this program's analysis of words.
 
-        One that a batch is the first to reach is rebuilt in it.
+        They are made anew in the transaction, unless this process has used them already: otherwise two programs of
+        different versions would take turns at it.
         """
         recorded = transaction.lock(namespace).head.analysis
         if recorded == self._analysis:
             return
         if namespace in self._analysed or is_later_analysis(recorded, self._analysis):
             raise other_analysis(f"the namespace {namespace}", recorded, self._analysis)
+        _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
         with transaction.translating():
             rebuild(transaction, namespace, self._analysis, None)
 
@@ -286,31 +292,27 @@ class PostgresBackend:
         return self._local.transaction is not None
 
     def _prepare(self, namespace: str) -> None:
-        """Rebuild, once per process, a namespace whose terms were produced by another version of the analyser."""
+        """Make sure, once per process, that a namespace to search has terms of this program's analysis of words."""
         if namespace in self._analysed or self._local.transaction is not None:
             return
         found = self.rows(
             namespace,
-            "SELECT name, analysis FROM rlm_mem.namespaces WHERE ns = %s",
+            "SELECT analysis FROM rlm_mem.namespaces WHERE ns = %s",
             (namespace_key(namespace),),
         )
-        recorded = found[0][1] if found else ""
-        if is_later_analysis(recorded, self._analysis) and not self.read_only:
-            raise other_analysis(f"the namespace {namespace}", recorded, self._analysis)
-        if recorded not in ("", self._analysis):
+        if found and found[0][0] not in ("", self._analysis):
             if self.read_only:
                 _logger.warning("%s: the terms of %s were made by another analyser", self.location, namespace)
             else:
-                _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
-                with self.transaction(namespace, any_analysis=True) as transaction:
-                    if transaction.lock(namespace).head.analysis != self._analysis:  # no other thread did
-                        self.rebuild(namespace)
+                with self.transaction(namespace):
+                    pass  # it has made them anew
         self._analysed.add(namespace)
 
     # --- reading ----------------------------------------------------------------------------------------
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         if self._local.transaction is not None:
+            self._routes.used(namespace)
             return self._local.transaction.find(namespace, chunk_id)
         ns = namespace_key(namespace)
         found = self.rows(namespace, FIND, (ns, ns, chunk_id))
@@ -372,7 +374,7 @@ class PostgresBackend:
         ]
 
     def candidate_source(self, namespace: str) -> CandidateSource:
-        from rlm_mem.store.postgres.lookup import PostgresSource, SearchCaches
+        from rlm_mem.store.postgres.lookup import PostgresSource, SearchCache
 
         self._prepare(namespace)
         transaction = self._local.transaction
@@ -383,8 +385,9 @@ class PostgresBackend:
             rows = functools.partial(transaction.rows, terms=True)
             return PostgresSource(rows, namespace_key(namespace))
         pool = self._routes.of(namespace)
-        self._searches = self._searches or SearchCaches()
-        return PostgresSource(pool.rows, namespace_key(namespace), self._searches.of(pool.shown, namespace))
+        self._searches = self._searches or SearchCache()
+        owner = pool.shown, namespace
+        return PostgresSource(pool.rows, namespace_key(namespace), self._searches, owner)
 
     def retried(self, ask: Callable[[], _T]) -> _T:
         """Return the result of ``ask``, called once: the database maintains its own indexes."""
@@ -414,7 +417,10 @@ class PostgresBackend:
             if not _CLOCK_TOLERANCE < abs(off) <= MAX_OFF:
                 off = timedelta()
             self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
-        return now + off
+        # A clock that stands still between two writes must not give them one time.
+        after = self._last_time + timedelta(microseconds=1)
+        self._last_time = max(now + off, after) if after - now - off < _CLOCK_TOLERANCE else now + off
+        return self._last_time
 
     def clock_fault(self, namespace: str, now: datetime) -> str:
         found = self.rows(namespace, "SELECT clock_timestamp()")
@@ -474,8 +480,7 @@ class PostgresBackend:
         statements, _ = audit.event_statement(events)
         self.ensure_listed(str(events[0]["ns"]))
         self._routes.of(str(events[0]["ns"])).change(statements)
-        for event in events:
-            _log_audit(event)
+        log_events(events)
 
     def read_events(
         self,
@@ -561,7 +566,7 @@ class PostgresBackend:
         dry_run: bool,
     ) -> int:
         pool = self.pool(namespace)
-        return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
+        return audit.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
     def rewrite_stray_events(
         self,
@@ -576,7 +581,7 @@ class PostgresBackend:
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield the texts of chunks and former versions that do not validate."""
         for namespace in namespaces:
-            yield from erasing.damaged_texts(self.pool(namespace), namespace)
+            yield from damaged_texts(self.pool(namespace).rows, namespace)
 
     def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
         """Yield nothing: the versions of a chunk are only ever deleted together with it."""
@@ -590,14 +595,14 @@ class PostgresBackend:
         for namespace in namespaces:
             self.rebuild(namespace)
             with self.transaction(namespace) as transaction:
-                erasing.drop_unused(transaction, namespace)
+                drop_unused(transaction, namespace)
         for pool in dict.fromkeys(map(self.pool, namespaces)):
             vacuum_tables(pool)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the rows of these namespaces, in every table, as bytes."""
         for namespace in namespaces:
-            yield from erasing.stored_rows(self.pool(namespace), namespace)
+            yield from stored_rows(self.pool(namespace), namespace)
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
         """Run VACUUM and ANALYZE on the tables of the database that stores the namespace."""
@@ -610,7 +615,3 @@ def _decoded(namespace: str, chunk_id: str, body: str) -> Chunk | None:
     except InvalidChunk as error:
         _logger.error("unreadable chunk %s: %s", chunk_id, error)
         return None
-
-
-def _log_audit(event: dict[str, Any]) -> None:
-    _audit.info("%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or "")

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.chunk import NEWER_VERSION, Chunk, decode_chunk
+from rlm_mem.chunk import NEWER_VERSION, Chunk, content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
     circular_links,
-    wrong_fields,
     wrong_links,
     wrong_replacement,
+    wrong_values,
 )
 from rlm_mem.store.core.records import ACTIVE, entry_of
 from rlm_mem.store.core.succession import ORDERED_LINKS
+from rlm_mem.store.core.writer import tokens_of
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import Rows
@@ -151,7 +152,15 @@ def _chunk(
             code = "newer-version"
         yield Finding(code, f"{chunk_id}: {error.message}", None, chunk_id)
         return None
-    yield from wrong_fields(store, chunk)
+    yield from wrong_values(
+        store,
+        chunk_id,
+        None,
+        type_=chunk.type,
+        tokens=(chunk.tokens, tokens_of(chunk.content)),
+        hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
+        validity=(chunk.metadata.valid_from, chunk.metadata.valid_to),
+    )
     yield from _row(chunk, row, status)
     return chunk
 
@@ -278,24 +287,41 @@ def _orphaned_rows(rows: Rows, ns: int) -> Iterator[Finding]:
             yield Finding("orphaned-row", f"{found[0][0]} rows of {table} belong to no chunk", table)
 
 
-def _versions(rows: Rows, ns: int) -> Iterator[Finding]:
+_TEXTS = (
+    "SELECT c.id, 0, b.body FROM rlm_mem.chunks c JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
+    f" WHERE c.ns = %s AND (c.id, 0) > (%s, %s) ORDER BY c.id LIMIT {_PAGE}"
+)
+_VERSIONS = (
+    "SELECT v.id, v.revision, v.body FROM rlm_mem.versions v WHERE v.ns = %s AND v.ns = %s"
+    f" AND (v.id, v.revision) > (%s, %s) ORDER BY v.id, v.revision LIMIT {_PAGE}"
+)
+
+
+def _texts(rows: Rows, query: str, ns: int) -> Iterator[tuple[str, int, str]]:
+    """Yield id, revision and text of every chunk (``_TEXTS``, revision 0) or former version (``_VERSIONS``)."""
     place: tuple[str, int] = ("", 0)
-    while page := rows(
-        "SELECT id, revision, body FROM rlm_mem.versions WHERE ns = %s AND (id, revision) > (%s, %s)"
-        f" ORDER BY id, revision LIMIT {_PAGE}",
-        (ns, *place),
-    ):
-        place = (page[-1][0], page[-1][1])
-        for chunk_id, revision, body in page:
+    while page := rows(query, (ns, ns, *place)):
+        place = page[-1][0], page[-1][1]
+        yield from page
+
+
+def _versions(rows: Rows, ns: int) -> Iterator[Finding]:
+    for chunk_id, revision, body in _texts(rows, _VERSIONS, ns):
+        try:
+            decode_chunk(body.encode())
+        except InvalidChunk as error:
+            message = f"revision {revision} of {chunk_id}: {error.message}"
+            yield Finding("unreadable-version", message, None, chunk_id)
+
+
+def damaged_texts(rows: Rows, namespace: str) -> Iterator[tuple[str, str, bytes]]:
+    """Yield namespace, chunk id and text of the chunks and former versions that do not validate."""
+    for query in (_TEXTS, _VERSIONS):
+        for chunk_id, _, body in _texts(rows, query, namespace_key(namespace)):
             try:
-                decode_chunk(body.encode())
-            except InvalidChunk as error:
-                yield Finding(
-                    "unreadable-version",
-                    f"revision {revision} of {chunk_id}: {error.message}",
-                    None,
-                    chunk_id,
-                )
+                chunk_in(body, namespace, chunk_id)
+            except InvalidChunk:
+                yield namespace, chunk_id, body.encode()
 
 
 # --- repairs ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ write between two statements is visible to the later one only; chunks deleted or
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,7 +27,7 @@ from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained,
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.queries import HIDDEN_FROM, admitted, conditions, is_shown
-from rlm_mem.store.postgres.term_lists import PostgresTermPostings, ReadCache, TermLists
+from rlm_mem.store.postgres.term_lists import PostgresTermPostings, StateCache, TermEntries, TermLists
 from rlm_mem.store.postgres.values import Rows, shown, stored
 
 Ints = npt.NDArray[np.int64]
@@ -45,6 +45,11 @@ _MAX_TRIED = 10_000
 #: If very many chunks have the same score, the newest of them are searched among the newest of all chunks, provided
 #: that the expected number of chunks to read, times this factor, is below the number with that score.
 _READ_COST = 4
+#: Term lists are cached between searches up to this many bytes in total.
+_MAX_LIST_BYTES = 96_000_000
+#: Results of other statements are cached in the same way, up to this many bytes in total and per result, unless the
+#: statement has more values than this.
+_MAX_RESULT_BYTES, _MAX_RESULT_SIZE, _MAX_VALUES = 8_000_000, 256_000, 2_000
 _NONE = np.zeros(0, np.int64)
 
 _HEAD = """
@@ -166,51 +171,56 @@ SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Speakers:
-    """Speakers of a namespace by the number of their term, as of the change `modified`."""
-
-    modified: int
-    authors: dict[int, str]
+_Speakers = tuple[int, dict[int, str]]
+"""The change as of which the speakers of a namespace were read, and their names by the numbers of their terms."""
+_UNREAD: _Speakers = (-1, {})
 
 
 class SearchCache:
-    """Cache of one namespace's speakers and of rows that searches read, valid until the next write.
+    """What the searches of all namespaces of a backend read before; thread-safe.
 
-    Thread-safe; not for use inside a transaction, which sees writes not yet counted as changes.
-
-    Args:
-        reads: shared with other namespaces; None: no rows are cached.
+    Not for use inside a transaction, which sees writes not yet counted as changes.
     """
 
-    def __init__(self, reads: ReadCache | None = None) -> None:
-        self.speakers = _Speakers(-1, {})
-        self.reads = reads
-
-
-class SearchCaches:
-    """The search caches of all namespaces, which share one memory limit for rows."""
-
     def __init__(self) -> None:
-        self._reads = ReadCache()
-        self._caches: dict[tuple[str, str], SearchCache] = {}
+        self.lists = StateCache[TermEntries](_MAX_LIST_BYTES)
+        self._results = StateCache[list[tuple[Any, ...]]](_MAX_RESULT_BYTES)
+        self.speakers: dict[Hashable, _Speakers] = {}
 
-    def of(self, database: str, namespace: str) -> SearchCache:
-        """Return the cache of a namespace in a database."""
-        return self._caches.setdefault((database, namespace), SearchCache(self._reads))
+    def cached_rows(self, rows: Rows, owner: Hashable, state: Hashable) -> Rows:
+        """Return a caching version of `rows` for statements on one namespace in this state.
+
+        The rows of a statement must depend on nothing but the namespace and the statement's values.
+        """
+
+        def asked(statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+            if sum(len(value) for value in values if isinstance(value, list)) > _MAX_VALUES:
+                return rows(statement, values)
+            key = owner, statement, repr(values)
+            found = self._results.get(key, state)
+            if found is not None:
+                return found
+            found = rows(statement, values)
+            texts = (len(value) for row in found for value in row if isinstance(value, bytes | str))
+            size = len(statement) + len(key[2]) + 100 * len(found) + sum(texts)
+            if size <= _MAX_RESULT_SIZE:
+                self._results.put(key, state, found, size)
+            return found
+
+        return asked
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
     """Figures of the namespace at the beginning of a search, and its speakers."""
 
+    modified: int
+    authors: dict[int, str]
     size: int
     segments: int
     length: int
     conversations: int
     chunks: int
-    authors: dict[int, str]
-    modified: int
 
     @property
     def state(self) -> tuple[int, ...]:
@@ -224,13 +234,15 @@ class PostgresSource:
     Args:
         rows: runs one statement and returns its rows.
         ns: key of the namespace.
-        cache: kept by the backend between searches.
+        cache: kept by the backend between searches; None: nothing is cached.
+        owner: the key of the namespace in the cache.
     """
 
-    def __init__(self, rows: Rows, ns: int, cache: SearchCache | None = None) -> None:
+    def __init__(self, rows: Rows, ns: int, cache: SearchCache | None = None, owner: Hashable = None) -> None:
         self._rows = rows
         self._ns = ns
-        self._cache = cache or SearchCache()
+        self._cache = cache
+        self._owner = owner
         self._known_head: _Head | None = None
         self._known_lists: TermLists | None = None
         self._numbers: dict[str, int] = {}
@@ -497,29 +509,25 @@ class PostgresSource:
     @property
     def _head(self) -> _Head:
         if self._known_head is None:
-            cached = self._cache.speakers
-            self._known_head = _Head(0, 0, 0, 0, 0, {}, -1)
-            ns = self._ns
-            values = (ns, cached.modified, ns, cached.modified, ns, ns)
-            for size, segments, length, conversations, chunks, modified, names, numbers in self._rows(
-                _HEAD, values
-            ):
+            ns, cache = self._ns, self._cache
+            known, authors = _UNREAD if cache is None else cache.speakers.get(self._owner, _UNREAD)
+            head = _Head(-1, {}, 0, 0, 0, 0, 0)
+            for *figures, modified, names, numbers in self._rows(_HEAD, (ns, known, ns, known, ns, ns)):
                 if names is not None:
                     authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
-                    self._cache.speakers = cached = _Speakers(modified, authors)
-                self._known_head = _Head(
-                    size, segments, length, conversations, chunks, cached.authors, modified
-                )
-            if self._cache.reads is not None:
-                self._rows = self._cache.reads.cached_rows(self._rows, self._cache, self._known_head.state)
+                    if cache is not None:
+                        cache.speakers[self._owner] = modified, authors
+                head = _Head(modified, authors, *figures)
+            if cache is not None:
+                self._rows = cache.cached_rows(self._rows, self._owner, head.state)
+            self._known_head = head
         return self._known_head
 
     @property
     def _lists(self) -> TermLists:
         if self._known_lists is None:
-            head, cache = self._head, self._cache
-            kept = None if cache.reads is None else cache.reads.lists
-            self._known_lists = TermLists(self._rows, self._ns, head.size, kept, cache, head.state)
+            head, kept = self._head, None if self._cache is None else self._cache.lists
+            self._known_lists = TermLists(self._rows, self._ns, head.size, kept, self._owner, head.state)
         return self._known_lists
 
     def _list(self, term: int) -> PostgresTermPostings:

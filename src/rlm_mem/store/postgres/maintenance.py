@@ -1,4 +1,4 @@
-"""Maintenance of a database: VACUUM and ANALYZE of its tables, and rebuilding the derived rows."""
+"""Maintenance of a database: VACUUM and ANALYZE of its tables, rebuilding and cleaning the derived rows, raw rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.records import SyncReport, Vacuumed
 from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.integrity import chunk_in
-from rlm_mem.store.postgres.schema import SET_ON_WORKERS, namespace_key
+from rlm_mem.store.postgres.schema import SET_ON_WORKERS, TABLES, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
@@ -109,6 +109,7 @@ def rebuild(
     A chunk that does not validate is left unchanged, without terms, and named in the report.
     """
     ns = namespace_key(namespace)
+    transaction.flush()  # what a batch wrote before is then deleted with the rest, and not written after it
     for table in DERIVED:
         transaction.rows(f"DELETE FROM rlm_mem.{table} WHERE ns = %s", (ns,))
     transaction.rows(
@@ -150,3 +151,31 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
     ):
         yield rows
         last = rows[-1][0]
+
+
+# --- erasing ---------------------------------------------------------------------------------------------------
+
+
+def drop_unused(transaction: PostgresTransaction, namespace: str) -> None:
+    """Remove conversations, tags and terms that no chunk has any more.
+
+    Args:
+        transaction: of the namespace: a writer that has just read one of these rows must not lose it.
+    """
+    ns = namespace_key(namespace)
+    transaction.rows(
+        "DELETE FROM rlm_mem.conversations v WHERE v.ns = %s AND NOT EXISTS (SELECT 1 FROM rlm_mem.chunks c"
+        " WHERE c.ns = %s AND c.conversation = v.conversation)",
+        (ns, ns),
+    )
+    transaction.rows("DELETE FROM rlm_mem.tag_totals WHERE ns = %s AND chunks <= 0", (ns,))
+    transaction.rows("DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0", (ns,))
+
+
+def stored_rows(pool: Pool, namespace: str) -> Iterator[tuple[str, bytes]]:
+    """Yield every row of a namespace in every table: texts unchanged, binary columns byte by byte."""
+    ns = namespace_key(namespace)
+    for table in TABLES:
+        for row in pool.rows(f"SELECT * FROM rlm_mem.{table} WHERE ns = %s", (ns,)):
+            parts = [bytes(one) if isinstance(one, bytes | memoryview) else str(one).encode() for one in row]
+            yield f"{table} of {namespace}", b"\n".join(parts)

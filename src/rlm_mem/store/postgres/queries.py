@@ -324,7 +324,7 @@ class PostgresQueries:
         rows = self._rows(
             namespace,
             "SELECT DISTINCT c.id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = l.doc"
-            " WHERE l.ns = %s AND l.dst_id = %s",
+            " WHERE l.ns = %s AND l.dst_id = %s ORDER BY c.id",
             (ns, ns, chunk_id),
         )
         return [row[0] for row in rows]

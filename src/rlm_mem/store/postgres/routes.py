@@ -100,11 +100,22 @@ class Routes:
         return self._reroute(namespace)
 
     def _reroute(self, namespace: str) -> Pool:
-        """Follow the directory and forwarding addresses, starting at the opened database."""
-        ns = namespace_key(namespace)
-        pool = self.home()
+        dsn, is_listed = self.trace(namespace)
+        pool = self.pool(dsn)
+        self._names[namespace_key(namespace)] = namespace
+        self._places[namespace] = (pool, time.monotonic())
+        (self.unlisted.discard if is_listed else self.unlisted.add)(namespace)
+        return pool
+
+    def trace(self, namespace: str) -> tuple[str, bool]:
+        """Follow the directory and forwarding addresses, starting at the opened database.
+
+        Returns:
+            The DSN of the database that stores a namespace, and whether it has a row there.
+        """
+        ns, dsn = namespace_key(namespace), self._dsn
         for hop in range(_MAX_HOPS):
-            name, state, moved_to, listed = pool.rows(_PLACE, (ns, ns))[0]
+            name, state, moved_to, listed = self.pool(dsn).rows(_PLACE, (ns, ns))[0]
             if name is not None and name != namespace:
                 raise CorruptStore(
                     f"the namespaces {namespace!r} and {name!r} have the same key",
@@ -112,17 +123,12 @@ class Routes:
                 )
             further = listed if hop == 0 and listed else moved_to if state == "moved" else None
             if further is None or self.pinned:
-                break
-            pool = self.pool(further)
-        else:
-            raise StorageError(
-                f"{self.shown}: the directory has a cycle for the namespace {namespace}",
-                hint="look at the tables rlm_mem.shards and rlm_mem.namespaces",
-            )
-        self._names[ns] = namespace
-        self._places[namespace] = (pool, time.monotonic())
-        (self.unlisted.add if name is None else self.unlisted.discard)(namespace)
-        return pool
+                return dsn, name is not None
+            dsn = further
+        raise StorageError(
+            f"{self.shown}: the directory has a cycle for the namespace {namespace}",
+            hint="look at the tables rlm_mem.shards and rlm_mem.namespaces",
+        )
 
     def ensure_listed(self, namespace: str) -> None:
         """Add the row of a namespace that had none at its last lookup, so that it is listed."""
@@ -135,6 +141,10 @@ class Routes:
     def moved(self, namespace: str, dsn: str) -> None:
         """Record the new database of a namespace that was moved."""
         self._places[namespace] = (self.pool(dsn), time.monotonic())
+
+    def used(self, namespace: str) -> None:
+        """Record the name of a namespace that is read without a lookup, within a transaction, for ``name_of``."""
+        self._names.setdefault(namespace_key(namespace), namespace)
 
     def name_of(self, ns: int) -> str | None:
         """Return the name of a namespace by its key, if it has been used before."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InvalidChunk
-from rlm_mem.store.core.preencoding import AHEAD, texts_of
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, analysed, entry_of, index_key
+from rlm_mem.store.core.preencoding import AHEAD, LocalTerms, local_terms
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, entry_of, index_key
 from rlm_mem.store.postgres.pool import rows_of
 from rlm_mem.store.postgres.schema import Head
 from rlm_mem.store.postgres.values import Statement, array_cursor
@@ -20,7 +19,6 @@ from rlm_mem.store.postgres.values import Statement, array_cursor
 if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.postgres.terms import Question, TermIndex
-    from rlm_mem.text.analysis import AnalysedSegment
 
 #: At least this many new chunks are sent by COPY.
 _COPY_FROM = 50
@@ -41,12 +39,13 @@ FIND = (
     " ON r.ns = %s AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
 )
 
+#: The fields of a ``VersionRecord``.
 _FORMER = (
     "SELECT c.doc, c.status, c.conversation, c.type, c.tokens, c.size, c.revision, c.content_hash, c.length,"
-    " c.segment_count, b.segments, b.body, v.id FROM rlm_mem.chunks c"
-    " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
+    " c.segment_count, coalesce(b.segments, ''), b.body, v.id, coalesce(r.access_count, 0), coalesce(r.accessed_at, '')"
+    " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
     " LEFT JOIN rlm_mem.conversations v ON v.ns = %s AND v.conversation = c.conversation"
-    " WHERE c.ns = %s AND c.id = %s"
+    " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
 )
 
 _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
@@ -81,7 +80,7 @@ def touching(ns: int, reads: Reads) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """The columns of a chunk before a change."""
+    """The state of a chunk before a change, with all that reading and changing it needs."""
 
     doc: int
     status: int
@@ -94,11 +93,14 @@ class VersionRecord:
     length: int
     segment_count: int
     segments: bytes
-    body: str
+    body: str | None
+    conversation_id: str | None
+    access_count: int
+    accessed_at: str
 
     def indexed_as(self, chunk: Chunk) -> bool:
         """Return whether ``chunk`` has the same segments."""
-        if not self.segments or self.content_hash != chunk.metadata.content_hash:
+        if not self.segments or self.body is None or self.content_hash != chunk.metadata.content_hash:
             return False
         try:
             return index_key(decode_chunk(self.body.encode())) == index_key(chunk)
@@ -121,7 +123,7 @@ class PostgresRowWriter:
         self.head = head
         self._connection = connection
         self._terms = terms
-        self._analyse = partial(analysed, config.search.language)
+        self._language = config.search.language
         self._keep_versions = config.store.keep_versions
         self._missing: set[str] = set()
         self._kept: set[str] = set()
@@ -136,10 +138,9 @@ class PostgresRowWriter:
         self._counts: dict[int, tuple[int, str]] = {}
         self._totals: dict[tuple[int, str], list[int]] = {}
         self._changed_conversations: set[int] = set()
-        self._segments: dict[tuple[str, int, str], Sequence[AnalysedSegment]] = {}
-        self._formers: dict[str, list[tuple[Any, ...]]] = {}
+        self._segments: dict[tuple[str, int, str], LocalTerms] = {}
+        self._formers: dict[str, VersionRecord] = {}
         self._written = head.counters()
-        self._changed = False
         self._touched = 0  # changes that are not yet counted in the version
 
     # --- chunks -----------------------------------------------------------------------------------------
@@ -156,21 +157,21 @@ class PostgresRowWriter:
         if new is not None:
             reads, when = self._counts.get(new[1], (0, ""))
             return ChunkRow(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
-        ns = self.head.ns
-        text = reading(ns, [chunk_id], None)
-        # A chunk that is looked up under the lock is most likely read and changed next.
-        found, read, former = self._rows_of(
-            [(FIND, (ns, ns, chunk_id)), text, (_FORMER, (ns, ns, ns, chunk_id))]
-        )
-        if not found:
-            self._missing.add(chunk_id)
+        found = self._look_up(chunk_id)
+        if found is None:
             return None
         if len(self._formers) >= _MAX_CACHED_TEXTS:
             self._formers.clear()
             ahead.clear()
-        self._formers[chunk_id] = former
-        ahead[text[0], repr(text[1])] = read
-        return ChunkRow(*found[0])
+        # A chunk that is looked up under the lock is most likely read and changed next.
+        self._formers[chunk_id] = found
+        text, values = reading(self.head.ns, [chunk_id], None)
+        read = chunk_id, found.body, found.access_count, found.accessed_at
+        ahead[text, repr(values)] = [read] if found.body is not None else []
+        return ChunkRow(
+            found.doc, chunk_id, self.head.ns, found.status, found.revision, found.content_hash, found.accessed_at,
+            found.access_count, found.tokens,
+        )  # fmt: skip
 
     def expect(self, chunks: Sequence[Chunk]) -> list[Question]:
         """Return the questions whose answers storing these new chunks needs."""
@@ -193,21 +194,20 @@ class PostgresRowWriter:
                 (ns, list(conversations)),
                 take_conversations,
             ),
-            self._terms.expect([text for chunk in chunks for text in self._texts(chunk)]),
+            self._terms.expect([text for chunk in chunks for text in self._encoded(chunk).terms]),
         ]
 
     def without_chunks(self, conversation_ids: Iterable[str]) -> set[str]:
         """Return which of these conversations, all asked for by ``expect``, have no chunk yet."""
         return set(conversation_ids) - self._conversations.keys()
 
-    def _texts(self, chunk: Chunk) -> Iterable[str]:
-        """Return the terms of a chunk that is about to be put, and cache its segments for that."""
+    def _encoded(self, chunk: Chunk) -> LocalTerms:
+        """Return the segments of a chunk that is about to be put, which are cached until then."""
         key = index_key(chunk)
-        encoded = AHEAD.get().get(key)
-        if encoded is not None:
-            return encoded.terms
-        self._segments[key] = self._analyse(*key)
-        return texts_of(self._segments[key])
+        encoded = AHEAD.get().get(key) or self._segments.get(key)
+        if encoded is None:
+            encoded = self._segments[key] = local_terms(*key, self._language)
+        return encoded
 
     def put(self, chunk: Chunk, status: int, *, keep_version: bool) -> None:
         """Collect every row of a new or changed chunk for writing."""
@@ -234,9 +234,7 @@ class PostgresRowWriter:
         if former:
             self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, entry.type, 1, entry.tokens, len(body))
-        self._note_changed(conversation, former.conversation if former else None)
-        if len(self._chunks) >= _MAX_COLLECTED:
-            self.send()
+        self._end_change(conversation, former.conversation if former else None)
 
     def move(self, chunk: Chunk, status: int) -> None:
         """Archive or restore a chunk unchanged."""
@@ -262,7 +260,7 @@ class PostgresRowWriter:
             self._collect_tags_and_links(former.doc, entry_of(chunk))
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, former.type, 1, former.tokens, former.size)
-        self._note_changed(former.conversation)
+        self._end_change(former.conversation)
 
     def erase(self, chunk_id: str) -> None:
         """Delete every row of a chunk, including its former versions."""
@@ -278,7 +276,7 @@ class PostgresRowWriter:
             )
         self._enqueue("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
-        self._note_changed(former.conversation)
+        self._end_change(former.conversation)
 
     def keep(self, chunk: Chunk) -> None:
         """Store a former version unchanged, replacing a kept one of the same revision."""
@@ -310,7 +308,7 @@ class PostgresRowWriter:
         if status == ACTIVE:
             self._collect_tags_and_links(doc, entry)
         self._total(status, entry.type, 1, entry.tokens, size)
-        self._note_changed(conversation)
+        self._end_change(conversation)
 
     def renew_unreadable(
         self, doc: int, status: int, conversation: int | None, kind: str, tokens: int, size: int
@@ -326,7 +324,7 @@ class PostgresRowWriter:
             (self.head.ns, doc),
         )
         self._total(status, kind, 1, tokens, size)
-        self._note_changed(conversation)
+        self._end_change(conversation)
 
     def touch(self, reads: Reads) -> None:
         """Add read counts (count, last time) by chunk id."""
@@ -340,26 +338,23 @@ class PostgresRowWriter:
             return None
         if chunk_id in self._chunks:
             self.send()
+        former = self._formers.pop(chunk_id, None) or self._look_up(chunk_id)
+        if former is not None and former.conversation_id is not None and former.conversation is not None:
+            self._conversations[former.conversation_id] = former.conversation  # it most likely stays in it
+        return former
+
+    def _look_up(self, chunk_id: str) -> VersionRecord | None:
         ns = self.head.ns
-        found = self._formers.pop(chunk_id, None)
-        if found is None:
-            found = self._rows(_FORMER, (ns, ns, ns, chunk_id))
+        found = self._rows(_FORMER, (ns, ns, ns, ns, chunk_id))
         if not found:
             self._missing.add(chunk_id)
             return None
-        *columns, segments, body, conversation_id = found[0]
-        if conversation_id is not None:  # the chunk most likely stays in it
-            self._conversations[conversation_id] = columns[2]
-        return VersionRecord(*(*columns, segments or b"", body or ""))
+        return VersionRecord(*found[0])
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return self._rows_of([(statement, values)])[0]
-
-    def _rows_of(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-        """Run these statements in one round trip; return the rows of each."""
         if self._queue:
             self.send()
-        return rows_of(self._connection, statements)
+        return rows_of(self._connection, [(statement, values)])[0]
 
     def _index(
         self, chunk: Chunk, doc: int, conversation: int | None, status: int, former: VersionRecord | None
@@ -377,12 +372,9 @@ class PostgresRowWriter:
             return former.segments, former.length, former.segment_count
         if status != ACTIVE:  # analysed when it is restored
             return b"", 0, 0
-        key = index_key(chunk)
-        encoded = AHEAD.get().get(key)
-        if encoded is not None:
-            return self._terms.add_encoded(doc, conversation, encoded)
-        segs = self._segments.pop(key, None)
-        return self._terms.add(doc, conversation, self._analyse(*key) if segs is None else segs)
+        encoded = self._encoded(chunk)
+        self._segments.pop(index_key(chunk), None)
+        return self._terms.add(doc, conversation, encoded)
 
     def _next_doc(self) -> int:
         self.head.next_doc += 1
@@ -479,11 +471,14 @@ class PostgresRowWriter:
         for position, more in enumerate((chunks, tokens, size)):
             total[position] += more
 
-    def _note_changed(self, *conversations: int | None) -> None:
-        """Note a change of a chunk, and conversations whose newest chunk may be another now."""
-        self._changed = True
+    def _end_change(self, *conversations: int | None) -> None:
+        """Count a change of a chunk, note conversations whose newest chunk may be another now, and write if due."""
         self._touched += 1
         self._changed_conversations.update(number for number in conversations if number is not None)
+        if self._terms.is_full:
+            self.flush()
+        elif len(self._chunks) >= _MAX_COLLECTED:
+            self.send()
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -515,11 +510,7 @@ class PostgresRowWriter:
 
     def _send_all(self) -> list[Statement]:
         """Write the collected rows except those of the term index, whose statements are returned."""
-        answers = self.send(self._terms.begin_flush() if self._changed else ())
-        if not self._changed:
-            return []
-        self._changed = False
-        return self._terms.flush(answers)
+        return self._terms.flush(self.send(self._terms.begin_flush()))
 
     @property
     def pending(self) -> bool:

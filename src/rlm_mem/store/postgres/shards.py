@@ -154,7 +154,7 @@ def move_namespace(
     _check_dsn(dsn)
     ns = namespace_key(check_namespace(namespace))
     with closing(Routes(directory, config, read_only=False)) as databases:
-        source_dsn = _place_of(databases, directory, namespace)
+        source_dsn = _place_of(databases, namespace)
         home, new = databases.home(), databases.pool(dsn)
         if shown_dsn(source_dsn) == shown_dsn(dsn):
             _record_place(home, directory, namespace, dsn)  # an interrupted move, or nothing to do
@@ -204,32 +204,21 @@ def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
             raise InputError(
                 f"the namespace {namespace} was not moved away from {pool.shown}: nothing was removed"
             )
-        now = _place_of(databases, dsn, namespace)
+        now = _place_of(databases, namespace)
         with _store(dsn, namespace, config) as old, _store(now, namespace, config) as new:
             _move_late_trajectories(old, new)
         return _remove_rows(pool, ns, keep_address=True)
 
 
-def _place_of(databases: Routes, directory: str, namespace: str) -> str:
+def _place_of(databases: Routes, namespace: str) -> str:
     """Return the DSN of the database that currently stores a namespace."""
-    ns = namespace_key(namespace)
-    listed = databases.home().rows("SELECT dsn FROM rlm_mem.shards WHERE ns = %s", (ns,))
-    dsn, seen = (listed[0][0] if listed else directory), set[str]()
-    while dsn not in seen:
-        seen.add(dsn)
-        found = databases.pool(dsn).rows(
-            "SELECT state, moved_to FROM rlm_mem.namespaces WHERE ns = %s", (ns,)
+    dsn, is_listed = databases.trace(namespace)
+    if not is_listed:
+        raise NotFoundError(
+            f"there is no namespace {namespace} at {shown_dsn(dsn)}",
+            hint="rlm-mem shards list shows them",
         )
-        if not found:
-            raise NotFoundError(
-                f"there is no namespace {namespace} at {shown_dsn(dsn)}",
-                hint="rlm-mem shards list shows them",
-            )
-        state, moved_to = found[0]
-        if state != "moved" or not moved_to:
-            return str(dsn)
-        dsn = moved_to
-    raise StorageError(f"the directory {shown_dsn(directory)} has a cycle for the namespace {namespace}")
+    return dsn
 
 
 def _check_dsn(dsn: str) -> None:

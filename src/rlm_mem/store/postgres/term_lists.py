@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,19 +22,15 @@ Frequencies = npt.NDArray[np.uint8]
 _READ_AHEAD = 400_000
 #: Looking up one entry costs as much as reading this many entries of a whole list.
 _LOOKUP_COST = 512
-#: Lists with at least this many entries are cached between searches, up to this many bytes in total.
+#: Lists with at least this many entries are cached between searches.
 _MIN_CACHED_ENTRIES = 4_000
-_MAX_LIST_BYTES = 96_000_000
-#: Results of other statements are cached in the same way, up to this many bytes in total and per result, unless the
-#: statement has more values than this.
-_MAX_RESULT_BYTES, _MAX_RESULT_SIZE, _MAX_VALUES = 8_000_000, 256_000, 2_000
 #: Range of documents whose entries are read as one value: a PostgreSQL value is smaller than a gigabyte.
 _DOCS_PER_VALUE = 1 << 24
 _MOST = 2**31 - 1
 _KEY = 0xFFFFFFFF
 
 
-class _Entries(NamedTuple):
+class TermEntries(NamedTuple):
     """A whole term list: documents, frequency of the term in each, and the length of each in terms."""
 
     slots: Slots
@@ -88,36 +84,6 @@ class StateCache(Generic[_Cached]):
             self._bytes -= found[2]
 
 
-class ReadCache:
-    """Caches of the long term lists and of the statement results of searches."""
-
-    def __init__(self) -> None:
-        self.lists = StateCache[_Entries](_MAX_LIST_BYTES)
-        self._results = StateCache[list[tuple[Any, ...]]](_MAX_RESULT_BYTES)
-
-    def cached_rows(self, rows: Rows, owner: Hashable, state: Hashable) -> Rows:
-        """Return a caching version of `rows` for statements on one namespace in this state.
-
-        The rows of a statement must depend on nothing but the namespace and the statement's values.
-        """
-
-        def asked(statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-            if sum(len(value) for value in values if isinstance(value, list)) > _MAX_VALUES:
-                return rows(statement, values)
-            key = owner, statement, repr(values)
-            found = self._results.get(key, state)
-            if found is not None:
-                return found
-            found = rows(statement, values)
-            texts = (len(value) for row in found for value in row if isinstance(value, bytes | str))
-            size = len(statement) + len(key[2]) + 100 * len(found) + sum(texts)
-            if size <= _MAX_RESULT_SIZE:
-                self._results.put(key, state, found, size)
-            return found
-
-        return asked
-
-
 class PostgresTermPostings:
     """The chunks of one term (`TermPostings`); slots are documents."""
 
@@ -168,7 +134,7 @@ class TermLists:
         rows: Rows,
         ns: int,
         size: int,
-        kept: StateCache[_Entries] | None = None,
+        kept: StateCache[TermEntries] | None = None,
         owner: Hashable = None,
         state: Hashable = None,
     ) -> None:
@@ -220,7 +186,7 @@ class TermLists:
             slots, frequency = self._scoring_entries(*joined(found[each.term]))
             each.set_entries(slots, frequency)
             if self._kept is not None and len(slots) >= _MIN_CACHED_ENTRIES:
-                entries = _Entries(slots, frequency, self.length[slots])
+                entries = TermEntries(slots, frequency, self.length[slots])
                 self._kept.put(
                     (self._owner, each.term), self._state, entries, sum(one.nbytes for one in entries)
                 )

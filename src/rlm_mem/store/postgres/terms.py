@@ -7,15 +7,15 @@ these rows meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from rlm_mem.store.core.preencoding import LocalTerms, texts_of
-from rlm_mem.store.core.records import NO_SEGMENTS, encode_segments
+from rlm_mem.store.core.preencoding import LocalTerms
+from rlm_mem.store.core.records import NO_SEGMENTS
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
@@ -27,23 +27,25 @@ from rlm_mem.store.postgres.parts import (
     pairs,
     regrouped,
 )
-from rlm_mem.store.postgres.values import Blobs, Integers, Statement, array_cursor, shown, stored
+from rlm_mem.store.postgres.values import Blobs, Integers, Statement, shown, stored
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.schema import Head
-    from rlm_mem.text.analysis import AnalysedSegment
 
 Ints = npt.NDArray[np.int64]
 
 Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]
 """A statement, its values, and the function that receives its rows."""
 
-#: Collected segments are written beyond this many bytes, so that memory stays bounded in a batch of any size.
+#: Collected segments should be written beyond this many bytes, so that memory stays bounded in a batch of any size.
 _MAX_BYTES = 8_000_000
 #: Maximum number of term numbers cached during one transaction.
 _MAX_CACHED_TERMS = 500_000
 
 _KNOWN = "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])"
+_COUNTED = (
+    "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
+)
 _KEY = 0xFFFFFFFF
 
 
@@ -67,22 +69,12 @@ class TermIndex:
         self._bytes = 0
         self._edge = head.next_doc, head.next_term, head.next_conversation
         """Documents, terms and conversations with these or higher numbers are in no list yet."""
-        self._conversations: dict[int, tuple[int, int]] = {}
         self._changes: IndexDifference | None = None
 
     # -- chunks added and removed ----------------------------------------------------------------------------------
 
-    def add(
-        self, doc: int, conversation: int | None, segs: Sequence[AnalysedSegment]
-    ) -> tuple[bytes, int, int]:
+    def add(self, doc: int, conversation: int | None, encoded: LocalTerms) -> tuple[bytes, int, int]:
         """Index an active chunk; return the blob of its segments, its length in terms and the number of segments."""
-        self._look_up(texts_of(segs))
-        blob = encode_segments(segs, self._numbers.__getitem__)
-        self._note(doc, None, (doc, conversation, blob))
-        return blob, sum(seg.length for seg in segs), len(segs)
-
-    def add_encoded(self, doc: int, conversation: int | None, encoded: LocalTerms) -> tuple[bytes, int, int]:
-        """As ``add``, for a chunk whose segments are already encoded."""
         self._look_up(encoded.terms)
         blob = encoded.numbered(self._numbers.__getitem__)
         self._note(doc, None, (doc, conversation, blob))
@@ -112,14 +104,16 @@ class TermIndex:
         self._before.setdefault(doc, before)
         self._after[doc] = after
         self._bytes += sum(len(indexed[2]) for indexed in (before, after) if indexed is not None)
-        if self._bytes > _MAX_BYTES and after is not None:
-            self._write_early()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is collected that it should be written."""
+        return self._bytes > _MAX_BYTES
 
     # -- the dictionary --------------------------------------------------------------------------------------------
 
-    def _look_up(self, texts: Iterable[str]) -> None:
+    def _look_up(self, wanted: Sequence[str]) -> None:
         """Look up the numbers of these terms; new ones are numbered in the given order."""
-        wanted = list(texts)
         if len(self._numbers) > _MAX_CACHED_TERMS:
             self._numbers = dict(self._new_terms)
         missing = [text for text in wanted if text not in self._numbers]
@@ -140,12 +134,14 @@ class TermIndex:
 
     def begin_flush(self) -> list[Statement]:
         """Return the statements whose rows `flush` needs; none if nothing is collected."""
-        self._changes = self._pending_changes(last=True)
-        if self._changes is None:
+        before, after = self._before, self._after
+        removed = [old for doc, old in before.items() if old is not None and old != after[doc]]
+        inserted = [new for doc, new in after.items() if new is not None and new != before[doc]]
+        self._before, self._after, self._bytes = {}, {}, 0
+        if not (removed or inserted or self._new_terms):
             return []
-        sql = "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
-        counted = [(sql, (self._ns, sorted(self._conversations)))] if self._conversations else []
-        return [self._affected_parts(self._changes), *counted]
+        changes = self._changes = changes_of(removed, inserted)
+        return [self._affected_parts(changes), (_COUNTED, (self._ns, sorted(changes.conversations)))]
 
     def flush(self, answers: Sequence[list[tuple[Any, ...]]]) -> list[Statement]:
         """Return the statement that writes everything collected except the head; none if nothing is collected.
@@ -153,79 +149,45 @@ class TermIndex:
         Args:
             answers: the rows of each statement of `begin_flush`.
         """
-        statements: list[Statement] = []
-        if self._changes is not None:
-            parts, chunk_counts = (*answers, [])[:2]
-            self._count_conversations(dict(chunk_counts))
-            statements = self._statement(self._changes, parts, last=True)
-            self._changes = None
-        self._numbers, self._unknown = {}, set()  # the caller may be about to empty the dictionary
-        return statements
-
-    def _pending_changes(self, *, last: bool) -> IndexDifference | None:
-        """Return the collected changes, to be written now; None if there are none."""
-        before, after = self._before, self._after
-        removed = [old for doc, old in before.items() if old is not None and old != after[doc]]
-        inserted = [new for doc, new in after.items() if new is not None and new != before[doc]]
-        self._before, self._after, self._bytes = {}, {}, 0
-        if not (removed or inserted or self._new_terms or (last and self._conversations)):
-            return None
-        changes = changes_of(removed, inserted)
-        self._add_figures(changes)
-        return changes
-
-    def _statement(
-        self, changes: IndexDifference, rows: list[tuple[Any, ...]], *, last: bool
-    ) -> list[Statement]:
-        """Return the statement that writes changes; figures of conversations are included only the `last` time."""
-        postings = lists_of([row[1:] for row in rows if not row[0]])
-        words = lists_of([row[1:] for row in rows if row[0]])
+        changes, self._changes = self._changes, None
+        if changes is None:
+            return []
+        parts, chunk_counts = answers
+        self._add_figures(changes, chunk_counts)
+        postings = lists_of([row[1:] for row in parts if not row[0]])
+        words = lists_of([row[1:] for row in parts if row[0]])
         pair, figures, gains = summed(words, changes)
         statements = [
             *self._parts(POSTINGS, *regrouped(POSTINGS, postings, *replaced(postings, changes))),
             *self._parts(CONVERSATION_TERMS, *regrouped(CONVERSATION_TERMS, words, pair, figures)),
             *self._terms(changes, gains),
-            *(self._conversation_statements() if last else ()),
+            *self._conversations(changes),
         ]
         head = self._head
         self._edge, self._new_terms = (head.next_doc, head.next_term, head.next_conversation), {}
         return _combined(statements)
 
-    def _write_early(self) -> None:
-        changes = self._pending_changes(last=False)
-        if changes is not None:
-            with array_cursor(self._connection) as cursor:
-                rows = cursor.execute(*self._affected_parts(changes)).fetchall()
-                for statement in self._statement(changes, rows, last=False):
-                    cursor.execute(*statement)
+    def _add_figures(self, changes: IndexDifference, chunk_counts: Sequence[tuple[int, int]]) -> None:
+        """Add changes to the figures of the head, given the former number of chunks of each conversation."""
+        head = self._head
+        head.segments += changes.segments
+        head.length += changes.length
+        head.loose += changes.loose
+        for number, chunks in chunk_counts:
+            more, _ = changes.conversations[number]
+            head.conversations += (chunks + more > 0) - (chunks > 0)
 
-    def _add_figures(self, changes: IndexDifference) -> None:
-        self._head.segments += changes.segments
-        self._head.length += changes.length
-        self._head.loose += changes.loose
-        for number, (chunks, length) in changes.conversations.items():
-            known = self._conversations.get(number, (0, 0))
-            self._conversations[number] = (known[0] + chunks, known[1] + length)
-
-    def _count_conversations(self, chunk_counts: Mapping[int, int]) -> None:
-        """Update the number of conversations in the head, given the former number of chunks of each."""
-        for number, chunks in chunk_counts.items():
-            more, _ = self._conversations.get(number, (0, 0))
-            self._head.conversations += (chunks + more > 0) - (chunks > 0)
-
-    def _conversation_statements(self) -> list[Statement]:
+    def _conversations(self, changes: IndexDifference) -> list[Statement]:
         """Return the statement that writes figures of conversations; none if nothing changes."""
-        if not self._conversations:
+        if not changes.conversations:
             return []
-        numbers = sorted(self._conversations)
-        figures = np.array([self._conversations[number] for number in numbers], np.int64)
-        self._conversations = {}
+        rows = np.array([(number, *figures) for number, figures in changes.conversations.items()], np.int64)
         return [
             (
                 "UPDATE rlm_mem.conversations v SET chunks = v.chunks + d.chunks, length = v.length + d.length"
                 " FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS d(conversation, chunks, length)"
                 " WHERE v.ns = %s AND v.conversation = d.conversation",
-                (Integers(np.array(numbers)), Integers(figures[:, 0]), Integers(figures[:, 1]), self._ns),
+                (*map(Integers, rows.T), self._ns),
             )
         ]
 

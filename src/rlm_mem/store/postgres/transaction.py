@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from rlm_mem.chunk import Chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
-from rlm_mem.store.core.changes import ChangeNotes
+from rlm_mem.store.core.changes import ChangeNotes, name_namespaces
 from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
@@ -273,6 +273,8 @@ class PostgresTransaction:
             for writer in self._writers.values():
                 last += writer.finish()
             if self.events:
+                if len(self.events) > 1:
+                    name_namespaces(self.events, self.change.id)
                 statements, proof = event_statement(self.events)
                 last += statements
         self.doubled = any(
