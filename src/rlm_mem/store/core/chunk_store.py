@@ -537,7 +537,7 @@ class ChunkStore(ChunkReader):
         reasoning, found = self._screened(reasoning, None)
         ends = () if link_type == SUPERSEDES else (source_id, target_id)  # a replacement has rules of its own
         known = self.existing(ends)
-        for hidden in (one for one in ends if one not in known and is_chunk_id(one)):
+        for hidden in (one for one in ends if is_chunk_id(one) and one not in known):
             raise InvalidLink(
                 f"there is no chunk {hidden} to link", hint="check the id with: rlm-mem show ID"
             )
