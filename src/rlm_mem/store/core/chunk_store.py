@@ -535,7 +535,8 @@ class ChunkStore(ChunkReader):
                 or a chunk linked to itself.
         """
         reasoning, found = self._screened(reasoning, None)
-        ends = () if link_type == SUPERSEDES else (source_id, target_id)  # a replacement has rules of its own
+        replaces = self.types.check_link(link_type) == SUPERSEDES
+        ends = () if replaces else (source_id, target_id)  # a replacement has rules of its own
         known = self.existing(ends)
         for hidden in (one for one in ends if is_chunk_id(one) and one not in known):
             raise InvalidLink(
