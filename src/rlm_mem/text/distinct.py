@@ -172,12 +172,15 @@ def _have_other_titles(earlier: str, later: str, analyser: Analyser) -> bool:
 
 @lru_cache(maxsize=64)
 def _subject_of_article(text: str, analyser: Analyser) -> frozenset[str]:
-    """Stems of the title of an article: a first line of which the next one repeats a word; empty for other texts."""
+    """Stems of the title of an article: a first line of which the next one repeats all words; empty for other texts.
+
+    A statement ("Standup is at 9:30") is hardly repeated so.
+    """
     found = _TITLE.match(text)
     if found is None:
         return frozenset()
     title = stems_in(found[1], analyser)
-    return title if not title.isdisjoint(stems_in(found[2], analyser)) else frozenset()
+    return title if title <= stems_in(found[2], analyser) else frozenset()
 
 
 def _names_answer(earlier: str, value: Set[str], analyser: Analyser) -> bool:

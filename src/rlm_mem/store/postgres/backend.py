@@ -105,9 +105,9 @@ class PostgresBackend:
         self._reads: dict[str, ReadBuffer] = {}
         """Reads by namespace that are not written yet."""
         self._clocks: dict[str, tuple[float, timedelta]] = {}
-        self._last_time = datetime.min.replace(tzinfo=UTC)
         """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
         server's is ahead."""
+        self._last_time = datetime.min.replace(tzinfo=UTC)
         self._next_clock_warning = 0.0
         """When the clock may be warned of again (``time.monotonic``)."""
         self._closed = False
