@@ -439,6 +439,9 @@ def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_arch
     assert site.memory.store.exists(other.id), "it is not of this case"
     (decision,) = site.memory.continuum.review.case(case.id).decisions
     assert (decision.decision, decision.reason) == ("approved", "Keep")
+    site.memory.store.restore_chunk(captured[0].id)
+    reviewed = [site.memory.get(one.id).metadata.extra.get("reviewed_by") for one in captured[:2]]
+    assert reviewed == [None, "Maya"]
 
 
 def test_what_a_session_left_is_archived_if_nothing_is_ticked(site: Site) -> None:

@@ -318,9 +318,12 @@ def decide(request: PageRequest) -> Response:
     except (InputError, Refused) as error:
         return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
     if dropped and what == "approve":
-        of_case = request.memory.continuum.review.case(case_id).chunk_ids
+        store, of_case = request.memory.store, request.memory.continuum.review.case(case_id).chunk_ids
         for one in dropped:
-            if one in of_case and request.memory.store.exists(one):
+            if one in of_case and store.exists(one):
+                store.update_chunk(
+                    one, metadata={"reviewed_by": None}
+                )  # restored, it is not taken for reviewed
                 request.carry_out("deleteChunk", {"chunk_id": one})
                 notice = "captured-some"
     response = request.go("/review", notice)
