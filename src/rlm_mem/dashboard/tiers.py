@@ -276,6 +276,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         counts={name: sum(case.status == name for case in cases) for name in _STATES},
         chunk_ids=titles,
         times={one: chunk.metadata.at for one, chunk in named.items()},
+        hidden=request.memory.store.quarantined_ids(),
         unexplained=_UNEXPLAINED,
         asked=state,
         reviewer=request.text("reviewer", 100) or request.request.cookies.get(REVIEWER, ""),
