@@ -268,3 +268,26 @@ def test_a_name_that_opens_the_answer_ties_a_later_note_to_it(memory: Memory) ->
     newer = noted(memory, "2026-03-05", "The Macrogen contract was not renewed. All plates go to Novogene.")
     (hit,) = memory.search("Who does our sequencing?")
     assert hit.later_note is not None and hit.later_note.chunk_id == newer
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "asked"),
+    [
+        (
+            "Our dentist is Dr. Ito on Main Street\nThe dentist opens at nine",
+            "Our dentist is now Dr. Cho in Hill Lane, and no longer Dr. Ito\nThe dentist opens at eight",
+            "Who is our dentist?",
+        ),
+        (
+            "Standup is at 9:30 on workdays\nThe standup room is B2",
+            "We hold the standup at 10:15 now\nThe standup room is B2, as always before",
+            "When is the standup on workdays?",
+        ),
+    ],
+)
+def test_the_first_line_of_a_note_is_no_title_of_an_article(
+    memory: Memory, earlier: str, later: str, asked: str
+) -> None:
+    noted(memory, "2026-01-07", earlier)
+    newer = noted(memory, "2026-03-07", later)
+    assert memory.search(asked)[0].chunk_id == newer

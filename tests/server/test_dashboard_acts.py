@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -86,6 +87,10 @@ def test_a_memory_that_is_out_of_date_is_replaced_from_its_page(one: str, site: 
     assert form not in links_of(site.get(f"/memories/{one}")), "it is replaced already"
     found = text_of(site.get("/memories?q=Ben+green+tea"))
     assert "replaced" in found.partition("Ben drinks green tea.")[2], "search says so, too"
+    for _ in range(2):  # it was replaced, then archived while the form was open
+        late = site.post("/memories/new", 400, text="Ben drinks cold water.", replaces=one)
+        assert 'role="alert"' in late and "Ben drinks cold water.</textarea>" in late
+        site.memory.delete(one)
 
 
 def test_text_that_cannot_be_remembered_stays_in_the_form(site: Site) -> None:
@@ -439,6 +444,26 @@ def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_arch
     assert site.memory.store.exists(other.id), "it is not of this case"
     (decision,) = site.memory.continuum.review.case(case.id).decisions
     assert (decision.decision, decision.reason) == ("approved", "Keep")
+    site.memory.store.restore_chunk(captured[0].id)
+    reviewed = [site.memory.get(one.id).metadata.extra.get("reviewed_by") for one in captured[:2]]
+    assert reviewed == [None, "Maya"]
+
+
+def test_what_became_of_a_memory_of_a_session_is_told_and_cannot_be_ticked(site: Site) -> None:
+    """Neither does a line of a case without its memory, as a merge may leave it, break the page."""
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    with site.memory.continuum.files.stored.transaction():
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", made)
+    site.memory.delete(made[0].id)
+    site.memory.quarantine(made[1].id)
+    file = f"system/review/{case.id}.json"
+    data = json.loads(site.memory.store.files.read(file) or b"")
+    site.memory.store.files.write(file, json.dumps(data | {"evidence": [*data["evidence"], "x"]}).encode())
+    page = site.get("/review")
+    (box,) = [found for tag, found in tags_of(page) if tag == "input" and found.get("name") == "keep"]
+    assert box["value"] == made[2].id
+    said = text_of(page)
+    assert "needs firmware 0. archived" in said and "needs firmware 1. in quarantine" in said
 
 
 def test_what_a_session_left_is_archived_if_nothing_is_ticked(site: Site) -> None:

@@ -62,6 +62,17 @@ def test_what_is_told_by_a_clock_that_lags_replaces_what_was_told_before_and_com
         assert memory.recall("Where does Dana live?").suggestion == "Ulm"
 
 
+def test_a_clock_that_is_set_back_while_a_store_is_open_keeps_the_order_of_writing(base: Path | str) -> None:
+    off = timedelta()
+    with ChunkStore(base, clock=lambda: datetime.now(UTC) + off) as store:
+        ids = []
+        for off in (timedelta(), timedelta(seconds=-30), timedelta(minutes=-4)):
+            ids += [store.create_chunk(f"note of {off}", conversation_id="c").id]
+        assert store.list_chunks(conversation_id="c") == ids
+        store.rebuild_index()
+        assert store.list_chunks(conversation_id="c") == ids
+
+
 def test_a_clock_that_is_a_day_off_is_reported_once_and_by_the_doctor(
     base: Path | str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from rlm_mem.errors import (
     InvalidLink,
     InvalidQuery,
     NamespaceError,
+    RlmMemError,
 )
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
@@ -410,6 +411,10 @@ def test_links_to_nowhere_or_to_itself_are_refused(store: ChunkStore) -> None:
         store.add_link(a.id, "chunk-2026-02-10-00000000", "supports")
     with pytest.raises(InvalidLink, match="itself"):
         store.add_link(a.id, a.id, "supports")
+    for wrong in (["x"], {}, None, 3, "x"):
+        for ends in ((wrong, a.id), (a.id, wrong)):
+            with pytest.raises(RlmMemError):
+                store.add_link(*ends, "supports")  # type: ignore[arg-type]
     with pytest.raises(InvalidLink, match="does not exist"):
         store.create_chunk("c", links=[{"target_id": "chunk-2026-02-10-00000000", "type": "supports"}])
 

@@ -14,7 +14,7 @@ from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, marked
-from rlm_mem.errors import InputError
+from rlm_mem.errors import ConflictError, InputError, NotFoundError
 from rlm_mem.http.streams import TemporaryFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
@@ -270,7 +270,7 @@ def remember(request: PageRequest) -> Response:
             occurred_at=request.text("occurred_at", 40),
             replaces=request.text("replaces", 200),
         )
-    except (InputError, Refused) as error:
+    except (InputError, NotFoundError, ConflictError, Refused) as error:  # also of the memory to be replaced
         return new_page(request, problem=problem_of(error).sentence, status=400)
     if made.quarantined and not made.chunks_created:
         return request.go("/review", "known-quarantined")

@@ -276,6 +276,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         counts={name: sum(case.status == name for case in cases) for name in _STATES},
         chunk_ids=titles,
         times={one: chunk.metadata.at for one, chunk in named.items()},
+        hidden=request.memory.store.quarantined_ids(),
         unexplained=_UNEXPLAINED,
         asked=state,
         reviewer=request.text("reviewer", 100) or request.request.cookies.get(REVIEWER, ""),
@@ -318,9 +319,12 @@ def decide(request: PageRequest) -> Response:
     except (InputError, Refused) as error:
         return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
     if dropped and what == "approve":
-        of_case = request.memory.continuum.review.case(case_id).chunk_ids
+        store, of_case = request.memory.store, request.memory.continuum.review.case(case_id).chunk_ids
         for one in dropped:
-            if one in of_case and request.memory.store.exists(one):
+            if one in of_case and store.exists(one):
+                store.update_chunk(
+                    one, metadata={"reviewed_by": None}
+                )  # restored, it is not taken for reviewed
                 request.carry_out("deleteChunk", {"chunk_id": one})
                 notice = "captured-some"
     response = request.go("/review", notice)

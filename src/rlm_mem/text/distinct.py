@@ -180,9 +180,12 @@ def _have_other_titles(earlier: str, later: str, analyser: Analyser) -> bool:
 
 @lru_cache(maxsize=64)
 def _title_of(text: str, analyser: Analyser) -> Mapping[str, str]:
-    """The words of the title of an article by stem: of a first line of which the next one repeats a word, else none."""
+    """The words of the title of an article by stem: of a first line of which the next one repeats all words, else none.
+
+    A statement ("Standup is at 9:30") is hardly repeated so.
+    """
     found = _TITLE.match(text)
-    if found is None or stems_in(found[1], analyser).isdisjoint(stems_in(found[2], analyser)):
+    if found is None or not stems_in(found[1], analyser) <= stems_in(found[2], analyser):
         return {}
     return {stem: word for word in WORD.findall(found[1]) for stem in analyser.terms(word)}
 

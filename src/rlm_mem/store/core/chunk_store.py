@@ -538,10 +538,11 @@ class ChunkStore(ChunkReader):
         replaces = self.types.check_link(link_type) == SUPERSEDES
         ends = () if replaces else (source_id, target_id)  # a replacement has rules of its own
         known = self.existing(ends)
-        for hidden in (one for one in ends if is_chunk_id(one) and one not in known):
-            raise InvalidLink(
-                f"there is no chunk {hidden} to link", hint="check the id with: rlm-mem show ID"
-            )
+        for one in ends:
+            if is_chunk_id(one) and one not in known:  # other values are refused below
+                raise InvalidLink(
+                    f"there is no chunk {one} to link", hint="check the id with: rlm-mem show ID"
+                )
         made = self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
         self._report_secrets(source_id, found)
         return made

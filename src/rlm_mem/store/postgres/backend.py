@@ -105,9 +105,9 @@ class PostgresBackend:
         self._reads: dict[str, ReadBuffer] = {}
         """Reads by namespace that are not written yet."""
         self._clocks: dict[str, tuple[float, timedelta]] = {}
-        self._last_time = datetime.min.replace(tzinfo=UTC)
         """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
         server's is ahead."""
+        self._last_time = datetime.min.replace(tzinfo=UTC)
         self._next_clock_warning = 0.0
         """When the clock may be warned of again (``time.monotonic``)."""
         self._closed = False
@@ -417,9 +417,9 @@ class PostgresBackend:
             if not _CLOCK_TOLERANCE < abs(off) <= MAX_OFF:
                 off = timedelta()
             self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
-        # A clock that stands still between two writes must not give them one time.
-        after = self._last_time + timedelta(microseconds=1)
-        self._last_time = max(now + off, after) if after - now - off < _CLOCK_TOLERANCE else now + off
+        # A clock that stood still or was set back since the last write must not give the next one its time, or less.
+        here, after = now + off, self._last_time + timedelta(microseconds=1)
+        self._last_time = max(here, after) if after <= here + MAX_OFF else here
         return self._last_time
 
     def clock_fault(self, namespace: str, now: datetime) -> str:
