@@ -147,8 +147,7 @@ MAX_NEIGHBOURS = 10
 
 _BY = ("chunk", "segment", "conversation")
 _LATER_TERMS, _MAX_CHUNKS_OF_TERM, _MAX_LATER_NOTES = 24, 3, 4
-"""Most terms of the first hit by which later notes are looked up, most chunks with such a term, and most notes
-read."""
+"""Most terms of a hit by which later notes are looked up, most chunks with such a term, and most notes read."""
 
 
 @observed("search", lambda current, hits: current.set("rlm_mem.hits", len(hits)))
@@ -166,8 +165,9 @@ def search(
     """Find what answers a question, best first. Reads one chunk file for each hit, at least five, and writes none.
 
     A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. If two
-    notes may answer the same question about the present, each names the other (`Hit.marks`). Up to four later notes
-    that share a rare word with one of the best hits are read, too: one that reports a change may be named on it.
+    notes may answer the same question about the present, each names the other (`Hit.marks`). For each of the best three
+    hits that may be the answer, up to four later notes that share a rare word with it are read, too: one that reports a
+    change may be named on the hit.
 
     Args:
         store: where to search; only its own namespace is seen.
