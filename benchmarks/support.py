@@ -17,8 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rlm_mem.mcp.starting import INITIALIZE
-
 RESULTS = Path(__file__).parent / "results"
 
 _T = TypeVar("_T")
@@ -106,6 +104,8 @@ def ended(process: subprocess.Popen[bytes], began: float, answered: float | None
 
 def initialized(command: Sequence[str]) -> Cost:
     """From the start of an MCP server to its first answer; the processor time of its whole life."""
+    from rlm_mem.mcp.starting import INITIALIZE  # not at the top: earlier versions import this module, too
+
     began = time.perf_counter()
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=ENVIRON)
