@@ -319,9 +319,8 @@ class ReviewQueue:
             if verdict.word not in ("both", _PROPOSED[case.kind][1]):
                 continue
             decide = self.reject if verdict.word == "both" else self.approve
-            with suppress(
-                ConflictError, NotFoundError
-            ):  # it was decided or changed while the model was asked
+            # It may have been decided or changed while the model was asked.
+            with suppress(ConflictError, NotFoundError):
                 made = decide(case.id, reviewer=f"model {llm.name}", reason=verdict.reason or verdict.word)
                 decided.append(made)
                 if on_step is not None:
@@ -380,7 +379,8 @@ class ReviewQueue:
                 from rlm_mem.proposals.judging import compare_nearest
 
                 for one in compare_nearest(self._store, model, newer, nearest):
-                    replaced += [one.older_id] if one.word == "replaces" else []
+                    if one.word == "replaces":
+                        replaced.append(one.older_id)
         except Exception as error:  # noqa: BLE001 - a callable may raise anything, and the text is stored
             _logger.warning("the model could not judge what the text replaces: %s", error)
         asked = [case for case in self.cases(None) if case.id in made.proposed] if made.proposed else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -292,15 +293,19 @@ _TEXTS = (
     f" WHERE c.ns = %s AND (c.id, 0) > (%s, %s) ORDER BY c.id LIMIT {_PAGE}"
 )
 _VERSIONS = (
-    "SELECT v.id, v.revision, v.body FROM rlm_mem.versions v WHERE v.ns = %s AND v.ns = %s"
+    "SELECT v.id, v.revision, v.body FROM rlm_mem.versions v WHERE v.ns = %s"
     f" AND (v.id, v.revision) > (%s, %s) ORDER BY v.id, v.revision LIMIT {_PAGE}"
 )
 
 
-def _texts(rows: Rows, query: str, ns: int) -> Iterator[tuple[str, int, str]]:
-    """Yield id, revision and text of every chunk (``_TEXTS``, revision 0) or former version (``_VERSIONS``)."""
+def _texts(rows: Rows, query: str, *ns: int) -> Iterator[tuple[str, int, str]]:
+    """Yield id, revision and text of every chunk (``_TEXTS``, revision 0) or former version (``_VERSIONS``).
+
+    Args:
+        ns: key of the namespace, for each table of the query.
+    """
     place: tuple[str, int] = ("", 0)
-    while page := rows(query, (ns, ns, *place)):
+    while page := rows(query, (*ns, *place)):
         place = page[-1][0], page[-1][1]
         yield from page
 
@@ -316,12 +321,12 @@ def _versions(rows: Rows, ns: int) -> Iterator[Finding]:
 
 def damaged_texts(rows: Rows, namespace: str) -> Iterator[tuple[str, str, bytes]]:
     """Yield namespace, chunk id and text of the chunks and former versions that do not validate."""
-    for query in (_TEXTS, _VERSIONS):
-        for chunk_id, _, body in _texts(rows, query, namespace_key(namespace)):
-            try:
-                chunk_in(body, namespace, chunk_id)
-            except InvalidChunk:
-                yield namespace, chunk_id, body.encode()
+    ns = namespace_key(namespace)
+    for chunk_id, _, body in chain(_texts(rows, _TEXTS, ns, ns), _texts(rows, _VERSIONS, ns)):
+        try:
+            chunk_in(body, namespace, chunk_id)
+        except InvalidChunk:
+            yield namespace, chunk_id, body.encode()
 
 
 # --- repairs ----------------------------------------------------------------------------------------------
