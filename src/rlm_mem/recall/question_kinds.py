@@ -44,10 +44,12 @@ summarise summarize summary thorough throughout topic various walk one two three
 """Words with which an account is asked for, in English; the others are its subject."""
 _WORD = late(r"[^\W_](?:[\w'’.-]*\w)?")
 _COUNT_TASK = (
-    "Name each instance once, with its date, then give their number, or the sum of amounts. More: "
-    "print_rows(turns(contains=[WORDS]))."
+    "Name each instance once, with its date, then give their number, or the sum of amounts; if it is unclear what "
+    "counts, give the number for each reading. More: print_rows(turns(contains=[WORDS]))."
 )
-_DURATION_TASK = "For a time between two dates, give both dates, too."
+_DURATION_TASK = (
+    "For a time between two dates, give both dates, too; if several events fit, say so and answer for each."
+)
 """Hints in the opening of a host-driven session on what answers to such questions often lack."""
 
 
