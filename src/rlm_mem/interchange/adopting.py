@@ -10,7 +10,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id
 from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
-from rlm_mem.store.core.writer import copied, screened_chunk
+from rlm_mem.store.core.revising import copied, screened_chunk
 
 _ARCHIVED = 1
 _REPLACEMENTS_PER_COMMIT = 500

@@ -15,7 +15,7 @@ from rlm_mem.interchange.reading import SourceFile, line_objects, moment
 from rlm_mem.interchange.records import ImportedEvent, ImportedVersion, ImportProblem, Record
 from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
-from rlm_mem.store.core.writer import screened_chunk
+from rlm_mem.store.core.revising import screened_chunk
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
