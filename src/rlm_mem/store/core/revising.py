@@ -74,6 +74,8 @@ def revise_chunk(
         extra={key: value for key, value in merged.items() if value is not None or key not in extra},
     )
     meta = updated.metadata
+    if extra:
+        check_plain(meta.extra, "metadata", former=chunk.metadata.extra)
     if meta.valid_from and meta.valid_to and meta.valid_from > meta.valid_to:
         raise InvalidChunk(f"valid_from {meta.valid_from} is after valid_to {meta.valid_to}")
     if content is not None and content != chunk.content:
