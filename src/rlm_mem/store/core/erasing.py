@@ -30,6 +30,7 @@ from rlm_mem.chunk.types import (
 )
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines, parse_event
+from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
 
@@ -397,14 +398,7 @@ def _of_namespace(name: str) -> re.Pattern[bytes]:
 def _matches(chunk: Chunk, needles: _Matcher) -> bool:
     if needles.report.person is not None:
         return needles.names(encode_chunk(chunk))
-    about, wanted = chunk.metadata, str(needles.report.source)
-    below = f"{wanted.rstrip('/')}/"
-    named = [about.source, about.conversation_id or "", *map(str, about.provenance.values())]
-    bare = [one.removeprefix("file:") for one in named]
-    return any(
-        wanted in (one, path) or path.startswith((below, f"{wanted}!/"))
-        for one, path in zip(named, bare, strict=True)
-    )
+    return is_from(chunk, str(needles.report.source))
 
 
 def _keep_unique(
