@@ -63,7 +63,8 @@ def archive(
             ids = [one.id for one in chunks if source is None or is_from(one, source)]
         else:
             ids = store.list_chunks(conversation_id, tags=tags)
-        for chunk_id in () if dry_run else ids:
+        # The newest of a conversation stays active longest: finding the next one would pass over what is archived.
+        for chunk_id in () if dry_run else reversed(ids) if restore else ids:
             if restore:
                 store.restore_chunk(chunk_id)
             else:
