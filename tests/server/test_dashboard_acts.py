@@ -676,3 +676,12 @@ def test_of_many_namespaces_some_are_listed_and_the_others_are_found_by_name(
         assert "<option value=" not in page.partition('id="move-form"')[2].partition("</form>")[0]
         site.post(f"/memories/{chunk_id}", namespace=names[5], do="move")
         assert site.memory.list_chunks() == []
+
+
+def test_a_list_shows_some_of_a_thousand_tags_and_the_memory_all(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        chunk_id = memory.remember("Ripe.", tags=[f"tag-{n}" for n in range(1_000)]).chunk_ids[0]
+    with opened(tmp_path / "brain") as site:
+        for page in ("/memories", "/timeline"):
+            assert site.get(page).count('class="tag"') == 12 and "988 further tags" in site.get(page), page
+        assert site.get(f"/memories/{chunk_id}").count('class="tag"') == 1_000
