@@ -46,11 +46,7 @@ class Adopter:
     def follow(self, memory: ImportedChunk) -> None:
         """Let a chunk that was written name others of its source by their new ids; call it after the whole source."""
         source = memory.chunk.namespace
-        wanted = {
-            one: self.renamed[source, one]
-            for one in references(memory.chunk)
-            if (source, one) in self.renamed
-        }
+        wanted = self._new_ids(source, memory.chunk)
         if not wanted:
             return
         namespace, chunk_id = (
@@ -88,6 +84,10 @@ class Adopter:
         for key, by_newer in _replacements(chunk):
             if self._one_sided.setdefault(key, (where, by_newer))[1] != by_newer:
                 del self._one_sided[key]
+
+    def _new_ids(self, source: str, chunk: Chunk) -> dict[str, str]:
+        """The new ids, as far as known, of those that a chunk of this namespace of the source names."""
+        return {one: self.renamed[source, one] for one in references(chunk) if (source, one) in self.renamed}
 
     def _namespace(self, memory: ImportedChunk) -> str:
         is_kept = self._options.keep_namespaces and memory.names_namespace
@@ -135,6 +135,7 @@ class Adopter:
     def _adopt(self, memory: ImportedChunk) -> str | None:
         chunk = memory.chunk
         source, chunk.namespace = chunk.namespace, self._namespace(memory)
+        rename_references(chunk, self._new_ids(source, chunk))
         if memory.original_id is not None:
             self._report.renamed(memory.original_id, chunk.id)
         chunk = memory.chunk = self._screened(chunk)
