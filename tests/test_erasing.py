@@ -143,6 +143,25 @@ def test_a_source_whose_name_is_a_word_leaves_texts_with_that_word(place: Path |
         assert memory.check() == []
 
 
+@pytest.mark.parametrize("word", ["person", "agent", "tool", "web", "untrusted", "note"])
+def test_a_conversation_named_like_an_origin_is_gone_from_runs_and_leaves_those_of_others(
+    place: Path | str, word: str
+) -> None:
+    """Origins, trust and types stand in the records of most runs."""
+    with Memory.open(place) as memory:
+        more = {"origin": "agent"} if word in ("untrusted", "note") else {"origin": word}
+        kept = memory.remember("A trip tripped Ann.", chunk_type="note", trust="untrusted", **more).chunk_ids
+        memory.recall("Who tripped?")
+        [left] = memory.trajectories()
+        memory.recall(f'Who spoke in list_chunks(conversation_id="{word}")?')
+        assert len(memory.trajectories()) == 2
+        gone = memory.remember("Dana prefers trains.", conversation_id=word).chunk_ids
+        report = memory.erase(source=word, dry_run=False)
+        assert report.chunk_ids == gone and memory.list_chunks() == kept
+        assert memory.trajectories() == [left]
+        assert memory.verify_erasure(report) == [] == memory.check()
+
+
 def test_a_namespace_is_gone_whole_and_nothing_of_its_neighbours(place: Path | str) -> None:
     """Without the namespace's owner being named anywhere: what a support bot is asked for."""
     names = ("people/ann", "people/ann/work", "people/ben")

@@ -545,3 +545,21 @@ def test_two_statements_that_take_turns_are_stored_a_few_times_only(place: Path 
         for _ in range(6):
             memory.remember_many(["The stand-up is at 9:15.", "The stand-up is at 9:45."])
         assert memory.stats().chunk_count <= 2 * memory.config.ingest.max_similar
+
+
+def test_a_text_that_replaces_many_is_written_once_for_all_of_them(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        made = memory.remember_many([f"Rack {number} is in use." for number in range(40)])
+        old = [one.chunk_ids[0] for one in made]
+        for replaced in (old[:20], old[20:]):
+            [new] = memory.remember(
+                f"{len(replaced)} racks of {replaced[0]} were sold.", replaces=replaced
+            ).chunk_ids
+            [chunk] = memory.store.get_many(new).values()
+            assert chunk.revision == 2
+            assert {link.chunk_id for link in memory.links(new, "supersedes", "out")} == set(replaced)
+        assert sound(memory)
+        memory.undo()
+        assert [one for one in memory.store.get_many(old).values() if one.metadata.superseded_by is None] == [
+            *memory.store.get_many(old[20:]).values()
+        ]

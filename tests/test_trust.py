@@ -678,3 +678,31 @@ def test_a_view_has_the_links_of_its_time(place: Path | str, clock: Clock) -> No
             assert [link.chunk_id for link in memory.store.linked(start, "contradicts", direction)]
             assert not memory.store.held_at(then).linked(start, "contradicts", direction)
             assert memory.store.held_at(clock()).linked(start, "contradicts", direction)
+
+
+def test_no_way_of_writing_links_to_what_is_hidden(place: Path | str, clock: Clock) -> None:
+    with Memory.open(place, clock=clock) as memory:
+        source, shown, gone = (told(memory, f"The {one} is ripe.") for one in ("plum", "fig", "quince"))
+        quarantined = told(memory, "The pomegranate is ripe.")
+        expired = told(memory, "The cherry is ripe.", ttl="1h")
+        clock.advance(hours=2)
+        memory.quarantine(quarantined)
+        memory.delete(gone)
+        store = memory.store
+        elsewhere = store.create_chunk("The pear is ripe.", namespace="other").id
+        for hidden in (quarantined, expired, gone, elsewhere):
+            ways = [{"target_id": one, "type": "supports"} for one in (shown, hidden)]
+            for act in (
+                lambda: memory.link(source, hidden, "supports"),  # noqa: B023 - called at once
+                lambda: memory.update(source, links=ways),  # noqa: B023
+                lambda: store.create_chunk("The harvest is good.", links=ways),  # noqa: B023
+            ):
+                with pytest.raises(InvalidLink, match=f"there is no chunk {hidden} to link"):
+                    act()
+        assert memory.links(source, "supports") == [] and len(memory.list_chunks()) == 2
+        # A link that was there before its target was hidden stays.
+        memory.link(source, shown, "supports")
+        memory.quarantine(shown)
+        memory.update(source, links=[{"target_id": shown, "type": "supports"}], tags=["fruit"])
+        memory.release(shown)
+        assert [one.chunk_id for one in memory.links(source, "supports")] == [shown]

@@ -503,6 +503,7 @@ class AsyncMemory(_OnThreads[Memory]):
     get = _threaded(Memory.get)
     update = _threaded(Memory.update)
     delete = _threaded(Memory.delete)
+    archive = _threaded(Memory.archive)
     erase = _threaded(Memory.erase)
     verify_erasure = _threaded(Memory.verify_erasure)
     restore = _threaded(Memory.restore)

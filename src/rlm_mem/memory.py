@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from rlm_mem import results, search as searching, store as storage
 from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
+from rlm_mem.store.core import bulk
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version, page
 
@@ -141,13 +142,9 @@ class Memory:
         """The model that writes the programs, resolved when first used."""
         with self._llm_lock:  # concurrent threads must share one model
             if self._llm is None:
-                from rlm_mem.models.opening import adapt, get_llm
+                from rlm_mem.models.opening import adapt
 
-                given = self._llm_argument
-                if given is None or isinstance(given, str):
-                    self._llm = get_llm(given, self.config)
-                else:
-                    self._llm = adapt(given)
+                self._llm = adapt(self._llm_argument, self.config)
             return self._llm
 
     @cached_property
@@ -310,11 +307,7 @@ class Memory:
         return operation.reason(question, limits=limits, on_step=on_step, on_text=on_text)
 
     def limits(self, **given: float | None) -> Limits:
-        """The configured limits of a run with the given fields changed; None leaves a limit as configured.
-
-        Args:
-            given: fields of ``Limits``.
-        """
+        """The configured limits of a run with the given fields of ``Limits`` changed; None: as configured."""
         from rlm_mem.recall.running import limits_from
 
         return limits_from(self.config.recall).changed(given)
@@ -470,6 +463,15 @@ class Memory:
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
         """Move a chunk to the archive, or delete it permanently; returns whether it existed."""
         return self.store.delete_chunk(chunk_id, permanent)
+
+    def archive(
+        self, *, restore: bool = False, dry_run: bool = True, **wanted: Unpack[bulk.Wanted]
+    ) -> list[str]:
+        """Archive, or restore, all chunks of a conversation, with tags or from a source, as one change.
+
+        By default only return their ids; the arguments are those of ``bulk.archive``. Raises InputError: no filter.
+        """
+        return bulk.archive(self.store, restore=restore, dry_run=dry_run, **wanted)
 
     def erase(
         self, *, person: str | None = None, source: str | None = None, namespace: str | None = None,

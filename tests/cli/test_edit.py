@@ -263,3 +263,20 @@ def test_supersede_reports_swapped_ids_and_accepts_force(run: Run, notes: Notes)
     ran = run("chunk", "supersede", newer, older)
     assert ran.code == 2 and "which it is to replace" in " ".join(ran.err.split())
     assert run("chunk", "supersede", newer, older, "--force").code == 0
+
+
+def test_archive_shows_what_it_would_archive_and_undo_takes_it_back(run: Run) -> None:
+    for text in ("The ferry is late.", "The train is full."):
+        run("remember", text, "--conversation", "trip", "--tag", "travel")
+    run("remember", "The quay is new.")
+    shown = run("chunk", "archive", "--conversation", "trip")
+    assert "would be archived: 2 chunks" in shown.out and "The ferry is late." in shown.out
+    assert "add --apply" in shown.out and len(run("list", "--json").json) == 3
+    assert "archived: 2 chunks" in run("chunk", "archive", "--conversation", "trip", "--apply").out
+    assert len(run("list", "--json").json) == 1
+    assert run("undo").code == 0 and len(run("list", "--json").json) == 3
+    made = run("chunk", "archive", "--tag", "travel", "--apply", "--json").json
+    assert len(made["archived"]) == 2 and made["dry_run"] is False
+    assert "restored: 2 chunks" in run("chunk", "archive", "--tag", "travel", "--restore", "--apply").out
+    refused = run("chunk", "archive", "--apply")
+    assert refused.code == 2 and "name a conversation" in refused.err

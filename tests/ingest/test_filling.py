@@ -20,6 +20,7 @@ from rlm_mem.ingest import filling
 from rlm_mem.proposals import finding
 from rlm_mem.results import Progress
 from rlm_mem.store.core import chunk_store, writer
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.postgres.lookup import PostgresSource
 
@@ -536,3 +537,32 @@ def _fill_until_killed(place: Path, writer: int, seed: int) -> None:
             )
     finally:
         os._exit(1)
+
+
+def test_tags_that_no_chunk_has_are_not_looked_up_one_by_one(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(place) as memory:
+        old = memory.remember("The first rack is blue.", tags=["tag-3-0", "tag-3-1"]).chunk_ids[0]
+        asked = list[object]()
+        listed = ChunkStore.latest
+
+        def counted(store: ChunkStore, limit: int, **wanted: Any) -> Any:
+            asked.append(wanted.get("tag"))
+            return listed(store, limit, **wanted)
+
+        monkeypatch.setattr(ChunkStore, "latest", counted)
+        made = memory.remember_many(
+            [
+                {
+                    "text": f"Rack {number} has the number {number * 37}.",
+                    "tags": [f"tag-{number}-{n}" for n in range(8)],
+                }
+                for number in range(30)
+            ]
+        )
+        assert sorted(filter(None, asked)) == ["tag-3-0", "tag-3-1"]  # type: ignore[type-var]
+        # What the batch itself stored is linked, too.
+        later = memory.remember_many([{"text": "A new rack.", "tags": ["tag-7-1"]}])[0].chunk_ids[0]
+        assert [one.chunk_id for one in memory.links(later, "related_to", "out")] == made[7].chunk_ids
+        assert [one.chunk_id for one in memory.links(made[3].chunk_ids[0], "related_to", "out")] == [old]

@@ -739,3 +739,21 @@ def test_after_any_changes_the_store_equals_a_fresh_import(
         assert not sync_folder(stores[1 - number % 2], folder).touched
     history = [event["op"] for event in stores[0].events()]
     assert "erase" not in history, "nothing is lost"
+
+
+def test_folders_deep_in_others_and_names_as_long_as_they_may_be_are_synced(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    top = tmp_path / "deep"
+    texts = {"/".join(f"level-{n}" for n in range(60)) + "/end.md": "The end of the shaft is dry."}
+    for letter in ("a", "ü", "漢", "😀"):
+        stem = letter * (252 // len(letter.encode()))
+        texts[f"{stem}.md"] = f"The note {letter} has a name of {len(stem)} letters."
+    write(top, texts)
+    report = sync_folder(store, top)
+    assert (sorted(report.added), report.refused) == (sorted(texts), [])
+    assert sorted(one.content for one in store.iter_chunks()) == sorted(texts.values())
+    longest = next(name for name in texts if name.startswith("ü"))
+    (top / longest).rename(top / longest.replace("ü", "ö"))
+    again = sync_folder(store, top)
+    assert again.renamed == [(longest, longest.replace("ü", "ö"))] and again.unchanged == len(texts) - 1

@@ -21,6 +21,7 @@ from rlm_mem.interchange.frontmatter import read_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, chunk_to_markdown
 from rlm_mem.interchange.records import ImportedChunk
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.integrity import check
 
 from .conftest import Open
 
@@ -317,6 +318,25 @@ def test_an_id_that_belongs_to_another_memory_is_mapped(open_store: Open, tmp_pa
         assert {chunk.content for chunk in two.iter_chunks(namespace="default")} == {"Ours."}
         assert two.backend.find("default", mapped) is not None
     assert two.get_chunk("chunk-001").content == "Theirs."  # type: ignore[union-attr]
+
+
+@pytest.mark.local_only("share ids between namespaces, which rows need not")
+def test_a_copy_in_another_namespace_of_the_brain_is_linked_in_itself(
+    open_store: Open, tmp_path: Path
+) -> None:
+    one, two = open_store("one"), open_store("one", namespace="other")
+    ids = [one.create_chunk(text).id for text in ("Pears.", "Apples.", "Plums.")]
+    one.add_link(ids[0], ids[2], "supports")
+    one.supersede(ids[0], ids[1])
+    export_store(one, tmp_path / "x.jsonl")
+    new = import_source(two, tmp_path / "x.jsonl", keep_namespaces=False).mapped
+    assert sorted(new) == sorted(ids) and sorted(new.values()) == sorted(two.list_chunks())
+    assert [(link.type, link.chunk_id) for link in two.linked(new[ids[0]])] == [("supports", new[ids[2]])]
+    copied = two.get_many(list(new.values()))
+    assert copied[new[ids[0]]].metadata.superseded_by == new[ids[1]]
+    assert check(one) == check(two) == []
+    again = import_source(two, tmp_path / "x.jsonl", keep_namespaces=False, again=True)
+    assert (again.known, again.updated) == (3, 0)
 
 
 def test_everything_can_go_into_one_namespace(open_store: Open, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ NEEDS = {
     "review": "approveCase decideCase deferCase rejectCase releaseChunk undoChange undoTransition",
     "write": "batch clearState consolidate createChunk deleteChunk deleteChunks deleteLinks importFile prune "
     "putLink putState quarantineChunk recordTrace recordUse remember resetSlider resetSliders restoreChunk "
-    "restoreChunks sayToPersona setMode setSlider supersedeChunk undoChunk updateChunk",
+    "archiveChunks restoreChunks sayToPersona setMode setSlider supersedeChunk undoChunk updateChunk",
 }
 
 

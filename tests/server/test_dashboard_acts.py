@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.continuum.review import Case
 from tests.continuum.conftest import StillClock, learning, open_continuum, record, rewrite
 from tests.server.site import OWN, Site, links_of, opened, tags_of, text_of
@@ -645,3 +646,42 @@ def test_a_message_that_is_no_command_stays_in_its_field(site: Site) -> None:
     page = site.post("/persona", 422, do="say", message="set humour to eleven")
     assert "This is no command for the persona" in text_of(page)
     assert 'value="set humour to eleven"' in page and "Sliders" in text_of(page)
+
+
+def test_of_many_namespaces_some_are_listed_and_the_others_are_found_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("requests", "memory_page"):
+        monkeypatch.setattr(f"rlm_mem.dashboard.{module}.MOST_NAMESPACES", 3)
+    names = [f"team/member-{number}" for number in range(6)]
+    with Memory.open(tmp_path / "brain") as memory:
+        chunk_id = memory.remember("The ferry is late.").chunk_ids[0]
+        for name in names[:2]:
+            memory.store.create_chunk("The quay is new.", namespace=name)
+    with opened(tmp_path / "brain") as site:
+        page = site.get("/namespaces")
+        assert all(f'value="{name}"' in page for name in names[:2]) and 'name="q"' not in page
+        assert f'<option value="{names[1]}"' in site.get(f"/memories/{chunk_id}")
+    with Memory.open(tmp_path / "brain") as memory:
+        for name in names[2:]:
+            memory.store.create_chunk("The quay is new.", namespace=name)
+    with opened(tmp_path / "brain") as site:
+        page = site.get("/namespaces")
+        assert "7 namespaces" in page and "the first 3 are shown" in page
+        assert [f'value="{name}"' in page for name in names] == [True, True, False, False, False, False]
+        page = site.get("/namespaces?q=MEMBER-5")
+        assert [name in page for name in names] == [False] * 5 + [True] and "1 namespace<" in page
+        assert "No namespace with these words" in site.get("/namespaces?q=nowhere")
+        page = site.get(f"/memories/{chunk_id}")
+        assert "<option value=" not in page.partition('id="move-form"')[2].partition("</form>")[0]
+        site.post(f"/memories/{chunk_id}", namespace=names[5], do="move")
+        assert site.memory.list_chunks() == []
+
+
+def test_a_list_shows_some_of_a_thousand_tags_and_the_memory_all(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        chunk_id = memory.remember("Ripe.", tags=[f"tag-{n}" for n in range(1_000)]).chunk_ids[0]
+    with opened(tmp_path / "brain") as site:
+        for page in ("/memories", "/timeline"):
+            assert site.get(page).count('class="tag"') == 12 and "988 further tags" in site.get(page), page
+        assert site.get(f"/memories/{chunk_id}").count('class="tag"') == 1_000

@@ -125,6 +125,18 @@ def test_writes_go_to_the_project_alone(service: Service, ids: dict[str, str], p
         assert len(project.trajectories()) == len(shared.trajectories()) == 0
 
 
+def test_remember_names_earlier_memories_of_both_and_where_they_are(
+    service: Service, ids: dict[str, str]
+) -> None:
+    made = data(service, "remember", text="Dana prefers tabs of two spaces in the ledger service.")
+    assert {one["id"]: one.get("namespace") for one in made["earlier"]} == {
+        ids["own"]: None,
+        ids["shared"]: "default",
+    }
+    refused = service.call("remember", {"text": "Dana prefers two spaces.", "replaces": [ids["shared"]]})
+    assert f"rlm-mem project move {ids['shared']} --to project" in refused.text
+
+
 def test_two_namespaces_rank_as_one(place: Path | str) -> None:
     """Split over two namespaces or stored in one: the same hits with the same scores."""
     texts = [f"Note {number}: the {word} of the harbour is {colour}." for number, (word, colour) in enumerate(

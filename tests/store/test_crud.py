@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from msgspec import structs
 
-from rlm_mem.chunk import Chunk
+from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import (
     ConflictError,
     InputError,
@@ -21,8 +21,11 @@ from rlm_mem.errors import (
     NamespaceError,
     RlmMemError,
 )
+from rlm_mem.ingest.remember import remember
+from rlm_mem.interchange import import_source
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
+from rlm_mem.store.core.contents import NamespaceWriter
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.core.joined_store import JoinedStore
 from rlm_mem.store.local import local_backend
@@ -415,7 +418,7 @@ def test_links_to_nowhere_or_to_itself_are_refused(store: ChunkStore) -> None:
         for ends in ((wrong, a.id), (a.id, wrong)):
             with pytest.raises(RlmMemError):
                 store.add_link(*ends, "supports")  # type: ignore[arg-type]
-    with pytest.raises(InvalidLink, match="does not exist"):
+    with pytest.raises(InvalidLink, match="no chunk"):
         store.create_chunk("c", links=[{"target_id": "chunk-2026-02-10-00000000", "type": "supports"}])
 
 
@@ -598,7 +601,7 @@ def test_two_namespaces_read_together_yield_the_chunks_of_both_in_order(store: C
 def test_a_chunk_that_could_not_be_read_again_is_refused(
     store: ChunkStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Metadata has no limit of its own, but a file has: what was acknowledged would be missing from then on."""
+    """All that is below limits of its own may be too much for a file: what was acknowledged would be missing then."""
     kept = store.create_chunk("text")
     monkeypatch.setattr("rlm_mem.chunk.MAX_FILE_BYTES", 10_000)
     for write in (
@@ -612,3 +615,41 @@ def test_a_chunk_that_could_not_be_read_again_is_refused(
         and store.get_chunk(kept.id, track=False) == kept
         and check(store) == []
     )
+
+
+def test_metadata_has_a_limit_and_what_is_beyond_it_stays_readable(
+    store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlm_mem.chunk.types.MAX_DATA_BYTES", 10_000)
+    table, kept = ["pear"] * 2_000, store.create_chunk("text", metadata={"first": "x" * 6_000})
+    deep: dict[str, Any] = {}
+    for _ in range(40):
+        deep = {"in": deep}
+    for write in (
+        lambda: store.create_chunk("more", metadata={"table": table}),
+        lambda: store.create_chunk("more", provenance={"table": table}),
+        lambda: store.update_chunk(kept.id, metadata={"second": "x" * 6_000}),  # together too large
+        lambda: remember(store, "more", metadata={"table": table}),
+    ):
+        with pytest.raises(InvalidChunk, match=r"has 1\d,\d\d\d bytes of JSON: at most 10,000 are stored"):
+            write()
+    with pytest.raises(InvalidChunk, match="more than 32 levels"):
+        store.update_chunk(kept.id, metadata=deep)
+    assert store.list_chunks() == [kept.id] and store.get_chunk(kept.id, track=False) == kept
+
+    former = Chunk.from_dict({**kept.to_dict(), "id": "chunk-former", "content": "written before"})
+    former.metadata.extra = {"table": table, "note": "long"}
+    former.metadata.content_hash = content_hash(former.content)
+    NamespaceWriter(store).put(former, 0)
+    assert store.get_chunk(former.id, track=False) == former
+    changed = store.update_chunk(former.id, tags=["old"], metadata={"note": None})  # it becomes smaller
+    assert changed is not None and changed.metadata.extra == {"table": table}
+    with pytest.raises(InvalidChunk, match="bytes of JSON"):
+        store.update_chunk(former.id, metadata={"note": "longer"})
+
+    file = tmp_path / "in.jsonl"
+    entries = [changed.to_dict() | {"id": "chunk-too-large"}, kept.to_dict() | {"id": "chunk-small"}]
+    file.write_text("".join(json.dumps(one) + "\n" for one in entries), encoding="utf-8")
+    report = import_source(store, file)
+    assert report.created == 1 and store.exists("chunk-small")
+    assert ["bytes of JSON" in one.reason for one in report.problems] == [True]

@@ -12,6 +12,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Literal, TypeGuard
 
+import msgspec
+
 from rlm_mem.errors import InvalidChunk, InvalidLink, InvalidQuery
 from rlm_mem.record import FrozenRecord
 
@@ -78,10 +80,33 @@ def check_reasoning(value: object) -> str | None:
     return value
 
 
-def check_plain(value: Any, where: str, depth: int = 0) -> None:
-    """Raise InvalidChunk unless a value is finite, shallow JSON, which is read back as written."""
-    if depth > 32:
-        raise InvalidChunk(f"{where} is nested more than 32 levels deep")
+MAX_DATA_BYTES = 8_388_608
+"""Maximum JSON of the free fields of a chunk: `extra` of its metadata, `provenance`, further keys of a link."""
+_MAX_DEPTH = 32
+
+
+def check_plain(value: Any, where: str, *, former: Any = None) -> None:
+    """Raise InvalidChunk unless a value is finite, shallow JSON of at most ``MAX_DATA_BYTES``, read back as written.
+
+    Args:
+        former: the value that it replaces; one that was too large already may stay or become smaller.
+    """
+    _check_plain(value, where, 0)
+    size = _json_bytes(value)
+    if size > MAX_DATA_BYTES and size > _json_bytes(former):
+        raise InvalidChunk(
+            f"{where} has {size:,} bytes of JSON: at most {MAX_DATA_BYTES:,} are stored",
+            hint="put long text into the content, or store where the data can be found",
+        )
+
+
+def _json_bytes(value: Any) -> int:
+    return len(msgspec.json.encode(value, enc_hook=dict)) if value else 0
+
+
+def _check_plain(value: Any, where: str, depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise InvalidChunk(f"{where} is nested more than {_MAX_DEPTH} levels deep")
     exact = type(value) in (str, int, float, bool) or isinstance(value, Enum)
     if isinstance(value, str | int | float) and not exact:  # such as np.str_, which the encoder refuses
         raise InvalidChunk(f"{where} has a value of type {type(value).__name__}, which JSON cannot represent")
@@ -103,12 +128,12 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise InvalidChunk(f"{where} has a key that is not text: {key!r:.60}")
-            check_plain(key, where, depth + 1)
-            check_plain(item, f"{where}.{key}", depth + 1)
+            _check_plain(key, where, depth + 1)
+            _check_plain(item, f"{where}.{key}", depth + 1)
         return
     if isinstance(value, list | tuple):
         for item in value:
-            check_plain(item, where, depth + 1)
+            _check_plain(item, where, depth + 1)
         return
     raise InvalidChunk(f"{where} has a value of type {type(value).__name__}, which JSON cannot represent")
 

@@ -97,6 +97,7 @@ _COMMANDS = (
     ("project move", "project:move", "Move memories into another namespace: shared, or a project."),
     ("chunk update", "edit:update", "Change content, tags, type or confidence."),
     ("chunk restore", "edit:restore_chunks", "Restore deleted chunks."),
+    ("chunk archive", "edit:archive", "Archive or restore all of a conversation, tag or source."),
     ("chunk supersede", "edit:supersede", "Let one chunk replace another; the old one is kept."),
     ("chunk quarantine", "edit:quarantine", "Hide a chunk from all searches, recalls and listings."),
     ("chunk release", "edit:release", "Release a chunk from quarantine."),
@@ -181,7 +182,7 @@ _COMMANDS = (
 _GROUPS = (
     GroupRow("hook", "Commands for the hooks of coding agents."),
     GroupRow("project", "The memories of one repository: show, move."),
-    GroupRow("chunk", "One chunk: update, supersede, quarantine, restore, history."),
+    GroupRow("chunk", "Chunks: update, supersede, archive, quarantine, restore, history."),
     GroupRow("link", "Links between chunks: add, remove, list.", default="add"),
     GroupRow("store", "The whole memory: statistics, audit log, check, backup, copy."),
     GroupRow("tier", "Tiered memories: list, consolidate, prune, undo."),

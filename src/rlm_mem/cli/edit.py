@@ -250,6 +250,43 @@ def delete(
     _report(done, "permanently deleted" if permanent else "deleted", "deleted", call.json, errors=errors)
 
 
+def archive(
+    call: Call,
+    conversation: Annotated[
+        str | None, option("--conversation -c", "ID", "The memories of this conversation.")
+    ] = None,
+    tags: Annotated[
+        list[str] | None, option("--tag -t", "TAG", "Those with this tag; repeatable: with all.")
+    ] = None,
+    source: Annotated[
+        str | None, option("--source", "SOURCE", "Those from this file, folder or conversation, as in erase.")
+    ] = None,
+    restore: Annotated[bool, flag("--restore", "Restore them from the archive.")] = False,
+    apply: Annotated[bool, flag("--apply", "Do it. Default: only show what would be archived.")] = False,
+) -> None:
+    """Archive all memories of a conversation, with tags or from a source, or restore them; rlm-mem undo undoes it."""
+    with call.open() as memory:
+        ids = memory.archive(
+            conversation_id=conversation, tags=tags, source=source, restore=restore, dry_run=not apply
+        )
+        found = (
+            {}
+            if apply or call.json
+            else memory.store.backend.chunks(memory.store.namespace, ids[:_SHOWN_TEXTS], status=None)
+        )
+    did = "restored" if restore else "archived"
+
+    def show() -> None:
+        print_text(f"{did if apply else f'would be {did}'}: {amount(len(ids), 'chunk')}")
+        for one in ids[:_SHOWN_TEXTS]:
+            if one in found:
+                print_text(f"{one}  {one_line(found[one].content, 100)}", "dim", indent=2)
+        if ids and not apply:
+            print_text("add --apply to do it")
+
+    call.report({"dry_run": not apply, did: ids}, show)
+
+
 def restore(
     call: Call,
     ids_or_file: Annotated[list[str], argument("ID... | FILE", "Ids of chunks, or one backup file.")],

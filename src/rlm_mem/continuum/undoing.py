@@ -93,10 +93,9 @@ def _undone_change(found: LoggedChange, undo_id: str, op: str | None = None) -> 
 
 
 def _ops(change: LoggedChange, events: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What a change did; one of several namespaces moved memories from one to another."""
-    if change.namespaces and not change.undoes:
-        return ("move",)
-    return tuple(dict.fromkeys(str(one["op"]) for one in events))
+    """What a change did; one of several namespaces moved memories from one to another, unless it is an import."""
+    ops = tuple(dict.fromkeys(str(one["op"]) for one in events))
+    return ("move",) if change.namespaces and not change.undoes and ops != ("import",) else ops
 
 
 def _mirrors(change: LoggedChange) -> list[str]:

@@ -16,6 +16,7 @@ from rlm_mem.chunk import MANUAL_LINK_TYPES, Chunk
 from rlm_mem.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import search_rows, tags_of
+from rlm_mem.dashboard.requests import MOST_NAMESPACES, PageRequest
 from rlm_mem.dashboard.words import address, day, deed, first_line, origin, plain_fields, title, without_marks
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, NotFoundError
 from rlm_mem.store.core.records import standing
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.dashboard.memories import Row
-    from rlm_mem.dashboard.requests import PageRequest
     from rlm_mem.memory import Memory
 
 _LINKS = 100
@@ -120,6 +120,7 @@ def memory_page(request: PageRequest) -> Response:
         linkable=_linkable(memory, chunk_id, words) if editable else [],
         editable=editable,
         elsewhere=request.other_namespaces() if editable else [],
+        most_namespaces=MOST_NAMESPACES,
         back=request.came_from(),
         here=address("/memories", chunk_id, view="source" if source else ""),
         live="memories",
@@ -357,7 +358,7 @@ def act(request: PageRequest) -> Response:
 
 
 def _move(request: PageRequest, chunk_id: str) -> Response:
-    goal = request.text("namespace", 200)
+    goal = request.text("namespace", 200).strip()
     if goal not in request.other_namespaces():
         raise NamespaceError(
             f"a memory cannot be moved to {goal!r:.80} from here",

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -321,6 +322,10 @@ def page_route(
     return Route(path, serve, methods=[method], include_in_schema=False)
 
 
+MOST_NAMESPACES = 200
+"""Most namespaces in a list; if there are more, one is found by a part of its name."""
+
+
 def namespaces_route(state: ServerState) -> Route:
     """The page on which a client chooses one of the namespaces that its token permits."""
 
@@ -341,11 +346,15 @@ def namespaces_route(state: ServerState) -> Route:
             namespaces = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
         except (RlmMemError, Refused) as error:
             return _error_page(request, state, error)
+        words = request.query_params.get("q", "")[:200].strip()
+        held = {one: count for one, count in namespaces.items() if words.casefold() in one.casefold()}
         return page(
             request,
             "namespaces.html",
             {
-                "held": namespaces,
+                "held": dict(islice(held.items(), MOST_NAMESPACES)),
+                "found": len(held),
+                "words": words if len(namespaces) > MOST_NAMESPACES else None,
                 "chosen": client.namespace or state.opened.memory.store.namespace,
                 "namespace": "",
                 "admin": _may_see_tokens(state, client),

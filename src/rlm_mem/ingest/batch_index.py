@@ -106,11 +106,20 @@ class BatchIndex:
                 new = transaction.expect(
                     [draft for draft in drafts if self._digests[draft.content] not in self._repeated]
                 )
+            self._note_new_tags(drafts)
             for conversation_id in new:
                 self._places.setdefault(conversation_id, _RecentChunks([], complete=True))
             yield
             version = store.backend.version(store.namespace)
         self._version = version
+
+    def _note_new_tags(self, drafts: Sequence[Chunk]) -> None:
+        """Find out at once which tags of these chunks no chunk has yet, so that none of those is looked up."""
+        tags = {tag for draft in drafts for tag in draft.tags if tag not in self._tagged}
+        if len(tags) < 2:  # a single one is looked up itself
+            return
+        known = dict(self._store.backend.queries.tag_counts(self._store.namespace, None, among=tags))
+        self._tagged |= {tag: [] for tag in tags if tag not in known}
 
     # --- changes of chunks -----------------------------------------------------------------------------
 

@@ -423,10 +423,11 @@ def store_text(
                 linker.batch.changed(same)
         if progress is not None:
             progress(piece.index + 1, len(text.pieces))
-    for old_id in dict.fromkeys(former):
-        store.supersede(old_id, chunk_ids[0], force=True)
+    if former:
+        store.supersede_all(list(dict.fromkeys(former)), chunk_ids[0])
         if linker.batch is not None:
-            linker.batch.changed(old_id)
+            for old_id in former:
+                linker.batch.changed(old_id)
     if finder is not None:
         finder.done()
     return RememberResult(

@@ -7,10 +7,10 @@ from typing import Any
 from rlm_mem.chunk import SUPERSEDES, Chunk, format_time
 from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
-from rlm_mem.interchange.records import ImportedChunk, mapped_id
+from rlm_mem.interchange.records import ImportedChunk, mapped_id, references, rename_references
 from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
-from rlm_mem.store.core.writer import copied, screened_chunk
+from rlm_mem.store.core.revising import copied, screened_chunk
 
 _ARCHIVED = 1
 _REPLACEMENTS_PER_COMMIT = 500
@@ -30,6 +30,8 @@ class Adopter:
         self._report = report
         self._options = options
         self._planned: set[str] = set()
+        self.renamed: dict[tuple[str, str], str] = {}
+        """The ids of chunks whose own were taken, by namespace and id in the source."""
         # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
         self._one_sided: dict[tuple[str, str, str], tuple[str, bool]] = {}
 
@@ -40,6 +42,30 @@ class Adopter:
         except InputError as error:
             self._report.problem(memory.where, str(error))
             return None
+
+    def follow(self, memory: ImportedChunk) -> None:
+        """Let a chunk that was written name others of its source by their new ids; call it after the whole source."""
+        source = memory.chunk.namespace
+        wanted = self._new_ids(source, memory.chunk)
+        if not wanted:
+            return
+        namespace, chunk_id = (
+            self._namespace(memory),
+            self.renamed.get((source, memory.chunk.id), memory.chunk.id),
+        )
+        with self._store.backend.transaction(namespace) as transaction:
+            row = self._store.backend.find(namespace, chunk_id)
+            stored = self._store.backend.read(row) if row else None
+            if row is None or stored is None or not references(stored) & wanted.keys():
+                return
+            made = copied(stored)
+            rename_references(made, wanted)
+            # The line of the import in the audit log is that of this state, too.
+            transaction.put(made, status=row.status, keep_version=False)
+            if row.status != _ARCHIVED:
+                for key, _ in _replacements(stored):
+                    self._one_sided.pop(key, None)
+                self._note_replacements(made, memory.where)
 
     def agree(self) -> None:
         """Record in both chunks the replacements that only one of them names; call it after the whole source."""
@@ -55,13 +81,26 @@ class Adopter:
                         self._report.problem(where, str(error))
 
     def _note_replacements(self, chunk: Chunk, where: str) -> None:
-        replacements = [(chunk.id, link.target_id, True) for link in chunk.links if link.type == SUPERSEDES]
-        if chunk.metadata.superseded_by is not None:
-            replacements.append((chunk.metadata.superseded_by, chunk.id, False))
-        for newer_id, older_id, by_newer in replacements:
-            key = (chunk.namespace, newer_id, older_id)
+        for key, by_newer in _replacements(chunk):
             if self._one_sided.setdefault(key, (where, by_newer))[1] != by_newer:
                 del self._one_sided[key]
+
+    def _new_ids(self, source: str, chunk: Chunk) -> dict[str, str]:
+        """The new ids, as far as known, of those that a chunk of this namespace of the source names."""
+        return {one: self.renamed[source, one] for one in references(chunk) if (source, one) in self.renamed}
+
+    def _namespace(self, memory: ImportedChunk) -> str:
+        is_kept = self._options.keep_namespaces and memory.names_namespace
+        return memory.chunk.namespace if is_kept else self._store.namespace
+
+    def _name_as_stored(self, chunk: Chunk, stored: Chunk) -> None:
+        """Let a chunk that was imported before name others by the ids that they got then."""
+        wanted, there = references(chunk), references(stored)
+        if wanted == there:
+            return
+        others = self._store.backend.chunks(chunk.namespace, sorted(there - wanted), status=None)
+        names = {str(one.metadata.provenance.get("original_id")): one.id for one in others.values()}
+        rename_references(chunk, {one: names[one] for one in wanted - there if one in names})
 
     def _set_default_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
         """Set the trust of a chunk whose source has none: that of the stored chunk, else the configured one."""
@@ -95,8 +134,8 @@ class Adopter:
 
     def _adopt(self, memory: ImportedChunk) -> str | None:
         chunk = memory.chunk
-        if not self._options.keep_namespaces or not memory.names_namespace:
-            chunk.namespace = self._store.namespace
+        source, chunk.namespace = chunk.namespace, self._namespace(memory)
+        rename_references(chunk, self._new_ids(source, chunk))
         if memory.original_id is not None:
             self._report.renamed(memory.original_id, chunk.id)
         chunk = memory.chunk = self._screened(chunk)
@@ -104,10 +143,13 @@ class Adopter:
         foreign = found is None and self._store.backend.held_elsewhere(chunk.namespace, chunk.id)
         if foreign or (found is not None and self._is_another_chunk(found[0], memory)):
             original = chunk.id
-            chunk.id = mapped_id(original, f"{chunk.namespace}\0{chunk.metadata.created_at}")
+            chunk.id = id_if_taken(chunk)
             chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
             self._report.renamed(original, chunk.id)
+            self.renamed[source, original] = chunk.id
             found = self._stored(chunk)
+        if found is not None:
+            self._name_as_stored(chunk, found[0])
         if memory.derived:
             self._set_default_trust(chunk, None if found is None else found[0])
         self._limit_trust(chunk, None if found is None else found[0])
@@ -177,6 +219,20 @@ class Adopter:
             self._report.updated += 1
         self._report.chunks(chunk.namespace, 1, [chunk.id])
         return chunk.id
+
+
+def _replacements(chunk: Chunk) -> list[tuple[tuple[str, str, str], bool]]:
+    """Return the replacements that a chunk names (namespace, newer, older), each with whether it is the newer one."""
+    found = [
+        ((chunk.namespace, chunk.id, link.target_id), True) for link in chunk.links if link.type == SUPERSEDES
+    ]
+    by = chunk.metadata.superseded_by
+    return found if by is None else [*found, ((chunk.namespace, by, chunk.id), False)]
+
+
+def id_if_taken(chunk: Chunk) -> str:
+    """Return the id that a chunk gets in its namespace where its own belongs to another one."""
+    return mapped_id(chunk.id, f"{chunk.namespace}\0{chunk.metadata.created_at}")
 
 
 def _ended_since(stored: Chunk, chunk: Chunk) -> bool:

@@ -5,17 +5,26 @@ An imported audit log is as trustworthy as its source: an import without ``histo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk, check_namespace
 from rlm_mem.chunk.types import lower
 from rlm_mem.errors import InputError
+from rlm_mem.interchange.adopting import id_if_taken
 from rlm_mem.interchange.reading import SourceFile, line_objects, moment
-from rlm_mem.interchange.records import ImportedEvent, ImportedVersion, ImportProblem, Record
+from rlm_mem.interchange.records import (
+    ImportedEvent,
+    ImportedVersion,
+    ImportProblem,
+    Record,
+    references,
+    rename_references,
+)
 from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
-from rlm_mem.store.core.writer import screened_chunk
+from rlm_mem.store.core.records import IMPORTED
+from rlm_mem.store.core.revising import screened_chunk
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -77,12 +86,22 @@ class HistoryAdopter:
     """Writes versions and events to a store that already has the chunks.
 
     Only ``dry_run``, ``keep_namespaces``, ``secrets`` and ``trust`` of the options apply.
+
+    Args:
+        renamed: as ``Adopter.renamed``.
     """
 
-    def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions) -> None:
+    def __init__(
+        self,
+        store: ChunkStore,
+        report: ImportReport,
+        options: ImportOptions,
+        renamed: Mapping[tuple[str, str], str],
+    ) -> None:
         self._store = store
         self._report = report
         self._options = options
+        self._renamed = renamed
         self._targets: dict[str, NamespaceWriter] = {}
         self._read: set[bytes] = set()
         self._pending: list[dict[str, Any]] = []
@@ -90,8 +109,12 @@ class HistoryAdopter:
     def version(self, former: ImportedVersion) -> None:
         """Add a former version of a chunk that the store has in a later version."""
         chunk = former.chunk
+        rename_references(chunk, {one: self._new_id(chunk.namespace, one) for one in references(chunk)})
         if not self._options.keep_namespaces:
             chunk.namespace = self._store.namespace
+        new_id = id_if_taken(chunk)
+        if self._store.backend.find(chunk.namespace, new_id) is not None:
+            chunk.id = new_id
         target = self._target(chunk.namespace)
         if not target.lacks_version(chunk):
             return
@@ -109,7 +132,15 @@ class HistoryAdopter:
 
     def event(self, step: ImportedEvent) -> None:
         """Append an event to the audit log, unless it is present."""
-        event = dict(step.event)
+        # Not a change of this memory, so not one that an undo takes for the last.
+        event = {**step.event, IMPORTED: True}
+        for key in event.keys() & {"chunk_id", "chunk_ids", "target", "by"}:
+            named = event[key]
+            event[key] = (
+                [self._new_id(event["ns"], one) for one in named]
+                if isinstance(named, list)
+                else self._new_id(event["ns"], named)
+            )
         if not self._options.keep_namespaces:
             event["ns"] = self._store.namespace
         digest = digest_of(event)  # several files of one source may have the same line
@@ -121,6 +152,9 @@ class HistoryAdopter:
             self._pending.append(event)
             if len(self._pending) >= _EVENTS_PER_WRITE:
                 self.flush()
+
+    def _new_id(self, namespace: str, named: Any) -> Any:
+        return self._renamed.get((namespace, named), named) if isinstance(named, str) else named
 
     def flush(self) -> None:
         """Write the pending events, namespace by namespace."""

@@ -7,15 +7,16 @@ import os
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import Chunk, check_tags
+from rlm_mem.chunk import Chunk, check_tags, new_change_id
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
@@ -169,7 +170,9 @@ class _Import:
         self._progress = progress
         self._adopter = Adopter(store, self.report, options)
         self._files = FileAdopter(store, self.report, options)
-        self._history = HistoryAdopter(store, self.report, options) if options.history else None
+        self._history = (
+            HistoryAdopter(store, self.report, options, self._adopter.renamed) if options.history else None
+        )
         self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
         self._documents: FolderSync | None = None
         if isinstance(place, FolderPlace) and place.label is None:
@@ -180,6 +183,8 @@ class _Import:
         self._detector = Detector(self.report.problem)
         self._waiting: list[ImportedChunk | Dialogue | Note] = []
         self._waiting_chars = 0
+        self._with_chunks: list[tuple[Entry, Format]] = []
+        self._change_id = new_change_id()
         self._layout: str | None = None
         self._done = self._reported = self._total = 0
 
@@ -209,6 +214,7 @@ class _Import:
                 self.report.problem(self._place.name(entry), str(error))
             self._flush()
             self._count_bytes(before + entry.size - self._done)
+        self._follow_renamed(names)
         self._adopter.agree()
         if self._documents is not None:
             self._sync_documents(self._documents, documents)
@@ -273,19 +279,13 @@ class _Import:
             return True
         self.report.files += 1
         self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
-        source = SourceFile(
-            self._place,
-            entry,
-            conversation=self._conversation(entry),
-            max_text=self._store.config.ingest.max_content_bytes,
-            names=names,
-            moved=self._count_bytes,
-            problem=self.report.problem,
-        )
+        source = self._source(entry, names, self._count_bytes, self.report.problem)
         problems = self.report.problem_count
         records = 0
         for record in found.read(source):
             records += 1
+            if isinstance(record, ImportedChunk) and self._with_chunks[-1:] != [(entry, found)]:
+                self._with_chunks.append((entry, found))
             self._take_record(record)
         self._flush()
         if not records and self.report.problem_count == problems:
@@ -293,6 +293,48 @@ class _Import:
         if self.report.problem_count == problems:  # a file with problems is read and reported again next time
             self._ledger.note(unit, entry.mark)
         return False
+
+    def _source(
+        self,
+        entry: Entry,
+        names: frozenset[str],
+        moved: Callable[[int], None],
+        problem: Callable[[str, str], None],
+    ) -> SourceFile:
+        return SourceFile(
+            self._place,
+            entry,
+            conversation=self._conversation(entry),
+            max_text=self._store.config.ingest.max_content_bytes,
+            names=names,
+            moved=moved,
+            problem=problem,
+        )
+
+    def _follow_renamed(self, names: frozenset[str]) -> None:
+        """Read the chunks again where ids of some were taken, so that the others name them by their new ids.
+
+        Any chunk may name any other one, so the new ids are only known at the end of the source.
+        """
+        if not self._adopter.renamed or self._options.dry_run:
+            return
+        for entry, format_ in self._with_chunks:
+            with suppress(Unreadable):  # reported before
+                records = format_.read(self._source(entry, names, lambda _: None, lambda *_: None))
+                chunks = (one for one in records if isinstance(one, ImportedChunk))
+                while lot := list(islice(chunks, _RECORDS_PER_COMMIT)):
+                    with self._changing():
+                        for record in lot:
+                            self._adopter.follow(record)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Write chunks in a transaction; those of an import are one change."""
+        within = self._store.backend.in_transaction
+        with self._store.backend.transaction(self._store.namespace) as transaction:
+            if not within:
+                transaction.change.id = self._change_id
+            yield
 
     def _head(self, entry: Entry) -> FileHead:
         with self._place.open(entry) as handle:
@@ -363,7 +405,7 @@ class _Import:
         if not waiting:
             return
         if isinstance(waiting[0], ImportedChunk):
-            with nullcontext() if self._options.dry_run else self._store.batch():
+            with nullcontext() if self._options.dry_run else self._changing():
                 for record in waiting:
                     if isinstance(record, ImportedChunk):
                         self._adopter.adopt(record)

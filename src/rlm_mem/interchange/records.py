@@ -137,6 +137,20 @@ def mapped_id(original: object, scope: str = "") -> str:
     return f"chunk-{slug}-{digest}" if slug else f"chunk-{digest}"
 
 
+def references(chunk: Chunk) -> set[str]:
+    """Return the ids of other chunks that a chunk names: those that it links to, and the one that replaced it."""
+    by = chunk.metadata.superseded_by
+    return {*(link.target_id for link in chunk.links), *(() if by is None else (by,))}
+
+
+def rename_references(chunk: Chunk, names: Mapping[str, str]) -> None:
+    """Replace ids of other chunks that a chunk names by their new ids."""
+    for link in chunk.links:
+        link.target_id = names.get(link.target_id, link.target_id)
+    by = chunk.metadata.superseded_by
+    chunk.metadata.superseded_by = None if by is None else names.get(by, by)
+
+
 def conversation_of(path: str) -> str:
     """Return the conversation of the text of a file, as ``remember --file`` names it."""
     cleaned = f"file:{path}"

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
-from rlm_mem.errors import NotFoundError
+from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, IdsArguments, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import chunk_reply
-from rlm_mem.operations.types import ID_NAMES, ChunkId, Cursor, Limit, Line, Request, Since, TypeFilter, Until
+from rlm_mem.operations.types import (
+    ID_NAMES,
+    ChunkId,
+    Cursor,
+    DryRun,
+    Limit,
+    Line,
+    Request,
+    Since,
+    Tags,
+    TypeFilter,
+    Until,
+)
+
+_MAX_LISTED = 200
 
 
 class ArchiveQuery(Bounded, kw_only=True):
@@ -58,6 +74,39 @@ def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse
     with context.memory.batch():
         done = {one: context.memory.restore(one) is not None for one in dict.fromkeys(request.ids)}
     return RestoreResponse([one for one in done if done[one]], [one for one in done if not done[one]])
+
+
+class ArchiveRequest(DryRun):
+    """Which chunks to archive, or to restore: those that match every filter, of which there must be one."""
+
+    conversation_id: Line | None = None
+    tags: Annotated[Tags, Meta(description="All of them.")] = msgspec.field(default_factory=list)
+    source: (
+        Annotated[Line, Meta(description="A conversation, a path, or a value of `source`, exactly.")] | None
+    ) = None
+    restore: Annotated[bool, Meta(description="Restore them from the archive.")] = False
+
+
+class ArchivedSeveral(MayBeCut):
+    """The number of chunks, with the first 200 ids. ``undo`` undoes it."""
+
+    dry_run: bool
+    count: int
+    chunk_ids: list[str]
+
+
+def _archive_several(context: Context, request: ArchiveRequest) -> ArchivedSeveral:
+    try:
+        ids = context.memory.archive(
+            conversation_id=request.conversation_id,
+            tags=request.tags,
+            source=request.source,
+            restore=request.restore,
+            dry_run=request.dry_run,
+        )
+    except InputError as error:  # no filter, which a schema cannot exclude
+        raise Refused(problem(409, error.message, hint=error.hint or "")) from None
+    return ArchivedSeveral(request.dry_run, len(ids), ids[:_MAX_LISTED])
 
 
 class QuarantineRequest(Request):
@@ -117,6 +166,11 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", "chunks",
         run=_archived, request=Bounded, response=ChunkOut, tagged=True,
+    ),
+    Operation(
+        "POST", "/archive", "archiveChunks",
+        "Archive or restore all chunks of a conversation, with tags or from a source; by default a dry run.", "chunks",
+        run=_archive_several, request=ArchiveRequest, response=ArchivedSeveral, writes=True,
     ),
     Operation(
         "", "", "restoreChunks", "Restore chunks from the archive, by ids.", "chunks",

@@ -135,12 +135,15 @@ class RememberRequest(RememberArguments):
     ] = 0
 
 
-class EarlierMemory(Struct):
-    """An earlier memory that the new one may make out of date, with the part nearest to it."""
+class EarlierMemory(Struct, omit_defaults=True):
+    """An earlier memory that the new one may make out of date, with the part nearest to it. `namespace` is given only
+    if it is the one shared by all projects; such a memory is replaced there, or after a move into the project.
+    """
 
     id: str
     at: str
     text: str
+    namespace: str | None = None
 
 
 class RememberResponse(Struct):
@@ -364,10 +367,13 @@ def _earlier(context: Context, made: RememberResult, most: int) -> list[EarlierM
     """The earlier memories nearest to a new text of one chunk: a calling agent sees what it makes out of date."""
     if not most or not made.is_one_new_chunk:
         return []
-    found = context.memory.earlier(made.chunk_ids[0], most)
+    memory = context.opened.reading.memory
+    found = memory.earlier(made.chunk_ids[0], most)
+    places = memory.store.elsewhere([hit.chunk_id for hit in found])
+    marked = ((hit, origin_mark(hit.origin, hit.trust)) for hit in found)
     return [
-        EarlierMemory(hit.chunk_id, hit.at[:10], origin_mark(hit.origin, hit.trust) + hit.snippet)
-        for hit in found
+        EarlierMemory(hit.chunk_id, hit.at[:10], mark + hit.snippet, places.get(hit.chunk_id))
+        for hit, mark in marked
     ]
 
 
@@ -599,8 +605,8 @@ OPERATIONS: tuple[Operation, ...] = (
             description="Store something worth knowing later: a preference, a decision with its reason, a "
             "fact about people or the project. To correct or update a memory, store the new text "
             "with `replaces`. If the new text makes one of the memories in `earlier` of the result out of date, "
-            "call this again with the same text and its id in `replaces`. The same text in the same "
-            "conversation is stored once. Leave out passwords and keys.",
+            "call this again with the same text and its id in `replaces`; one with a `namespace` is left to a person. "
+            "The same text in the same conversation is stored once. Leave out passwords and keys.",
             request=RememberArguments,
             aliases={
                 **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),

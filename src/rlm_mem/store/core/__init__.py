@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
+    from rlm_mem.store.core.revising import (
+        check_complete as check_complete,
+        revise_chunk as revise_chunk,
+        screened_chunk as screened_chunk,
+    )
     from rlm_mem.store.core.succession import (
         as_it_was as as_it_was,
         check_replaceable as check_replaceable,
@@ -17,18 +22,16 @@ if TYPE_CHECKING:
     )
     from rlm_mem.store.core.writer import (
         Writer as Writer,
-        check_complete as check_complete,
         check_links as check_links,
         given_fields as given_fields,
-        revise_chunk as revise_chunk,
-        screened_chunk as screened_chunk,
         tokens_of as tokens_of,
     )
 
 __getattr__, __all__ = loader(
     __name__,
     {
+        "revising": "check_complete revise_chunk screened_chunk",
         "succession": "as_it_was check_replaceable held",
-        "writer": "Writer check_complete check_links given_fields revise_chunk screened_chunk tokens_of",
+        "writer": "Writer check_links given_fields tokens_of",
     },
 )

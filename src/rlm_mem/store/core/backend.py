@@ -95,8 +95,10 @@ class IndexQueries(Protocol):
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
         """Return the ids of active chunks of the namespace that link to ``chunk_id``."""
 
-    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        """Return tags of active chunks with their number of chunks, the most frequent first."""
+    def tag_counts(
+        self, namespace: str, limit: int | None, *, among: Collection[str] | None = None
+    ) -> list[tuple[str, int]]:
+        """Return tags of active chunks with their number of chunks, the most frequent first; only those ``among``."""
 
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
         """Return conversations of active chunks, the one with the newest chunk first."""

@@ -21,7 +21,6 @@ from rlm_mem.chunk import (
     content_hash,
     expiry,
     format_time,
-    is_chunk_id,
     new_chunk_id,
     normalised_hash,
 )
@@ -535,15 +534,7 @@ class ChunkStore(ChunkReader):
                 or a chunk linked to itself.
         """
         reasoning, found = self._screened(reasoning, None)
-        replaces = self.types.check_link(link_type) == SUPERSEDES
-        ends = () if replaces else (source_id, target_id)  # a replacement has rules of its own
-        known = self.existing(ends)
-        for one in ends:
-            if is_chunk_id(one) and one not in known:  # other values are refused below
-                raise InvalidLink(
-                    f"there is no chunk {one} to link", hint="check the id with: rlm-mem show ID"
-                )
-        made = self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
+        made = self._writer.add_links(source_id, [target_id], link_type, strength, reasoning)
         self._report_secrets(source_id, found)
         return made
 
@@ -597,6 +588,14 @@ class ChunkStore(ChunkReader):
         with self.batch():
             self.add_link(new_id, old_id, SUPERSEDES, confidence, reason)
             return self.get_many([old_id])[old_id]
+
+    def supersede_all(self, old_ids: Sequence[str], new_id: str) -> None:
+        """Replace chunks, which exist and are not replaced yet, by one chunk, which is written once; see ``supersede``.
+
+        Raises:
+            ConflictError, InvalidLink: as ``supersede``.
+        """
+        self._writer.add_links(new_id, old_ids, SUPERSEDES, 1.0, None)
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
         """Remove links from one chunk to another (of one type, or all); return how many."""

@@ -19,7 +19,7 @@ import msgspec
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.brain_files import JOURNAL, Runs, own_lines, parse_event
-from rlm_mem.store.core.records import ANY_REVISION, ChunkState
+from rlm_mem.store.core.records import ANY_REVISION, IMPORTED, ChunkState
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress
@@ -179,8 +179,9 @@ class NamespaceWriter(NamespaceReader):
 
 
 def digest_of(event: Mapping[str, Any]) -> bytes:
-    """Return a hash of an audit event, equal for equal events."""
-    return hashlib.blake2b(msgspec.json.encode(event, order="sorted"), digest_size=16).digest()
+    """Return a hash of an audit event, equal for equal events, imported or not."""
+    made = {name: value for name, value in event.items() if name != IMPORTED}
+    return hashlib.blake2b(msgspec.json.encode(made, order="sorted"), digest_size=16).digest()
 
 
 def _step(line: bytes) -> object:

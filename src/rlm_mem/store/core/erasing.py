@@ -20,9 +20,17 @@ import numpy as np
 
 from rlm_mem.arguments import check_flag, check_function, check_kind
 from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time
-from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, amount
+from rlm_mem.chunk.types import (
+    ALL_LINK_TYPES,
+    CHUNK_TYPES,
+    ORIGIN_OF_SOURCE,
+    ORIGINS,
+    TRUST_LEVELS,
+    amount,
+)
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines, parse_event
+from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
 
@@ -56,6 +64,10 @@ _MATCHES_NOTHING = "(?!)"
 _WHOLE = r"(?<!\w){}(?!\w)"
 _VALUE = r"""(?m:(?:(?<=["'(,])|(?<=: )){}(?=["'](?!\s*:)|[),]|\s*$))"""
 """A single word as a whole value, in JSON, a row or front matter: not in a sentence."""
+_CONVERSATION_OR_SOURCE = r"""(?m:(?:conversation|source)\w*["']?\s*[:=(]\s*(?:["']{0}["']|{0}\s*$))"""
+"""A word as the value of a key, argument or call that names a conversation or a source."""
+_OWN_WORDS = {*ORIGIN_OF_SOURCE, *ORIGINS, *TRUST_LEVELS, *CHUNK_TYPES, *ALL_LINK_TYPES}
+"""Words that the format has as values of other fields, so that a value alone does not tell what it means."""
 _CHUNK_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")  # also after an escaped line break
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
 _PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -154,8 +166,8 @@ class _Matcher:
 def _of_source(name: str) -> str:
     """Return a pattern for a source in texts about others, where the same word may mean something else."""
     escaped = re.escape(normalize("NFC", name))
-    if name in ORIGIN_OF_SOURCE:
-        return rf'"source": ?"{escaped}"'
+    if name in _OWN_WORDS:
+        return _CONVERSATION_OR_SOURCE.format(escaped)
     return (_VALUE if re.fullmatch(r"\w+", name) else _WHOLE).format(escaped)
 
 
@@ -386,14 +398,7 @@ def _of_namespace(name: str) -> re.Pattern[bytes]:
 def _matches(chunk: Chunk, needles: _Matcher) -> bool:
     if needles.report.person is not None:
         return needles.names(encode_chunk(chunk))
-    about, wanted = chunk.metadata, str(needles.report.source)
-    below = f"{wanted.rstrip('/')}/"
-    named = [about.source, about.conversation_id or "", *map(str, about.provenance.values())]
-    bare = [one.removeprefix("file:") for one in named]
-    return any(
-        wanted in (one, path) or path.startswith((below, f"{wanted}!/"))
-        for one, path in zip(named, bare, strict=True)
-    )
+    return is_from(chunk, str(needles.report.source))
 
 
 def _keep_unique(

@@ -49,6 +49,8 @@ _MAX_SURROUNDINGS = 400
 
 ACTIVE = 0
 ARCHIVED = 1
+IMPORTED = "imported"
+"""Key of an event of the audit log that came with an import: what it tells was done in another memory."""
 MAX_SAME = 50
 """Maximum chunks with the same content that ``with_hash`` returns, since hidden ones may be among them."""
 ANY_REVISION = 2**31 - 1

@@ -13,7 +13,7 @@ import msgspec
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import ConflictError, NamespaceError, StorageError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
-from rlm_mem.store.core.records import ACTIVE, audit_line
+from rlm_mem.store.core.records import ACTIVE, IMPORTED, audit_line
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -76,10 +76,10 @@ def logged_changes(store: ChunkStore) -> list[LoggedChange]:
 
 
 def changes_in_force(store: ChunkStore) -> Iterator[LoggedChange]:
-    """Yield changes that are neither undone nor undo another, newest first."""
+    """Yield changes of this memory that are neither undone nor undo another, newest first."""
     cancelled: set[str] = set()
     for change in logged_changes(store):
-        if change.id in cancelled:
+        if change.id in cancelled or all(IMPORTED in one for one in change.events):
             continue
         if change.undoes:
             cancelled.add(change.undoes)
@@ -173,7 +173,8 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
             return
         raise ConflictError(f"{chunk_id} was deleted permanently, which cannot be undone")
     row = store.backend.find(store.namespace, chunk_id)
-    active = last["op"] != "delete"
+    # An import may store a chunk in the archive.
+    active = row is not None and row.status == ACTIVE if last["op"] == "import" else last["op"] != "delete"
     versions = store.history(chunk_id)
     left = next((one.chunk for one in versions if one.revision == last["revision"]), None)
     if row is None or (row.status == ACTIVE) != active or left is None or not _same(versions[-1].chunk, left):

@@ -12,8 +12,6 @@ from operator import attrgetter
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
-
 from rlm_mem.chunk import (
     SUPERSEDES,
     Chunk,
@@ -22,12 +20,10 @@ from rlm_mem.chunk import (
     TypeRegistry,
     check_chunk_id,
     check_confidence,
-    check_content,
     check_strength,
     check_tags,
     check_text,
     check_time,
-    content_hash,
     format_time,
     links_from_raw,
     new_chunk_id,
@@ -40,7 +36,6 @@ from rlm_mem.chunk.types import (
     check_reasoning,
     check_trust,
 )
-from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, Version, audit_line
 from rlm_mem.store.core.succession import (
@@ -51,7 +46,6 @@ from rlm_mem.store.core.succession import (
     replacing_nothing,
     successions,
 )
-from rlm_mem.text.secrets import Screened, screen, screen_data
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.backend import Backend
@@ -60,14 +54,12 @@ if TYPE_CHECKING:
 _TIMES = (
     "created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to", "expires_at",
 )  # fmt: skip
-_REQUIRED = (
-    "created_at", "modified_at", "accessed_at", "confidence", "source", "access_count", "provenance", "origin", "trust",
-)  # fmt: skip
-_METADATA = ChunkMetadata.__struct_fields__
+_CHECK_ID = "check the id with: rlm-mem show ID"
+METADATA_FIELDS = ChunkMetadata.__struct_fields__
 _OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 
 
-def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split metadata into known fields (under their current names) and the rest; raises InvalidChunk."""
     if not isinstance(metadata, Mapping):
         raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
@@ -77,7 +69,7 @@ def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
         if not isinstance(key, str):
             raise InvalidChunk(f"metadata keys must be text, not {key!r:.60}")
         name = _OLD_NAMES.get(key, key)
-        if name in _METADATA or name in ("type", "tags"):
+        if name in METADATA_FIELDS or name in ("type", "tags"):
             known[name] = value
         else:
             extra[key] = value
@@ -147,7 +139,7 @@ def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None
     return checked
 
 
-def _merged(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def merged_fields(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Merge fields by name; None means omitted, and two different values for one field are an error."""
     merged: dict[str, Any] = {}
     for name, value in given:
@@ -164,8 +156,8 @@ def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[di
 
     A field may be given as a keyword, inside ``metadata`` or by an older name (docs/spec/decisions.md, 13).
     """
-    known, extra = ({}, {}) if metadata is None else _split_metadata(metadata)
-    merged = _merged((*given, *known.items()))
+    known, extra = ({}, {}) if metadata is None else split_metadata(metadata)
+    merged = merged_fields((*given, *known.items()))
     fields = check_fields(merged)
     if "type" in merged:
         fields["type"] = merged["type"]
@@ -173,109 +165,6 @@ def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[di
     if "tokens" in merged:
         fields["tokens"] = check_count(merged["tokens"], "tokens")
     return fields, extra
-
-
-def check_complete(chunk: Chunk, *, max_bytes: int) -> Chunk:
-    """Copy a complete chunk, checking every field; raises InvalidChunk."""
-    content = check_content(chunk.content, max_bytes=max_bytes)
-    checked = Chunk.from_dict(chunk.to_dict())
-    check_fields({name: getattr(checked.metadata, name) for name in _METADATA})
-    for value, where in (
-        (checked.extra, "the chunk"),
-        (checked.metadata.extra, "metadata"),
-        *((link.extra, "link") for link in checked.links),
-    ):
-        check_plain(value, where)
-    if checked.metadata.content_hash != content_hash(content):
-        checked.tokens = tokens_of(content)
-        checked.metadata.content_hash = content_hash(content)
-    return checked
-
-
-def revise_chunk(
-    chunk: Chunk,
-    *,
-    content: str | None,
-    given: Iterable[tuple[str, Any]],
-    metadata: object,
-    links: object,
-    tags: Sequence[str] | str | None,
-    types: TypeRegistry,
-    now: datetime,
-    max_bytes: int,
-) -> Chunk:
-    """Return a changed copy of a chunk: metadata is merged, links and tags are replaced; the revision is unchanged."""
-    known, extra = ({}, {}) if metadata is None else _split_metadata(metadata)
-    # None inside metadata clears an optional field; elsewhere it means that the field is omitted.
-    cleared = {name: None for name, value in known.items() if value is None}
-    named = _merged((*given, *known.items()))
-    stamp = format_time(now)
-    checked = {**check_fields(cleared), **check_fields(named)}
-    for name in _REQUIRED:
-        if checked.get(name, ...) is None:
-            raise InvalidChunk(f"{name} cannot be removed")
-    merged = {**chunk.metadata.extra, **extra}
-    updated = copied(chunk)
-    updated.metadata = structs.replace(
-        updated.metadata,
-        **checked,
-        extra={key: value for key, value in merged.items() if value is not None or key not in extra},
-    )
-    meta = updated.metadata
-    if meta.valid_from and meta.valid_to and meta.valid_from > meta.valid_to:
-        raise InvalidChunk(f"valid_from {meta.valid_from} is after valid_to {meta.valid_to}")
-    if content is not None and content != chunk.content:
-        updated.content = check_content(content, max_bytes=max_bytes)
-        updated.metadata.content_hash = content_hash(content)
-        updated.tokens = tokens_of(content)
-        updated.metadata.provenance.pop("overlap", None)  # the length of the repeated prefix is unknown now
-    if "type" in named:
-        updated.type = types.check_chunk(named["type"], updated.metadata.extra)
-    if links is not None:
-        updated.links = check_links(links, types, stamp, chunk.id)
-    if tags is not None:
-        updated.tags = check_tags(tags)
-    elif "tags" in named:
-        updated.tags = check_tags(named["tags"])
-    return updated
-
-
-def screened_chunk(
-    chunk: Chunk, settings: SecretsConfig, action: SecretAction | None = None
-) -> tuple[Chunk, Screened]:
-    """Return a complete chunk with secrets in content, metadata, tags and links handled, and the secrets found.
-
-    Raises:
-        InvalidChunk: a secret was found, and secrets are refused.
-    """
-    seen = screen(chunk.content, settings, action)
-    meta = chunk.metadata
-    fields = (meta.extra, meta.provenance, chunk.tags, [link.reasoning for link in chunk.links])
-    (extra, provenance, tags, reasons), more = screen_data(fields, settings, action)
-    together = Screened(seen.text, [*seen.found, *more.found], seen.hidden or more.hidden)
-    if not together.hidden:
-        return chunk, together
-    made = copied(chunk)
-    made.metadata = structs.replace(made.metadata, extra=extra, provenance=provenance)
-    made.tags = check_tags(tags)
-    for link, reasoning in zip(made.links, reasons, strict=True):
-        link.reasoning = reasoning
-    if seen.hidden:
-        made.content, made.tokens = seen.text, tokens_of(seen.text)
-        made.metadata.content_hash = content_hash(seen.text)
-    return made, together
-
-
-def copied(chunk: Chunk) -> Chunk:
-    """Return a deep copy; raises InvalidChunk if free fields, edited by hand, are nested too deeply."""
-    from copy import deepcopy  # opening does not need it
-
-    try:
-        return deepcopy(chunk)
-    except RecursionError:
-        raise InvalidChunk(
-            f"fields of {chunk.id} are nested too deeply for a change", hint="remove them from its file"
-        ) from None
 
 
 def tokens_of(text: str) -> int:
@@ -373,18 +262,26 @@ class Writer:
     def _check_named(self, chunk: Chunk, former: Chunk | None = None) -> None:
         """Raise InvalidLink if a link's target, or the successor, is missing and not named by ``former``, too."""
         namespace, before = chunk.namespace, {one.target_id for one in former.links} if former else set()
-        ids = list(dict.fromkeys(one.target_id for one in chunk.links if one.target_id not in before))
-        # One query for several; a target that is not committed yet may only be found by its id.
-        states = self._backend.queries.states(namespace, 0, len(ids), ids=ids) if len(ids) > 1 else []
-        known = {one.id for one in states}
-        for target in ids:
-            if target not in known and self._backend.find(namespace, target) is None:
-                raise InvalidLink(f"link target {target} does not exist in namespace {namespace}")
+        # A replacement has rules of its own (``_sync_replacements``).
+        links = (one for one in chunk.links if one.type != SUPERSEDES and one.target_id not in before)
+        self._check_linkable(namespace, [one.target_id for one in links])
         by = chunk.metadata.superseded_by
         if by is None or (former is not None and by == former.metadata.superseded_by):
             return
         if self._find_active(namespace, by) is None:
             raise InvalidLink(f"{by} does not exist in namespace {namespace}, so it replaces nothing")
+
+    def _check_linkable(self, namespace: str, ids: Iterable[str]) -> None:
+        """Raise InvalidLink if a chunk to link is missing or hidden: a link must not tell that it is there."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return
+        now = self.now()
+        found = self._backend.queries.summaries(namespace, wanted)
+        shown = {one.id for one in found if one.shown_at(now)}
+        for one in wanted:
+            if one not in shown:
+                raise InvalidLink(f"there is no chunk {one} to link", hint=_CHECK_ID)
 
     def change(
         self, chunk_id: str, revise: Callable[[Chunk], Chunk], *, expected_revision: int | None = None,
@@ -631,34 +528,41 @@ class Writer:
 
     # --- links -----------------------------------------------------------------------------------------
 
-    def add_link(
-        self, source_id: str, target_id: str, link_type: str, strength: float, reasoning: str | None
+    def add_links(
+        self,
+        source_id: str,
+        target_ids: Sequence[str],
+        link_type: str,
+        strength: float,
+        reasoning: str | None,
     ) -> bool:
-        """Add a link, or change the existing one of this type."""
+        """Add a link to each target, or change the existing one of this type, in one write of the source."""
         self._types.check_link(link_type)
         strength = check_strength(strength)
         reasoning = check_reasoning(reasoning)
-        if check_chunk_id(source_id) == check_chunk_id(target_id):
-            raise InvalidLink(f"{source_id} cannot link to itself")
+        for target_id in target_ids:
+            if check_chunk_id(source_id) == check_chunk_id(target_id):
+                raise InvalidLink(f"{source_id} cannot link to itself")
         with self._backend.transaction(self._namespace) as transaction:
+            if link_type != SUPERSEDES:
+                self._check_linkable(self._namespace, (source_id, *target_ids))
             source = self._read(self.row(source_id))
-            if source is None or self.row(target_id) is None:
-                missing = source_id if source is None else target_id
-                raise InvalidLink(
-                    f"there is no chunk {missing} to link", hint="check the id with: rlm-mem show ID"
-                )
-            new = ChunkLinks(target_id, link_type, strength, self.now(), reasoning)
+            if source is None:
+                raise InvalidLink(f"there is no chunk {source_id} to link", hint=_CHECK_ID)
             updated = Chunk.from_dict(source.to_dict())
-            for position, link in enumerate(updated.links):
-                if (link.target_id, link.type) == (target_id, link_type):
-                    if (link.strength, link.reasoning) == (strength, reasoning):
-                        return True
-                    new.extra = dict(link.extra)
-                    updated.links[position] = new
-                    break
-            else:
-                updated.links.append(new)
-            self._put_revision(transaction, source, updated, "link", target=target_id, type=link_type)
+            links = {(one.target_id, one.type): one for one in updated.links}
+            changed = []
+            for key in ((target_id, link_type) for target_id in target_ids):
+                old = links.get(key)
+                if old is None or (old.strength, old.reasoning) != (strength, reasoning):
+                    links[key] = ChunkLinks(
+                        *key, strength, self.now(), reasoning, dict(old.extra) if old else {}
+                    )
+                    changed.append(key[0])
+            if changed:
+                updated.links = list(links.values())
+                more = {"target": changed[0]} if len(changed) == 1 else {}
+                self._put_revision(transaction, source, updated, "link", **more, type=link_type)
             return True
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None) -> int:

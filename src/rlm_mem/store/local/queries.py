@@ -450,10 +450,14 @@ class Queries:
     # --- counts ----------------------------------------------------------------------------------------
 
     @healed
-    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
+    def tag_counts(
+        self, namespace: str, limit: int | None, *, among: Collection[str] | None = None
+    ) -> list[tuple[str, int]]:
+        some = "" if among is None else f" AND tag {_SOME}"
         rows = self._connections.get().execute(
-            f"SELECT tag, chunks FROM tag_totals WHERE ns = {_NUMBER} AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
-            (namespace, -1 if limit is None else limit),
+            f"SELECT tag, chunks FROM tag_totals WHERE ns = {_NUMBER} AND chunks > 0{some}"
+            " ORDER BY chunks DESC, tag LIMIT ?",
+            (namespace, *(() if among is None else (_listed(among),)), -1 if limit is None else limit),
         )
         return rows.fetchall()
 

@@ -218,8 +218,7 @@ class PostgresQueries:
         """Sort tags by ascending count: the cost of a listing depends on the rarest."""
         if len(tags) < 2:
             return list(tags)
-        query = "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.tag = ANY(%s)"
-        counts: dict[str, int] = dict(self._select(namespace, query, list(map(plain, tags))))
+        counts = dict(self.tag_counts(namespace, None, among=tags))
         return sorted(tags, key=lambda tag: counts.get(tag, 0))
 
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
@@ -331,9 +330,13 @@ class PostgresQueries:
 
     # --- counts ----------------------------------------------------------------------------------------
 
-    def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
+    def tag_counts(
+        self, namespace: str, limit: int | None, *, among: Collection[str] | None = None
+    ) -> list[tuple[str, int]]:
         query = "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.chunks > 0"
-        return self._select(namespace, f"{query} ORDER BY t.chunks DESC, t.tag LIMIT %s::bigint", limit)
+        some, values = ("", ()) if among is None else (" AND t.tag = ANY(%s)", (list(map(plain, among)),))
+        order = "ORDER BY t.chunks DESC, t.tag LIMIT %s::bigint"
+        return self._select(namespace, f"{query}{some} {order}", *values, limit)
 
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
         rows = self._rows(
