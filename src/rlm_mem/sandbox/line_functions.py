@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from rlm_mem import search as searching
-from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.chunk import LINK_TYPES, Chunk, parse_time
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.engine import HostCallFailed
@@ -420,7 +420,7 @@ _Sides = tuple[list[str], list[str]]
 """Lines before, and lines after."""
 _RANK_OFFSET = 3
 """Added to each rank in merging two rankings; a larger value reduces the lead of the first ranks."""
-_FOLLOWED = ("contradicts", "elaborates", "supports")
+_FOLLOWED = sorted(kind.name for kind in LINK_TYPES if kind.weight == 1)
 _MAX_FOLLOWED_CHUNKS = 3
 _FOLLOWED_PENALTY = 0.5
 _FOLLOWED_CHARS = 1_500
