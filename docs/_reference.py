@@ -171,10 +171,15 @@ def _values(one: Field[Any]) -> str:
     kind, *bounds = get_args(one.type) if hasattr(one.type, "__metadata__") else (one.type,)
     if get_origin(kind) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(kind))
+    shown = {bool: "`true`, `false`", str: "text"}.get(kind, "a table" if "dict" in str(kind) else "a list")
     for bound in bounds:
-        if hasattr(bound, "low"):
-            return f"{bound.low:,} to {bound.high:,}"
-    return {bool: "`true`, `false`", str: "text"}.get(kind, "a table" if "dict" in str(kind) else "a list")
+        if kind is not bool:
+            shown = f"{bound.low:,} to {bound.high:,}"
+        if bound.in_file is not None:
+            shown += "; in the file of a brain " + (
+                f"at most {bound.in_file:,}" if bound.in_file else "`false`"
+            )
+    return shown
 
 
 def _comments(source: str) -> dict[tuple[str, str], str]:

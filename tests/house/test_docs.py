@@ -217,7 +217,9 @@ def test_the_reference_says_of_every_setting_what_it_may_be_and_what_it_is_for()
     values = {row[0].strip("| `"): row[2] for row in rows}
     assert [row[0] for row in rows if not row[3].strip(" |")] == []
     assert values["store.durability"] == "`full`, `normal`"
-    assert values["recall.max_depth"] == "0 to 50"
+    assert values["recall.max_depth"] == "0 to 50; in the file of a brain at most 10"
+    assert values["sandbox.allow_weaker_isolation"] == "`true`, `false`; in the file of a brain `false`"
+    assert values["search.candidates"] == "1 to 10,000"
     assert values["recall.trajectories"] == "`true`, `false`"
     assert values["continuum.task_types"] == "a list"
 
