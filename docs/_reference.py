@@ -1,6 +1,6 @@
-"""Pages of the reference that are made from the package: commands, settings, HTTP operations, tools for agents.
+"""What is made from the package: commands, settings, HTTP operations, tools, functions of programs, figures of gauges.
 
-A page of ``docs/reference`` holds a line ``<!-- made from the package: NAME -->``; when the site is built, what the
+A page of ``docs`` holds a line ``<!-- made from the package: NAME -->``; when the site is built, what the
 function NAME of this module returns stands there. Nothing made is in the repository, so nothing can be out of date.
 """
 
@@ -23,6 +23,8 @@ from rlm_mem.http.openapi import document
 from rlm_mem.mcp.prompts import INSTRUCTIONS, PROMPTS
 from rlm_mem.mcp.resources import FIXED, TEMPLATES
 from rlm_mem.mcp.service import input_schema, tools_for
+from rlm_mem.persona.figures import KEYS, SLIDER_KEYS
+from rlm_mem.sandbox.reference import PAGES
 
 __all__ = ["MADE", "filled"]
 
@@ -328,10 +330,35 @@ def _argument(schema: Mapping[str, Any]) -> str:
     return re.sub(r"\[(\w+)\]\(#type-\w+\)", r"`\1`", _shape(schema)).replace("null", "nothing")
 
 
+# --- programs and gauges ------------------------------------------------------------------------------------
+
+
+def functions() -> str:
+    """Every function that programs may call, as ``help`` prints it there."""
+    return "\n".join(
+        f"## `{page.name}`\n\n```text\n{page.signature}\n```\n\n*{_cell(page.gives)}*\n\n{_cell(page.details)}\n\n"
+        f"```text\n{page.example}\n```\n"
+        for page in PAGES.values()
+    )
+
+
+def figures() -> str:
+    """Every figure that a gauge can show, then the keys of a slider."""
+    shown = [(f"`{{{{{key}}}}}`", _cell(meaning)) for key, meaning in KEYS.items()]
+    keys = [(f"`{key}`", _cell(meaning)) for key, meaning in SLIDER_KEYS.items()]
+    return (
+        _table(("in a template", "value"), shown)
+        + "\nEach item of `sliders`:\n\n"
+        + _table(("key", "value"), keys)
+    )
+
+
 MADE: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "python": python,
     "settings": settings,
     "operations": operations,
     "tools": tools,
+    "functions": functions,
+    "figures": figures,
 }

@@ -23,6 +23,8 @@ from rlm_mem.config import Config
 from rlm_mem.interchange.detection import FORMATS
 from rlm_mem.mcp.service import tools_for
 from rlm_mem.operations.registry import OPERATIONS
+from rlm_mem.persona.figures import KEYS, SLIDER_KEYS
+from rlm_mem.sandbox.functions import FUNCTIONS
 from tests.house.sources import EXAMPLES, MODULES, PAGES, ROOT, SOURCE, listed, named, text
 
 CLI_PAGE = text(ROOT / "docs" / "cli.md")
@@ -195,6 +197,8 @@ def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_
         "operations": [f"### `{one.method} {one.path}`" for one in OPERATIONS if one.method],
         "tools": [f"### `{one.name}`" for one in tools_for(every=True)],
         "python": [f":: {name}\n" for name in rlm_mem.__all__],
+        "functions": [f"## `{name}`" for name in FUNCTIONS],
+        "figures": [f"| `{{{{{key}}}}}` |" for key in KEYS] + [f"| `{key}` |" for key in SLIDER_KEYS],
     }
     missing = [
         f"{page}: {name}" for page, names in wanted.items() for name in names if name not in made[page]

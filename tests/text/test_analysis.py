@@ -82,8 +82,8 @@ def test_an_index_of_other_stop_words_has_another_version() -> None:
     left_out = {language: sorted(function_words(language)) for language in sorted(LISTED)}
     digest = hashlib.sha256(repr(left_out).encode()).hexdigest()[:16]
     assert (ANALYSIS_VERSION, digest) == (5, "453efe5b60d05a44"), (
-        "the words that an index leaves out have changed: raise ANALYSIS_VERSION in rlm_mem/text/__init__.py, unless it was "
-        f"raised since the last release, and write here the version and {digest!r}"
+        "the words that an index leaves out have changed: raise ANALYSIS_VERSION in rlm_mem/text/__init__.py, unless "
+        f"it was raised since the last release, and write here the version and {digest!r}"
     )
 
 
