@@ -22,8 +22,10 @@ from rlm_mem.cli.catalogue import CommandRow, GroupRow, rows_of
 from rlm_mem.config import Config
 from rlm_mem.interchange.detection import FORMATS
 from rlm_mem.mcp.service import tools_for
+from rlm_mem.models.opening import PROVIDERS
 from rlm_mem.operations.registry import OPERATIONS
 from rlm_mem.persona.figures import KEYS, SLIDER_KEYS
+from rlm_mem.persona.library import Library
 from rlm_mem.sandbox.functions import FUNCTIONS
 from tests.house.sources import EXAMPLES, MODULES, PAGES, ROOT, SOURCE, listed, named, text
 
@@ -228,32 +230,30 @@ def test_the_reference_says_of_every_setting_what_it_may_be_and_what_it_is_for()
     assert values["continuum.task_types"] == "a list"
 
 
+TABLES: dict[str, tuple[str, str, str, list[str], bool]] = {
+    "link type": ("spec/links.md", "\n## Types\n", "\n## ", ALL_LINK_TYPES, True),
+    "format": ("spec/interchange.md", "\n## Formats\n", "\n## ", list(FORMATS), True),
+    "tool": ("integrations.md", "\n| tool |", "\n\n", [tool.name for tool in tools_for(every=True)], False),
+    "provider": ("models.md", "\n| name |", "\n\n", list(PROVIDERS), False),
+    "gauge": ("persona.md", "| `gauges/` |", "\n", Library().gauges(), True),
+}
+"""Of each thing: the page of its table, where that begins and ends, the names, and whether it lists nothing else."""
+
+
 def test_tables_name_every_row_of_what_they_list() -> None:
-    first = re.compile(r"^\| ((?:`[\w-]+`(?:, )?)+)", re.MULTILINE)
-    types = text(ROOT / "docs" / "spec" / "links.md").split("\n## Types\n")[1].split("\n## ")[0]
-    formats = text(ROOT / "docs" / "spec" / "interchange.md").split("\n## Formats\n")[1].split("\n## ")[0]
-    tools = text(ROOT / "docs" / "integrations.md").split("\n| tool |")[1].split("\n\n")[0]
-    shown = {
-        "link types": (re.findall(r"`([\w-]+)`", " ".join(first.findall(types))), ALL_LINK_TYPES),
-        "formats": (
-            re.findall(r"`([\w-]+)`", " ".join(first.findall(formats))),
-            list(FORMATS),
-        ),
-        "tools": (re.findall(r"`(\w+)`", tools), [tool.name for tool in tools_for(every=True)]),
-    }
-    wrong = [
-        f"the table of {what} lacks {name}"
-        for what, (names, present) in shown.items()
-        for name in present
-        if name not in names
-    ]
-    wrong += [
-        f"the table of {what} names {name}, which is not there"
-        for what, (names, present) in shown.items()
-        if what != "tools"
-        for name in names
-        if name not in present
-    ]
+    first = re.compile(r"^\|? ((?:`[\w-]+[`:](?:, )?)+|templates: .*)", re.MULTILINE)
+    wrong = []
+    for what, (page, begin, end, names, only) in TABLES.items():
+        table = text(ROOT / "docs" / page).split(begin)[1].split(end)[0]
+        shown = re.findall(r"`([\w-]+)", table if what == "tool" else " ".join(first.findall(table)))
+        wrong += [
+            f"docs/{page} lacks a line for the {what} {name}: add it" for name in names if name not in shown
+        ]
+        wrong += [
+            f"docs/{page} names the {what} {name}, which is not there"
+            for name in shown
+            if only and name not in names
+        ]
     assert not wrong, listed(wrong)
 
 

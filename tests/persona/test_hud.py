@@ -214,6 +214,12 @@ def test_livehud_is_aligned_with_hostile_content(memory: Memory, width: int) -> 
         assert re.search(rf"{slider} +[█░]{{20}} ", drawn)
 
 
+@pytest.mark.parametrize("name", Library().gauges())
+def test_every_gauge_of_the_package_is_drawn(memory: Memory, name: str) -> None:
+    drawn = render_gauge(Library().gauge(name), memory.hud_figures(), 60)
+    assert {cell_len(line) for line in drawn.split("\n")} == {60}
+
+
 def test_figures_need_nothing_but_store_and_persona(memory: Memory) -> None:
     figures = figures_of(memory.store, memory.persona())
     assert figures["at"] > datetime(2026, 2, 10, tzinfo=UTC).isoformat()
