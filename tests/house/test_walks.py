@@ -28,7 +28,7 @@ ROOT = str(Path(rlm_mem.__file__).parent)
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 _IN, _OUT = "### The path of one memory in\n", "### The path of one question out\n"
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
-_SUM = re.compile(r"(\d+) files and (\d+) functions")
+_SUM = re.compile(r"(\d+) files and(\s)(\d+) functions")
 
 REMEMBER_FILES = 25
 REMEMBER_FUNCTIONS = 137
@@ -217,7 +217,7 @@ def write_numbers() -> None:
             told = {f"/{file}" for file, _ in _FILE.findall(old)}
             print(heading, "missing:", sorted(walk.files - told), "not passed:", sorted(told - walk.files))
             new = _FILE.sub(lambda found, passed=passed: f"`{found[1]}` {passed[f'/{found[1]}']}", old)
-            new = _SUM.sub(f"{len(walk.files)} files and {len(walk.functions)} functions", new, count=1)
+            new = _SUM.sub(rf"{len(walk.files)} files and\g<2>{len(walk.functions)} functions", new, count=1)
             page = page.replace(old, new)
     PAGE.write_text(page)
 
