@@ -102,8 +102,7 @@ def search(
     Raises:
         InvalidQuery: an argument has the wrong type or is out of range.
     """
-    _check(query, limit, by)
-    _check_neighbours(neighbours)
+    _check(query, limit, by, neighbours)
     if explain is not False:
         check_flag(explain, "explain")
     checked = _filters(filters)
@@ -460,28 +459,24 @@ def _newest_of(store: ChunkReader, filters: Filters, limit: int, read: dict[str,
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def _check(query: object, limit: object, by: object) -> None:
+def _check(query: str, limit: int, by: str, neighbours: int = 0) -> None:
     if not isinstance(query, str):
         raise InvalidQuery(
             f"a query must be text, not {type(query).__name__}", hint="pass a question or keywords"
         )
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise InvalidQuery(f"limit must be a whole number, not {type(limit).__name__}", hint="pass limit=10")
+    for name, count, example in (("limit", limit, 10), ("neighbours", neighbours, 2)):
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise InvalidQuery(
+                f"{name} must be a whole number, not {type(count).__name__}", hint=f"pass {name}={example}"
+            )
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidQuery(f"limit must be 1 to {MAX_LIMIT}, not {limit}", hint="leave it out for 10 hits")
     if not isinstance(by, str) or by not in _BY:
         raise InvalidQuery(f"by must be one of {', '.join(_BY)}, not {by!r}", hint="leave it out for chunks")
-
-
-def _check_neighbours(count: object) -> None:
-    if isinstance(count, bool) or not isinstance(count, int):
+    if not 0 <= neighbours <= MAX_NEIGHBOURS:
         raise InvalidQuery(
-            f"neighbours must be a whole number, not {type(count).__name__}", hint="pass neighbours=2"
-        )
-    if not 0 <= count <= MAX_NEIGHBOURS:
-        raise InvalidQuery(
-            f"neighbours must be 0 to {MAX_NEIGHBOURS}, not {count}",
-            hint="read the conversation for more" if count > 0 else "leave it out for none",
+            f"neighbours must be 0 to {MAX_NEIGHBOURS}, not {neighbours}",
+            hint="read the conversation for more" if neighbours > 0 else "leave it out for none",
         )
 
 
