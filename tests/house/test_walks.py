@@ -150,7 +150,9 @@ def test_remembering_a_sentence_takes_few_statements(tmp_path: Path) -> None:
     assert len(of_the_call) <= REMEMBER_STATEMENTS, "\n".join(of_the_call)
 
 
-def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path) -> None:
+def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path, walk_in: Walk) -> None:
+    """After the walk without earlier memories, whose sentence it remembers: its blocks and words are known then."""
+    assert walk_in.files
     with warm_memory(tmp_path) as memory:
         for text in ("Dana lives in Berlin.", "Ben lives in Rome."):
             memory.remember(text, conversation_id="trip")
