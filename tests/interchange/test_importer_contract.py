@@ -109,7 +109,8 @@ def test_each_module_of_formats_has_an_example_here() -> None:
     """Formats outside of that package are those of a brain itself, which are no chunks."""
     tested = {FORMATS[name].read.__module__ for name in EXAMPLES}
     modules = {f"{formats.__name__}.{module.name}" for module in pkgutil.iter_modules(formats.__path__)}
-    assert not modules - tested, "add an example to EXAMPLES: a file as the program of the format writes it"
+    missing = modules - tested
+    assert not missing, "add an example to EXAMPLES: a file as the program of the format writes it"
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
