@@ -80,7 +80,11 @@ def test_no_option_is_documented_that_is_not_there() -> None:
 
 
 def test_links_within_the_repository_lead_somewhere() -> None:
-    wrong = [f"{named(path)} links to {target}" for path in PAGES for target in broken_links(path)]
+    wrong = [
+        f"{named(path)} links to {target}, which is not there"
+        for path in PAGES
+        for target in broken_links(path)
+    ]
     assert not wrong, listed(wrong)
 
 
@@ -147,7 +151,7 @@ def test_commands_shown_in_the_documents_exist() -> None:
     """Every `rlm-mem WORD` in a console block or in backticks names a command by its present name."""
     groups = {row.name for row in rows_of(None) if isinstance(row, GroupRow)}
     wrong = [
-        f"{named(path)} shows rlm-mem {first} {second}"
+        f"{named(path)} shows rlm-mem {first} {second}".rstrip() + ", which is no command"
         for path in [*PAGES, *EXAMPLES]
         for block in [code for _, code in FENCE.findall(text(path))]
         + re.findall(r"`(rlm-mem[^`]*)`", text(path))
@@ -165,7 +169,7 @@ def test_commands_named_by_messages_and_pages_of_the_dashboard_exist() -> None:
     """Every `rlm-mem WORD` in the sources, such as the remedy of an error, names a command by its present name."""
     groups = {row.name for row in rows_of(None) if isinstance(row, GroupRow)}
     wrong = [
-        f"{named(path)} names rlm-mem {first} {second}"
+        f"{named(path)} names rlm-mem {first} {second}".rstrip() + ", which is no command"
         for path in [*MODULES, *TEMPLATES]
         for first, second in NAMED.findall(text(path))
         if (first not in COMMANDS and first not in groups)
@@ -279,7 +283,7 @@ def test_settings_named_in_the_documents_exist() -> None:
     known = {f"{section}.{name}" for section, values in settings.items() for name in values}
     setting = re.compile(rf"`((?:{'|'.join(settings)})\.(?!py`)[a-z_]+)")
     wrong = [
-        f"{named(path)} names {name}"
+        f"{named(path)} names {name}, which is no setting"
         for path in PAGES
         for name in setting.findall(text(path))
         if name not in known

@@ -28,7 +28,7 @@ def test_every_module_names_its_subject_in_its_first_line() -> None:
     wrong = [
         named(path) for path in MODULES if not (ast.get_docstring(tree(path)) or "").split("\n")[0].strip()
     ]
-    assert not wrong, listed(wrong)
+    assert not wrong, listed(wrong, "begin it with a docstring")
 
 
 def test_what_a_package_says_of_its_modules_is_so() -> None:
