@@ -38,13 +38,13 @@ the look-up of memories that it may replace, linking, writing and indexing."""
 REMEMBER_STATEMENTS = 27
 """SQLite statements on this path, without those of triggers."""
 
-FIND_FILES, FIND_FUNCTIONS = 32, 208
+FIND_FILES, FIND_FUNCTIONS = 32, 211
 """The same where an earlier memory shares a word with it: the statements of both are compared."""
-ASK_FILES, ASK_FUNCTIONS = 35, 251
+ASK_FILES, ASK_FUNCTIONS = 36, 251
 """The same where the candidates are looked up again, because the memory changed since the first look-up."""
 
 RECALL_FILES = 60
-RECALL_FUNCTIONS = 649
+RECALL_FUNCTIONS = 650
 """One question, answered by the built-in offline model in its first program."""
 
 _ONCE = frozenset(("/text/patterns.py",))
