@@ -1,6 +1,6 @@
-"""Pages of the reference that are made from the package: commands, settings, HTTP operations, tools for agents.
+"""What is made from the package: commands, settings, HTTP operations, tools, functions of programs, figures of gauges.
 
-A page of ``docs/reference`` holds a line ``<!-- made from the package: NAME -->``; when the site is built, what the
+A page of ``docs`` holds a line ``<!-- made from the package: NAME -->``; when the site is built, what the
 function NAME of this module returns stands there. Nothing made is in the repository, so nothing can be out of date.
 """
 
@@ -23,6 +23,8 @@ from rlm_mem.http.openapi import document
 from rlm_mem.mcp.prompts import INSTRUCTIONS, PROMPTS
 from rlm_mem.mcp.resources import FIXED, TEMPLATES
 from rlm_mem.mcp.service import input_schema, tools_for
+from rlm_mem.persona.figures import KEYS, SLIDER_KEYS
+from rlm_mem.sandbox.reference import PAGES
 
 __all__ = ["MADE", "filled"]
 
@@ -171,10 +173,15 @@ def _values(one: Field[Any]) -> str:
     kind, *bounds = get_args(one.type) if hasattr(one.type, "__metadata__") else (one.type,)
     if get_origin(kind) is Literal:
         return ", ".join(f"`{choice}`" for choice in get_args(kind))
+    shown = {bool: "`true`, `false`", str: "text"}.get(kind, "a table" if "dict" in str(kind) else "a list")
     for bound in bounds:
-        if hasattr(bound, "low"):
-            return f"{bound.low:,} to {bound.high:,}"
-    return {bool: "`true`, `false`", str: "text"}.get(kind, "a table" if "dict" in str(kind) else "a list")
+        if kind is not bool:
+            shown = f"{bound.low:,} to {bound.high:,}"
+        if bound.in_file is not None:
+            shown += "; in the file of a brain " + (
+                f"at most {bound.in_file:,}" if bound.in_file else "`false`"
+            )
+    return shown
 
 
 def _comments(source: str) -> dict[tuple[str, str], str]:
@@ -323,10 +330,35 @@ def _argument(schema: Mapping[str, Any]) -> str:
     return re.sub(r"\[(\w+)\]\(#type-\w+\)", r"`\1`", _shape(schema)).replace("null", "nothing")
 
 
+# --- programs and gauges ------------------------------------------------------------------------------------
+
+
+def functions() -> str:
+    """Every function that programs may call, as ``help`` prints it there."""
+    return "\n".join(
+        f"## `{page.name}`\n\n```text\n{page.signature}\n```\n\n*{_cell(page.gives)}*\n\n{_cell(page.details)}\n\n"
+        f"```text\n{page.example}\n```\n"
+        for page in PAGES.values()
+    )
+
+
+def figures() -> str:
+    """Every figure that a gauge can show, then the keys of a slider."""
+    shown = [(f"`{{{{{key}}}}}`", _cell(meaning)) for key, meaning in KEYS.items()]
+    keys = [(f"`{key}`", _cell(meaning)) for key, meaning in SLIDER_KEYS.items()]
+    return (
+        _table(("in a template", "value"), shown)
+        + "\nEach item of `sliders`:\n\n"
+        + _table(("key", "value"), keys)
+    )
+
+
 MADE: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "python": python,
     "settings": settings,
     "operations": operations,
     "tools": tools,
+    "functions": functions,
+    "figures": figures,
 }

@@ -370,6 +370,27 @@ def test_the_settings_of_a_brain_may_begin_with_a_byte_order_mark_and_are_recogn
             Memory.open(tmp_path)
 
 
+@pytest.mark.parametrize("setting", ["sandbox.memory_mb", "sandbox.timeout_seconds", "recall.max_depth"])
+def test_the_file_of_a_brain_raises_limits_to_a_bound_and_environment_and_caller_beyond(
+    tmp_path: Path, setting: str
+) -> None:
+    section, _, name = setting.partition(".")
+    most = {"memory_mb": 128, "timeout_seconds": 300.0, "max_depth": 10}[name]
+    (tmp_path / "config.toml").write_text(f"[{section}]\n{name} = {most}\n")
+    assert getattr(getattr(Config.load(tmp_path), section), name) == most
+    (tmp_path / "config.toml").write_text(f"[{section}]\n{name} = {most + 1}\n")
+    with pytest.raises(
+        InvalidConfig, match=rf"more than the file .* may set \(at most {most:g}\)"
+    ) as refused:
+        Config.load(tmp_path)
+    variable, _, value = (refused.value.hint or "").removeprefix("set ").partition(" ")[0].partition("=")
+    for config in (
+        Config.load(None, environ={variable: value}),
+        Config.load(None, **{section: {name: most + 1}}),
+    ):
+        assert getattr(getattr(config, section), name) == most + 1
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [

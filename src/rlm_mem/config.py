@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, field, structs
 
@@ -28,10 +28,16 @@ EngineName = Literal["monty", "cpython"]
 
 
 class _Range(FrozenRecord, frozen=True):
-    """The minimum and maximum of a setting."""
+    """The minimum and maximum of a setting.
+
+    Attributes:
+        in_file: the maximum in the file of a brain, which may be somebody else's; the environment and the caller may
+            exceed it.
+    """
 
     low: float
     high: float
+    in_file: float | None = None
 
 
 class StoreConfig(FrozenRecord, frozen=True):
@@ -120,25 +126,33 @@ class SandboxConfig(FrozenRecord, frozen=True):
     """Limits of one REPL session (docs/spec/sandbox.md, Limits)."""
 
     engine: EngineName = "monty"  # what runs programs
-    timeout_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0  # of one program, wall clock
-    memory_mb: Annotated[int, _Range(8, 4096)] = (
+    timeout_seconds: Annotated[float, _Range(0.01, 86_400.0, in_file=300.0)] = (
+        60.0  # of one program, wall clock
+    )
+    memory_mb: Annotated[int, _Range(8, 4096, in_file=128)] = (
         32  # memory of the sandbox; values passed to the host take up to twice as much there
     )
-    max_string_bytes: Annotated[int, _Range(1024, 1 << 30)] = 10_485_760  # longest text of one value
-    max_output_chars: Annotated[int, _Range(100, 10_000_000)] = (
+    max_string_bytes: Annotated[int, _Range(1024, 1 << 30, in_file=16_777_216)] = (
+        10_485_760  # longest text of one value
+    )
+    max_output_chars: Annotated[int, _Range(100, 10_000_000, in_file=100_000)] = (
         8_000  # output returned to the model at a time
     )
-    max_host_calls: Annotated[int, _Range(1, 10_000_000)] = 10_000  # calls of functions by one program
-    allow_weaker_isolation: bool = False  # let the cpython engine run without seccomp
+    max_host_calls: Annotated[int, _Range(1, 10_000_000, in_file=50_000)] = (
+        10_000  # calls of functions by one program
+    )
+    allow_weaker_isolation: Annotated[bool, _Range(False, True, in_file=False)] = (
+        False  # let the cpython engine run without seccomp
+    )
 
 
 class RecallConfig(FrozenRecord, frozen=True):
     """Budgets and records of RECALL and REASON."""
 
-    max_iterations: Annotated[int, _Range(1, 1000)] = 10  # turns of the model
-    max_depth: Annotated[int, _Range(0, 50)] = 5  # levels of sub-questions
-    max_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0  # wall clock
-    max_model_calls: Annotated[int, _Range(1, 1_000_000)] = 50  # calls of models
+    max_iterations: Annotated[int, _Range(1, 1000, in_file=100)] = 10  # turns of the model
+    max_depth: Annotated[int, _Range(0, 50, in_file=10)] = 5  # levels of sub-questions
+    max_seconds: Annotated[float, _Range(0.01, 86_400.0, in_file=600.0)] = 60.0  # wall clock
+    max_model_calls: Annotated[int, _Range(1, 1_000_000, in_file=500)] = 50  # calls of models
     max_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0  # tokens of models; 0: no limit
     max_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # dollars; 0: no limit
     max_sub_calls: Annotated[int, _Range(0, 1_000_000)] = (
@@ -404,40 +418,24 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     )
 
 
-_BRAIN_FILE_LIMITS: dict[str, dict[str, float]] = {
-    "sandbox": {
-        "timeout_seconds": 300.0,
-        "memory_mb": 128,
-        "max_string_bytes": 16_777_216,
-        "max_output_chars": 100_000,
-        "max_host_calls": 50_000,
-        "allow_weaker_isolation": False,
-    },
-    "recall": {"max_iterations": 100, "max_depth": 10, "max_seconds": 600.0, "max_model_calls": 500},
-}
-"""Upper limits of settings in a brain's file; the environment and the caller may exceed them."""
-
-
 def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
-    for section, limits in _BRAIN_FILE_LIMITS.items():
-        values = layer.get(section)
-        if not isinstance(values, Mapping):
-            continue
-        for name, most in limits.items():
-            value = values.get(name)
-            if (
-                not isinstance(value, int | float)
-                or (isinstance(value, bool) and most is not False)
-                or not value > most
-            ):
-                # Within the limit, or of a wrong type, which is reported later.
-                continue
-            shown = "true" if value is True else f"{value:g}"
-            at_most = "" if most is False else f" (at most {most:g})"
-            raise InvalidConfig(
-                f"{where}: {section}.{name} = {shown} is more than the file of a brain may set{at_most}",
-                hint=f"set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead",
-            )
+    for section, values in layer.items():
+        if section not in Config.__struct_fields__ or not isinstance(values, Mapping):
+            continue  # reported later
+        hints = get_type_hints(_section_class(section), include_extras=True)
+        for name, value in values.items():
+            for bound in getattr(hints.get(name), "__metadata__", ()):
+                if bound.in_file is not None and isinstance(value, int | float) and value > bound.in_file:
+                    _refuse_in_file(section, name, value, bound.in_file, where)
+
+
+def _refuse_in_file(section: str, name: str, value: float, most: float, where: str) -> NoReturn:
+    shown = "true" if value is True else f"{value:g}"
+    at_most = "" if most is False else f" (at most {most:g})"
+    raise InvalidConfig(
+        f"{where}: {section}.{name} = {shown} is more than the file of a brain may set{at_most}",
+        hint=f"set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead",
+    )
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -28,6 +28,6 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def listed(violations: list[str]) -> str:
-    """What a failed rule shows: every violation on a line of its own."""
-    return "\n".join([f"{len(violations)} violations:", *violations])
+def listed(violations: list[str], remedy: str = "") -> str:
+    """What a failed rule shows: what to do, and every violation on a line of its own."""
+    return "\n".join([f"{len(violations)} violations{f' ({remedy})' if remedy else ''}:", *violations])

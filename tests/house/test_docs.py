@@ -22,7 +22,11 @@ from rlm_mem.cli.catalogue import CommandRow, GroupRow, rows_of
 from rlm_mem.config import Config
 from rlm_mem.interchange.detection import FORMATS
 from rlm_mem.mcp.service import tools_for
+from rlm_mem.models.opening import PROVIDERS
 from rlm_mem.operations.registry import OPERATIONS
+from rlm_mem.persona.figures import KEYS, SLIDER_KEYS
+from rlm_mem.persona.library import Library
+from rlm_mem.sandbox.functions import FUNCTIONS
 from tests.house.sources import EXAMPLES, MODULES, PAGES, ROOT, SOURCE, listed, named, text
 
 CLI_PAGE = text(ROOT / "docs" / "cli.md")
@@ -76,7 +80,11 @@ def test_no_option_is_documented_that_is_not_there() -> None:
 
 
 def test_links_within_the_repository_lead_somewhere() -> None:
-    wrong = [f"{named(path)} links to {target}" for path in PAGES for target in broken_links(path)]
+    wrong = [
+        f"{named(path)} links to {target}, which is not there"
+        for path in PAGES
+        for target in broken_links(path)
+    ]
     assert not wrong, listed(wrong)
 
 
@@ -143,7 +151,7 @@ def test_commands_shown_in_the_documents_exist() -> None:
     """Every `rlm-mem WORD` in a console block or in backticks names a command by its present name."""
     groups = {row.name for row in rows_of(None) if isinstance(row, GroupRow)}
     wrong = [
-        f"{named(path)} shows rlm-mem {first} {second}"
+        f"{named(path)} shows rlm-mem {first} {second}".rstrip() + ", which is no command"
         for path in [*PAGES, *EXAMPLES]
         for block in [code for _, code in FENCE.findall(text(path))]
         + re.findall(r"`(rlm-mem[^`]*)`", text(path))
@@ -161,7 +169,7 @@ def test_commands_named_by_messages_and_pages_of_the_dashboard_exist() -> None:
     """Every `rlm-mem WORD` in the sources, such as the remedy of an error, names a command by its present name."""
     groups = {row.name for row in rows_of(None) if isinstance(row, GroupRow)}
     wrong = [
-        f"{named(path)} names rlm-mem {first} {second}"
+        f"{named(path)} names rlm-mem {first} {second}".rstrip() + ", which is no command"
         for path in [*MODULES, *TEMPLATES]
         for first, second in NAMED.findall(text(path))
         if (first not in COMMANDS and first not in groups)
@@ -195,6 +203,8 @@ def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_
         "operations": [f"### `{one.method} {one.path}`" for one in OPERATIONS if one.method],
         "tools": [f"### `{one.name}`" for one in tools_for(every=True)],
         "python": [f":: {name}\n" for name in rlm_mem.__all__],
+        "functions": [f"## `{name}`" for name in FUNCTIONS],
+        "figures": [f"| `{{{{{key}}}}}` |" for key in KEYS] + [f"| `{key}` |" for key in SLIDER_KEYS],
     }
     missing = [
         f"{page}: {name}" for page, names in wanted.items() for name in names if name not in made[page]
@@ -217,37 +227,37 @@ def test_the_reference_says_of_every_setting_what_it_may_be_and_what_it_is_for()
     values = {row[0].strip("| `"): row[2] for row in rows}
     assert [row[0] for row in rows if not row[3].strip(" |")] == []
     assert values["store.durability"] == "`full`, `normal`"
-    assert values["recall.max_depth"] == "0 to 50"
+    assert values["recall.max_depth"] == "0 to 50; in the file of a brain at most 10"
+    assert values["sandbox.allow_weaker_isolation"] == "`true`, `false`; in the file of a brain `false`"
+    assert values["search.candidates"] == "1 to 10,000"
     assert values["recall.trajectories"] == "`true`, `false`"
     assert values["continuum.task_types"] == "a list"
 
 
+TABLES: dict[str, tuple[str, str, str, list[str], bool]] = {
+    "link type": ("spec/links.md", "\n## Types\n", "\n## ", ALL_LINK_TYPES, True),
+    "format": ("spec/interchange.md", "\n## Formats\n", "\n## ", list(FORMATS), True),
+    "tool": ("integrations.md", "\n| tool |", "\n\n", [tool.name for tool in tools_for(every=True)], False),
+    "provider": ("models.md", "\n| name |", "\n\n", list(PROVIDERS), False),
+    "gauge": ("persona.md", "| `gauges/` |", "\n", Library().gauges(), True),
+}
+"""Of each thing: the page of its table, where that begins and ends, the names, and whether it lists nothing else."""
+
+
 def test_tables_name_every_row_of_what_they_list() -> None:
-    first = re.compile(r"^\| ((?:`[\w-]+`(?:, )?)+)", re.MULTILINE)
-    types = text(ROOT / "docs" / "spec" / "links.md").split("\n## Types\n")[1].split("\n## ")[0]
-    formats = text(ROOT / "docs" / "spec" / "interchange.md").split("\n## Formats\n")[1].split("\n## ")[0]
-    tools = text(ROOT / "docs" / "integrations.md").split("\n| tool |")[1].split("\n\n")[0]
-    shown = {
-        "link types": (re.findall(r"`([\w-]+)`", " ".join(first.findall(types))), ALL_LINK_TYPES),
-        "formats": (
-            re.findall(r"`([\w-]+)`", " ".join(first.findall(formats))),
-            list(FORMATS),
-        ),
-        "tools": (re.findall(r"`(\w+)`", tools), [tool.name for tool in tools_for(every=True)]),
-    }
-    wrong = [
-        f"the table of {what} lacks {name}"
-        for what, (names, present) in shown.items()
-        for name in present
-        if name not in names
-    ]
-    wrong += [
-        f"the table of {what} names {name}, which is not there"
-        for what, (names, present) in shown.items()
-        if what != "tools"
-        for name in names
-        if name not in present
-    ]
+    first = re.compile(r"^\|? ((?:`[\w-]+[`:](?:, )?)+|templates: .*)", re.MULTILINE)
+    wrong = []
+    for what, (page, begin, end, names, only) in TABLES.items():
+        table = text(ROOT / "docs" / page).split(begin)[1].split(end)[0]
+        shown = re.findall(r"`([\w-]+)", table if what == "tool" else " ".join(first.findall(table)))
+        wrong += [
+            f"docs/{page} lacks a line for the {what} {name}: add it" for name in names if name not in shown
+        ]
+        wrong += [
+            f"docs/{page} names the {what} {name}, which is not there"
+            for name in shown
+            if only and name not in names
+        ]
     assert not wrong, listed(wrong)
 
 
@@ -273,7 +283,7 @@ def test_settings_named_in_the_documents_exist() -> None:
     known = {f"{section}.{name}" for section, values in settings.items() for name in values}
     setting = re.compile(rf"`((?:{'|'.join(settings)})\.(?!py`)[a-z_]+)")
     wrong = [
-        f"{named(path)} names {name}"
+        f"{named(path)} names {name}, which is no setting"
         for path in PAGES
         for name in setting.findall(text(path))
         if name not in known

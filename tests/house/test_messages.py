@@ -32,7 +32,7 @@ def test_messages_start_in_lower_case_and_have_no_full_stop() -> None:
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Call) and _called(node) in ERRORS and node.args and _breaks_rule(node.args[0])
     ]
-    assert not wrong, listed(wrong)
+    assert not wrong, listed(wrong, "begin in lower case, without a full stop")
 
 
 def test_remedies_have_the_form_of_messages() -> None:
@@ -45,7 +45,7 @@ def test_remedies_have_the_form_of_messages() -> None:
         for text in _texts(node.value)
         if _breaks_rule(text)
     ]
-    assert not wrong, listed(wrong)
+    assert not wrong, listed(wrong, "begin in lower case, without a full stop")
     told = {hint_for(kind, message) for kind, message in IN_PROGRAMS} - {None}
     assert len(told) == len(IN_PROGRAMS)
     assert not [one for one in told if one and (one.endswith(".") or (one[0].isupper() and one[1].islower()))]

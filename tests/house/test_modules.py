@@ -16,13 +16,30 @@ LONGEST = 700
 
 def test_no_module_has_two_subjects() -> None:
     lengths = {named(path): len(text(path).splitlines()) for path in MODULES}
-    wrong = [f"{name}: {lines} lines" for name, lines in lengths.items() if lines > LONGEST]
+    wrong = [
+        f"{name}: {lines} lines, {LONGEST} at most: give a part of it a module of its own"
+        for name, lines in lengths.items()
+        if lines > LONGEST
+    ]
     assert not wrong, listed(wrong)
 
 
 def test_every_module_names_its_subject_in_its_first_line() -> None:
     wrong = [
         named(path) for path in MODULES if not (ast.get_docstring(tree(path)) or "").split("\n")[0].strip()
+    ]
+    assert not wrong, listed(wrong, "begin it with a docstring")
+
+
+def test_what_a_package_says_of_its_modules_is_so() -> None:
+    """Names in the docstring of an ``__init__`` are those of modules, or of what it exports."""
+    packages = {path: ast.get_docstring(tree(path)) or "" for path in MODULES if path.name == "__init__.py"}
+    modules = {path.stem for path in MODULES} | {path.parent.name for path in packages}
+    wrong = [
+        f"{named(path)} names {name}, which is no module: see its docstring"
+        for path, about in packages.items()
+        for name in re.findall(r"(?<!`)(?<!extra )`{1,2}([a-z_]+)`", about)
+        if name not in modules and not re.search(rf"\b{name}\b", text(path).partition("from __future__")[2])
     ]
     assert not wrong, listed(wrong)
 

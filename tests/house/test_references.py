@@ -55,7 +55,7 @@ def test_no_document_outside_the_repository_is_cited() -> None:
 
 def test_every_page_that_a_program_names_exists() -> None:
     wrong = [
-        f"{named(path)} names {page}"
+        f"{named(path)} names {page}, which is not there"
         for path in PROGRAMS
         for page in sorted(set(PAGE.findall(text(path))))
         if not (ROOT / page).is_file()
@@ -65,7 +65,7 @@ def test_every_page_that_a_program_names_exists() -> None:
 
 def test_every_file_that_a_page_for_contributors_names_exists() -> None:
     wrong = [
-        f"{page} names {file}"
+        f"{page} names {file}, which is neither a path of the repository nor one below src/rlm_mem"
         for page in ("CONTRIBUTING.md", "docs/architecture.md", "docs/extending.md")
         for file in sorted(set(FILE.findall(text(ROOT / page))))
         if not (ROOT / file).is_file() and not (ROOT / "src" / "rlm_mem" / file).is_file()

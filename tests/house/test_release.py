@@ -113,4 +113,4 @@ def test_the_licences_of_what_is_installed_with_it_are_documented() -> None:
     wanted = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["server"]
     names = [re.split(r"[<>=!~\[ ]", one, maxsplit=1)[0] for one in wanted]
     missing = [name for name in names if f"| `{name}` |" not in section]
-    assert not missing, listed(missing)
+    assert not missing, listed(missing, "add its licence to the table in docs/dependencies.md")

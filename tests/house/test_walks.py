@@ -28,7 +28,7 @@ ROOT = str(Path(rlm_mem.__file__).parent)
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 _IN, _OUT = "### The path of one memory in\n", "### The path of one question out\n"
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
-_SUM = re.compile(r"(\d+) files and (\d+) functions")
+_SUM = re.compile(r"(\d+) files and(\s)(\d+) functions")
 
 REMEMBER_FILES = 25
 REMEMBER_FUNCTIONS = 137
@@ -44,7 +44,7 @@ ASK_FILES, ASK_FUNCTIONS = 36, 251
 """The same where the candidates are looked up again, because the memory changed since the first look-up."""
 
 RECALL_FILES = 60
-RECALL_FUNCTIONS = 654
+RECALL_FUNCTIONS = 650
 """One question, answered by the built-in offline model in its first program."""
 
 _ONCE = frozenset(("/text/patterns.py",))
@@ -132,9 +132,14 @@ def walk_out(memory: Memory) -> Walk:
     return asking(memory)
 
 
+def too_long(walk: Walk) -> str:
+    size = f"{len(walk.files)} files, {len(walk.functions)} functions"
+    return f"{size}: shorten the path, or raise its limit here and say why\n{walk}"
+
+
 def test_remembering_a_sentence_takes_a_short_path(walk_in: Walk) -> None:
-    assert len(walk_in.files) <= REMEMBER_FILES, str(walk_in)
-    assert len(walk_in.functions) <= REMEMBER_FUNCTIONS, str(walk_in)
+    assert len(walk_in.files) <= REMEMBER_FILES, too_long(walk_in)
+    assert len(walk_in.functions) <= REMEMBER_FUNCTIONS, too_long(walk_in)
 
 
 def test_remembering_a_sentence_takes_few_statements(tmp_path: Path) -> None:
@@ -150,7 +155,9 @@ def test_remembering_a_sentence_takes_few_statements(tmp_path: Path) -> None:
     assert len(of_the_call) <= REMEMBER_STATEMENTS, "\n".join(of_the_call)
 
 
-def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path) -> None:
+def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path, walk_in: Walk) -> None:
+    """After the walk without earlier memories, whose sentence it remembers: its blocks and words are known then."""
+    assert walk_in.files
     with warm_memory(tmp_path) as memory:
         for text in ("Dana lives in Berlin.", "Ben lives in Rome."):
             memory.remember(text, conversation_id="trip")
@@ -160,10 +167,10 @@ def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path) -> 
         )  # calls what is cached afterwards
         memory.update(memory.list_chunks()[0], tags=["other"])
         asked = Walk(lambda: memory.remember("Dana works for Fennel Labs.", conversation_id="trip"))
-    assert len(walk.files) <= FIND_FILES, str(walk)
-    assert len(walk.functions) <= FIND_FUNCTIONS, str(walk)
-    assert len(asked.files) <= ASK_FILES, str(asked)
-    assert len(asked.functions) <= ASK_FUNCTIONS, str(asked)
+    assert len(walk.files) <= FIND_FILES, too_long(walk)
+    assert len(walk.functions) <= FIND_FUNCTIONS, too_long(walk)
+    assert len(asked.files) <= ASK_FILES, too_long(asked)
+    assert len(asked.functions) <= ASK_FUNCTIONS, too_long(asked)
 
 
 def test_a_note_is_parsed_into_blocks_once(memory: Memory, walk_in: Walk) -> None:
@@ -174,18 +181,19 @@ def test_a_note_is_parsed_into_blocks_once(memory: Memory, walk_in: Walk) -> Non
 
 
 def test_a_question_takes_a_short_path(walk_out: Walk) -> None:
-    assert len(walk_out.files) <= RECALL_FILES, str(walk_out)
-    assert len(walk_out.functions) <= RECALL_FUNCTIONS, str(walk_out)
+    assert len(walk_out.files) <= RECALL_FILES, too_long(walk_out)
+    assert len(walk_out.functions) <= RECALL_FUNCTIONS, too_long(walk_out)
 
 
 def test_the_paths_of_the_architecture_are_those_that_are_taken(walk_in: Walk, walk_out: Walk) -> None:
     """File by file; the numbers may lag a little behind (``python -m tests.house.test_walks`` writes them)."""
     for heading, walk in ((_IN, walk_in), (_OUT, walk_out)):
         told = {f"/{file}": int(number) for file, number in _FILE.findall(section(PAGE.read_text(), heading))}
-        assert set(told) == walk.files, heading
+        lacking, passed_by = walk.files - set(told), set(told) - walk.files
+        assert not lacking | passed_by, f"{heading}: {PAGE.name} lacks {lacking}, and names {passed_by}"
         passed = Counter(file for file, _ in walk.functions)
         wrong = {file: n for file, n in passed.items() if abs(n - told[file]) > 4 + n // 4}
-        assert wrong == {}, heading
+        assert wrong == {}, f"{heading}: python -m tests.house.test_walks writes the numbers into {PAGE.name}"
 
 
 def section(page: str, heading: str) -> str:
@@ -217,7 +225,7 @@ def write_numbers() -> None:
             told = {f"/{file}" for file, _ in _FILE.findall(old)}
             print(heading, "missing:", sorted(walk.files - told), "not passed:", sorted(told - walk.files))
             new = _FILE.sub(lambda found, passed=passed: f"`{found[1]}` {passed[f'/{found[1]}']}", old)
-            new = _SUM.sub(f"{len(walk.files)} files and {len(walk.functions)} functions", new, count=1)
+            new = _SUM.sub(rf"{len(walk.files)} files and\g<2>{len(walk.functions)} functions", new, count=1)
             page = page.replace(old, new)
     PAGE.write_text(page)
 

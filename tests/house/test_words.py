@@ -21,7 +21,9 @@ def test_no_python_file_holds_such_a_word() -> None:
         for pattern in (LEARNED, UNFINISHED)
         for found in pattern.finditer(text(path))
     ]
-    assert not wrong, listed(wrong)
+    assert not wrong, listed(
+        wrong, "use another word: nothing here is a learned representation, or unfinished"
+    )
 
 
 def test_the_patterns_find_what_they_are_for() -> None:

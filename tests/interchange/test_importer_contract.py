@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 from typing import Any
 
 import pytest
 
+from rlm_mem.interchange import formats
 from rlm_mem.interchange.detection import FORMATS
 from rlm_mem.interchange.format import Format
 from rlm_mem.testing import ImporterContract
@@ -77,10 +79,38 @@ EXAMPLES: dict[str, tuple[str, bytes]] = {
             "facts": [{"text": "The key is brass.", "fact_type": "world", "mentioned_at": "2026-01-05T10:00:00Z"}],
         }).encode(),
     ),
+    "claude-memory": (
+        "memories.json",
+        json.dumps([{
+            "conversations_memory": "The key is brass.", "project_memories": {}, "account_uuid": "u1",
+        }]).encode(),
+    ),
+    "langgraph": (
+        "store.json",
+        json.dumps([{
+            "namespace": ["memories", "ann"], "key": "a", "value": {"text": "The key is brass."}, "score": None,
+            "created_at": "2026-01-05T10:00:00+00:00", "updated_at": "2026-01-05T10:00:00+00:00",
+        }]).encode(),
+    ),
+    "layered-jsonl": (
+        "memory.jsonl",
+        lines({
+            "id": "m1", "created_at": "2026-01-05T10:00:00Z", "scope": "project_agent", "entry_type": "decision",
+            "content": "The key is brass.", "project_id": "boats", "agent_id": "coder",
+        }),
+    ),
     "memory-folder": ("memories/keys.xml", b"<keys>\n  <key>The key is brass.</key>\n</keys>\n"),
     "instructions": ("AGENTS.md", b"# Rules\n\n- Hang the brass key behind the clock.\n"),
 }  # fmt: skip
-"""One of each family of formats: what a program wrote."""
+"""One for each module of ``interchange/formats``: what a program wrote."""
+
+
+def test_each_module_of_formats_has_an_example_here() -> None:
+    """Formats outside of that package are those of a brain itself, which are no chunks."""
+    tested = {FORMATS[name].read.__module__ for name in EXAMPLES}
+    modules = {f"{formats.__name__}.{module.name}" for module in pkgutil.iter_modules(formats.__path__)}
+    missing = modules - tested
+    assert not missing, "add an example to EXAMPLES: a file as the program of the format writes it"
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ from rlm_mem.errors import (
     ModelUnavailable,
 )
 from rlm_mem.models import Completion, Message, Usage
+from rlm_mem.models.apis import APIS, Target
 
 if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
@@ -38,6 +40,19 @@ CONVERSATION = [
     Message("user", "When?"),
 ]
 USAGE = Usage(100, 50, cached_tokens=40, reasoning_tokens=20)
+
+
+@pytest.mark.parametrize("provider", APIS)
+def test_every_provider_connects_with_the_sdk_that_the_extra_installs(client: Make, provider: str) -> None:
+    from genai_prices.data_snapshot import get_snapshot
+
+    api = APIS[provider]
+    assert find_spec(api.package), (
+        f"add {api.package} to the extra `llm` in pyproject.toml and docs/dependencies.md"
+    )
+    assert api.connect(Target(provider, "model-1", "http://localhost:1/v1", KEY)).model_name == "model-1"
+    priced = {one.id for one in get_snapshot().providers}
+    assert api.prices in {"", *priced}, f"{api.prices} is no provider of the price data"
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-compatible", "ollama"])

@@ -13,9 +13,9 @@ from rlm_mem.models.base import Budget, Completion, Limits, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.prompts import Opening
+from rlm_mem.sandbox.arguments import TruncatedLists
 from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.sandbox.session import Pages
-from rlm_mem.sandbox.turn_functions import TruncatedLists
 from rlm_mem.sandbox.values import Final, HostCall, StepOutput
 
 

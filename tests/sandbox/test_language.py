@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -248,13 +247,6 @@ def test_the_examples_of_the_documentation_run(session: REPLSession) -> None:
     for page in PAGES.values():
         if page.by != "model" and page.name not in ("FINAL", "page", "read_chunk"):
             session.execute(page.example)
-
-
-def test_the_specification_has_the_table_of_functions() -> None:
-    spec = Path(__file__).parents[2] / "docs" / "spec" / "sandbox.md"
-    rows = [f"| `{page.signature}` | {page.gives} | {page.details} |" for page in PAGES.values()]
-    table = "\n".join(["| function | returns | more |", "|---|---|---|", *rows])
-    assert table in spec.read_text("utf-8")
 
 
 def test_changes_are_looked_for_in_what_the_user_said_and_in_notes(store: ChunkStore) -> None:

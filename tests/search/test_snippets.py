@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from rlm_mem.search.api import MAX_SNIPPET, snippet
 from rlm_mem.search.query import analyse_query
+from rlm_mem.search.snippets import MAX_SNIPPET, snippet
 from rlm_mem.text.analysis import get_analyser
 
 QUERY = analyse_query("Where is the lighthouse keeper's violin?", get_analyser())
@@ -22,6 +22,17 @@ def test_a_long_segment_is_cut_around_the_words_that_matched() -> None:
     assert "lighthouse keeper keeps a violin" in shown
     assert shown.startswith("…") and shown.endswith("…")
     assert len(shown) <= MAX_SNIPPET
+
+
+def test_a_cut_falls_between_words_unless_the_word_is_long() -> None:
+    for begun, kept in ((39, 0), (40, 40)):  # characters of the last word before the cut
+        before = "violin " + "y" * (MAX_SNIPPET - 3 - len("violin  ") - begun)
+        text = f"{before} {'z' * 100}"
+        assert snippet(text, 0, len(text), QUERY) == f"{before} {'z' * kept}".rstrip() + "…"
+    text = f"{'x' * 300} {'w' * 30} the violin " + "y " * 300
+    assert snippet(text, 0, len(text), QUERY).startswith("…www")
+    text = f"{'x' * 300} the violin " + "y " * 300
+    assert snippet(text, 0, len(text), QUERY).startswith("…xxx"), "the space is 47 characters further"
 
 
 def test_a_cut_segment_begins_with_the_sentence_that_matched_if_that_is_near() -> None:

@@ -253,6 +253,17 @@ def test_a_memory_with_very_many_links_says_that_some_are_left_out(site: Site, i
     assert "strongest links" not in text_of(site.get(f"/memories/{ids[1]}"))
 
 
+def test_links_that_someone_made_come_before_those_of_rules(site: Site) -> None:
+    same, other, one = (
+        site.memory.store.create_chunk(f"{name} of the tea", conversation_id="notes").id
+        for name in ("Origin", "Taste", "Price")
+    )
+    site.memory.link(one, same, "context_of", 0.9)
+    site.memory.link(one, other, "elaborates", 0.1)
+    page = site.get(f"/memories/{one}").partition('id="links-title"')[2]
+    assert 0 < page.index(f"/memories/{other}") < page.index(f"/memories/{same}")
+
+
 def test_the_table_of_words_knows_every_built_in_link_and_every_entry_of_the_log(
     site: Site, ids: list[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.text import analysis, clauses, cues
+from rlm_mem.text import ANALYSIS_VERSION, analysis, clauses, cues
 from rlm_mem.text.analysis import Analyser, get_analyser, segment_flags, time_words
+from rlm_mem.text.languages import language_of
+from rlm_mem.text.stopwords import LISTED, function_words, stop_words
 
 
 def test_inflected_and_irregular_forms_share_a_term() -> None:
@@ -73,6 +76,20 @@ def test_the_configured_language_stems() -> None:
     german = get_analyser("german").terms
     assert german("die Häuser") == german("Häusern")
     assert german("und die der") == []
+
+
+def test_an_index_of_other_stop_words_has_another_version() -> None:
+    left_out = {language: sorted(function_words(language)) for language in sorted(LISTED)}
+    digest = hashlib.sha256(repr(left_out).encode()).hexdigest()[:16]
+    assert (ANALYSIS_VERSION, digest) == (5, "453efe5b60d05a44"), (
+        "the words that an index leaves out have changed: raise ANALYSIS_VERSION in rlm_mem/text/__init__.py, unless "
+        f"it was raised since the last release, and write here the version and {digest!r}"
+    )
+
+
+@pytest.mark.parametrize("language", LISTED)
+def test_a_question_of_stop_words_is_recognised_as_of_their_language(language: str) -> None:
+    assert language_of(" ".join(sorted(stop_words(language)))) == language
 
 
 def test_an_unknown_language_names_the_choices() -> None:

@@ -150,7 +150,7 @@ AUTO_LINK_TYPES = ["context_of", "follows", "related_to"]
 """Link types of the AutoLinker besides ``SIMILAR_TO`` (docs/spec/links.md, Types)."""
 
 MANUAL_LINK_TYPES = ["supports", "contradicts"]
-"""Link types made by a person or model; ALL_LINK_TYPES has more."""
+"""The two types of ``STATED_LINK_TYPES`` that the original documents name."""
 
 SIMILAR_TO = "similar_to"
 """The texts are equal after normalising case, space and punctuation."""
@@ -170,9 +170,11 @@ class LinkType(FrozenRecord, frozen=True):
         name: as written in a link.
         outgoing: a phrase about the source of the link in which "it" is the target.
         incoming: a phrase about the target of the link in which "it" is the source.
-        stance: whether the source is evidence ``for`` the target or ``against`` it; None: neither, as for links
-            made by rules.
+        stance: whether the source is evidence ``for`` the target or ``against`` it; None: neither.
         weight: share of a chunk's weight that REASON passes along the link, 0-1; None: as for registered types.
+            Along links of weight 1, ``passages`` of programs adds the other chunk.
+        ordered: whether the links express an order (of time, derivation, replacement), which a cycle contradicts.
+        by_rule: whether the memory makes such links without being told to; agents are offered the others.
     """
 
     name: str
@@ -180,28 +182,33 @@ class LinkType(FrozenRecord, frozen=True):
     incoming: str
     stance: Literal["for", "against"] | None = None
     weight: float | None = None
+    ordered: bool = False
+    by_rule: bool = False
 
 
 LINK_TYPES = (
-    LinkType("context_of", *("is in the same conversation",) * 2, weight=0.2),
-    LinkType("follows", "was said after it", "was said before it", weight=0.3),
-    LinkType("related_to", *("shares tags with it",) * 2, weight=0.3),
-    LinkType(SIMILAR_TO, *("says the same in nearly the same words",) * 2, weight=0.5),
+    LinkType("context_of", *("is in the same conversation",) * 2, weight=0.2, by_rule=True),
+    LinkType("follows", "was said after it", "was said before it", weight=0.3, ordered=True, by_rule=True),
+    LinkType("related_to", *("shares tags with it",) * 2, weight=0.3, by_rule=True),
+    LinkType(SIMILAR_TO, *("says the same in nearly the same words",) * 2, weight=0.5, by_rule=True),
     LinkType("supports", "supports it", "is supported by it", "for", 1.0),
     LinkType("contradicts", "contradicts it", "is contradicted by it", "against", 1.0),
     LinkType("elaborates", "elaborates on it", "is elaborated on by it", "for", 1.0),
     LinkType("example_of", "is an example of it", "has it as an example", "for", 0.9),
-    LinkType(SUPERSEDES, "replaces it", "was replaced by it", weight=0.5),
-    LinkType("derived_from", "was made from it", "is what it was made from"),
-    LinkType(REFERS_TO, "links to it in its text", "is linked to in its text", weight=0.5),
+    LinkType(SUPERSEDES, "replaces it", "was replaced by it", weight=0.5, ordered=True),
+    LinkType("derived_from", "was made from it", "is what it was made from", ordered=True, by_rule=True),
+    LinkType(REFERS_TO, "links to it in its text", "is linked to in its text", weight=0.5, by_rule=True),
 )
 """Built-in link types (docs/spec/links.md, Types); add a type by adding a row."""
 
 ALL_LINK_TYPES = [kind.name for kind in LINK_TYPES]
 """Names of the built-in link types."""
 
-STATED_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance]
-"""Link types that state that one chunk supports or contradicts another."""
+STATED_LINK_TYPES = [kind.name for kind in LINK_TYPES if not kind.by_rule]
+"""Link types that a person or a model states."""
+
+ORDERED_LINK_TYPES = tuple(kind.name for kind in LINK_TYPES if kind.ordered)
+"""Link types that express an order, which a cycle contradicts. Others (shared tags, similarity) are symmetric."""
 
 AGAINST_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance == "against"]
 """Types whose source is evidence against their target."""

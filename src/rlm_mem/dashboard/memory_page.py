@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from rlm_mem import recall
 from rlm_mem.capture.moving import move_chunks
-from rlm_mem.chunk import MANUAL_LINK_TYPES, Chunk
+from rlm_mem.chunk import STATED_LINK_TYPES, Chunk
 from rlm_mem.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import search_rows, tags_of
@@ -240,8 +240,8 @@ def _links(memory: Memory, chunk: Chunk, *, hidden: bool) -> tuple[list[_Linked]
                 later=there.metadata.at >= chunk.metadata.at,
             )
         )
-    # Manual links come before those derived from tags and times.
-    made.sort(key=lambda one: not any(way[0] in MANUAL_LINK_TYPES for way in one.ways))
+    # Links that were stated come before those derived from tags and times.
+    made.sort(key=lambda one: not any(way[0] in STATED_LINK_TYPES for way in one.ways))
     return made, len(found) > _LINKS
 
 

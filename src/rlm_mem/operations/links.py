@@ -28,7 +28,7 @@ from rlm_mem.operations.types import (
 )
 
 _GROUP = "links"
-_STATED = ", ".join([*STATED_LINK_TYPES, SUPERSEDES])
+_STATED = ", ".join(STATED_LINK_TYPES)
 
 
 class LinkQuery(Bounded, kw_only=True):

@@ -1,7 +1,9 @@
 """Persona: personalities, sliders and gauges, read from Markdown (docs/spec/persona.md).
 
-This package parses those files, keeps the state of a session, and composes the system prompt and the HUD. The caller
-passes in the figures of recalls: nothing here imports recall, continuum or interchange.
+``library`` finds the files, ``documents`` parses their Markdown, ``personalities`` and ``sliders`` read it;
+``session`` keeps the state, ``commands`` changes it by chat messages, ``prompt`` composes the system prompt.
+``figures`` collects what ``gauges`` draws in ``boxes``. The caller passes in the figures of recalls: nothing here
+imports recall, continuum or interchange.
 """
 
 from __future__ import annotations

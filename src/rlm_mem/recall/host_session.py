@@ -172,7 +172,7 @@ class RecallSession:
     Attributes:
         id: id of the trajectory, which also identifies the session.
         query: the question.
-        schema: instructions for programs: functions, rules, worked examples (under 900 tokens).
+        schema: instructions for programs: functions, rules, worked examples (some 900 tokens).
         opening: question, figures of the store and first hits as one message for the agent.
         hits: the ranker's chunks for the raw question, with the snippets that ``opening`` shows.
         store_summary: counts, tags and time span of the store.

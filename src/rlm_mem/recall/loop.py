@@ -18,8 +18,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import Chunk, check_chunk_id
-from rlm_mem.errors import BudgetError, InvalidChunkId, ModelTimeout, RlmMemError, SandboxViolation
+from rlm_mem.chunk import Chunk, is_chunk_id
+from rlm_mem.errors import BudgetError, ModelTimeout, RlmMemError, SandboxViolation
 from rlm_mem.models.base import LLM, Budget, Completion, Usage
 from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.programs import ShownData, is_fixed_answer, programs_in, without_definitions
@@ -290,7 +290,7 @@ def says_nothing(answer: str) -> bool:
 
 def existing(store: ChunkStore, chunk_ids: Iterable[Any]) -> dict[str, Chunk]:
     """The chunks among ``chunk_ids`` that are in the store, in the order given; a model may invent ids."""
-    wanted = [item for item in dict.fromkeys(chunk_ids) if _is_id(item)]
+    wanted = [item for item in dict.fromkeys(chunk_ids) if is_chunk_id(item)]
     found = store.get_many(wanted, track=False)
     return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
 
@@ -329,14 +329,6 @@ def _share(store: ChunkStore, answer: str, text: str) -> float:
         # "Yes", "7" or only stop words: look for the text itself.
         return 1.0 if answer.strip() and answer.strip().lower() in text.lower() else 0.0
     return len(terms & set(analyser.terms(text))) / len(terms)
-
-
-def _is_id(value: Any) -> bool:
-    try:
-        check_chunk_id(value)
-    except InvalidChunkId:
-        return False
-    return True
 
 
 def _row(value: Any) -> tuple[str, str] | None:

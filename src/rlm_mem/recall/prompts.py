@@ -151,7 +151,7 @@ def _function_lines(model: bool) -> str:
 
 
 SYSTEM_PROMPT = instructions()
-"""The instructions, under 900 o200k tokens, with short worked programs, which small models need."""
+"""The instructions, some 900 o200k tokens, with short worked programs, which small models need."""
 
 
 def fenced(tag: str, text: str) -> str:

@@ -16,25 +16,28 @@ from rlm_mem import search as searching
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import outside
 from rlm_mem.errors import InputError, RlmMemError
-from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.line_functions import (
+from rlm_mem.sandbox.arguments import (
+    MAX_COUNTED,
     MAX_OFFSET,
-    LineFunctions,
-    Lines,
     chunk_id_of,
     count,
     day,
-    is_assistant,
     optional_text,
-    part_of,
     query_words,
     shortened,
+)
+from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.line_functions import (
+    LineFunctions,
+    Lines,
+    is_assistant,
+    part_of,
     users_among,
     users_of,
 )
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
-from rlm_mem.sandbox.turn_functions import MAX_COUNTED, TruncatedLists, TurnFunctions
+from rlm_mem.sandbox.turn_functions import TurnFunctions
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.store.core.records import standing
 from rlm_mem.text.blocks import said_in
@@ -74,8 +77,8 @@ def failed(name: str, error: Exception) -> HostCallFailed:
     return HostCallFailed(kind, f"{name}: {text}" + (f"; {hint}" if hint else ""))
 
 
-class StoreFunctions:
-    """Host functions over one store; :mod:`rlm_mem.sandbox.reference` documents each.
+class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
+    """All functions over one store; :mod:`rlm_mem.sandbox.reference` documents each.
 
     Args:
         store: bound to one namespace.
@@ -93,20 +96,9 @@ class StoreFunctions:
         seen: Set[str] = frozenset(),
         listed: Set[str] = frozenset(),
     ) -> None:
-        self._store = store
+        super().__init__(Lines(store, on_read, check, seen, listed))
         self._seen = seen
         self._on_read = on_read
-        self.cut = TruncatedLists()
-        """The lists that were cut at their limit."""
-        lines = Lines(store, on_read, check, seen, listed)
-        some = LineFunctions(lines)
-        self.passages, self.instructions = some.passages, some.instructions
-        turns = TurnFunctions(lines, self.cut)
-        self.turns, self.grep = turns.turns, turns.grep
-        subjects = SubjectFunctions(lines, self.cut)
-        self.outline, self.updates = subjects.outline, subjects.updates
-        self.contradictions = subjects.contradictions
-        self.account = subjects.account
 
     def table(self) -> dict[str, Callable[..., Any]]:
         """Return the functions by name."""

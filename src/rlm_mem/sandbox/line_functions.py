@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import date, datetime
 from functools import cached_property
 from itertools import chain, filterfalse, islice
 from pathlib import PurePosixPath
@@ -18,10 +17,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from rlm_mem import search as searching
-from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.chunk import LINK_TYPES, Chunk
 from rlm_mem.chunk.types import is_untrusted, outside
-from rlm_mem.errors import InputError
-from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.arguments import (
+    TruncatedLists,
+    count,
+    optional_text,
+    query_words,
+    shortened,
+    wanted_texts,
+)
 from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.instructions import standing_instructions
@@ -31,100 +36,6 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import LinkedChunk
-
-MAX_QUERY_CHARS = 10_000
-_MAX_DATE_CHARS = 200
-_MAX_TEXTS = 20
-_MAX_LISTED = 4
-
-
-def chunk_id_of(name: str, value: Any, seen: Set[str] = frozenset()) -> str:
-    """Return the id in ``value``, a text, hit or chunk; for ids that were seen, the last part is enough."""
-    if isinstance(value, dict):
-        value = value.get("chunk_id") or value.get("id") or value.get("target_id")
-    if not isinstance(value, str):
-        raise HostCallFailed(
-            "TypeError", f"{name} takes one chunk id as text; for several, call it in a loop"
-        )
-    return value if value in seen else full_chunk_id(value, seen)
-
-
-def full_chunk_id(chunk_id: str, seen: Set[str]) -> str:
-    """Return the seen id that ends with this last part, as in outlines; the argument itself if there is none.
-
-    Raises:
-        InputError: several seen ids end with it.
-    """
-    found = sorted(one for one in seen if one.endswith(f"-{chunk_id}"))
-    if len(found) > 1:
-        shown = ", ".join(found[:_MAX_LISTED]) + (" and others" if len(found) > _MAX_LISTED else "")
-        raise InputError(
-            f"{chunk_id[:80]!r} is the end of {len(found)} ids: {shown}", hint="give the whole id"
-        )
-    return found[0] if found else chunk_id
-
-
-def query_words(name: str, query: Any) -> str:
-    """Return the query as text, bounded; empty if it has no words."""
-    if not isinstance(query, str):
-        raise HostCallFailed("TypeError", f"{name} takes the words to look for as one text")
-    return query[:MAX_QUERY_CHARS].strip()
-
-
-def wanted_texts(name: str, value: Any) -> list[str]:
-    """Return one text or several as a list."""
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list | tuple | set) or not all(isinstance(one, str) for one in texts):
-        raise HostCallFailed("TypeError", f"{name} is a text, or a list of texts")
-    if len(texts) > _MAX_TEXTS:
-        raise HostCallFailed("ValueError", f"{name} has {len(texts):,} texts; at most {_MAX_TEXTS} are taken")
-    return [one[:MAX_QUERY_CHARS] for one in texts]
-
-
-def optional_text(name: str, value: Any) -> str | None:
-    """Return a text or None."""
-    if value is not None and not isinstance(value, str):
-        raise HostCallFailed("TypeError", f"{name} is text, or left out")
-    return value or None
-
-
-def count(name: str, value: Any, low: int, high: int) -> int:
-    """Return a number, clamped to its range."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise HostCallFailed("TypeError", f"{name} is a number from {low} to {high}")
-    return int(max(low, min(high, value)))
-
-
-def shortened(text: str, chars: int) -> str:
-    """Return a text of at most ``chars`` characters, marked … if it was longer."""
-    return text if len(text) <= chars else f"{text[: chars - 1]}…"
-
-
-def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | None:
-    """Return a date as the store accepts it: ISO dates and times unchanged, "May 2026" or "last week" as a day.
-
-    Args:
-        today: reference of relative dates.
-        last: return the last day of a period instead of its first.
-    """
-    if value is None or value == "":
-        return None
-    if isinstance(value, date):  # a datetime is one too
-        return value.isoformat()
-    if isinstance(value, str):
-        try:
-            parse_time(value, name)
-        except InputError:
-            mentions = find_dates(value[:_MAX_DATE_CHARS], today)
-            if len(mentions) == 1:
-                return (mentions[0].last if last else mentions[0].first).isoformat()
-        else:
-            return value
-    raise HostCallFailed(
-        "ValueError" if isinstance(value, str) else "TypeError",
-        f"{name} is a date such as '2026-05-01', '2026-05' or 'May 2026', not {value!r:.60}",
-    )
-
 
 MAX_LINE_CHARS = 4_000
 """Maximum characters of a line that are returned; ``grep`` returns the part around its match."""
@@ -406,7 +317,6 @@ def is_speaker(speaker: str | None, wanted: str) -> bool:
     return name == asked or asked in name.split()
 
 
-MAX_OFFSET = 10_000_000
 MAX_PASSAGES = 50
 _MATCH_CHARS = 500
 SHORT_NOTE = 600
@@ -420,7 +330,7 @@ _Sides = tuple[list[str], list[str]]
 """Lines before, and lines after."""
 _RANK_OFFSET = 3
 """Added to each rank in merging two rankings; a larger value reduces the lead of the first ranks."""
-_FOLLOWED = ("contradicts", "elaborates", "supports")
+_FOLLOWED = sorted(kind.name for kind in LINK_TYPES if kind.weight == 1)
 _MAX_FOLLOWED_CHUNKS = 3
 _FOLLOWED_PENALTY = 0.5
 _FOLLOWED_CHARS = 1_500
@@ -431,12 +341,21 @@ _USERS = frozenset(("user", "human"))
 _ASSISTANTS = frozenset(("assistant", "ai", "bot", "chatbot", "chatgpt", "claude", "model", "system", "tool"))
 
 
-class LineFunctions:
-    """The functions that search for some lines; :mod:`rlm_mem.sandbox.reference` documents each."""
+class HostFunctions:
+    """Functions of programs over the lines of a store.
+
+    Attributes:
+        cut: the lists that were cut at their limit.
+    """
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self._store = lines.store
+        self.cut = TruncatedLists()
+
+
+class LineFunctions(HostFunctions):
+    """The functions that search for some lines; :mod:`rlm_mem.sandbox.reference` documents each."""
 
     def passages(
         self, query: Any, limit: Any = 10, neighbours: Any = 1, conversation_id: Any = None

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Set
 from rlm_mem.errors import SandboxViolation
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
+from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
 from rlm_mem.text.patterns import late
 
@@ -106,10 +107,7 @@ BLOCKED_ATTRIBUTES = frozenset(
     | {"func_globals", "func_code", "co_code", "co_consts", "mro"}
 )
 
-REBINDABLE = frozenset(
-    {"turns", "passages", "instructions", "updates", "contradictions", "timeline", "dates", "neighbors"}
-    | {"all_chunks", "stats", "page", "help"}
-)
+REBINDABLE = frozenset(name for name, page in PAGES.items() if page.rebindable)
 """Host functions whose names programs may use for their results: ``turns = turns(author="Ana")``."""
 
 _ALIAS = "__"

@@ -19,6 +19,7 @@ class Page:
         short: its signature in the instructions, if shorter.
         by: what answers it: the store, a model, or the session itself.
         kind: its result in a word, if the instructions need it.
+        rebindable: whether a program may give its own variable this name, as models like to: ``turns = turns(…)``.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Page:
     short: str = ""
     by: Literal["store", "model", "session"] = "store"
     kind: str = ""
+    rebindable: bool = False
 
 
 _LINE = (
@@ -70,6 +72,7 @@ _PAGES = (
         'p["text"], p["after"])',
         first=True,
         short="passages(query, limit=10)",
+        rebindable=True,
     ),
     Page(
         "turns",
@@ -104,6 +107,7 @@ _PAGES = (
         'print_rows(turns(chunks=search("garden plan", limit=1), whole=True))  # all that was said, and the reply',
         first=True,
         short="turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
+        rebindable=True,
     ),
     Page(
         "grep",
@@ -157,6 +161,7 @@ _PAGES = (
         'for wish in instructions():\n    print(wish["date"], wish["text"])',
         first=True,
         short="instructions()",
+        rebindable=True,
     ),
     Page(
         "updates",
@@ -171,6 +176,7 @@ _PAGES = (
         'pair["newer"]["text"])',
         first=True,
         short="updates(subject)",
+        rebindable=True,
     ),
     Page(
         "contradictions",
@@ -183,6 +189,7 @@ _PAGES = (
         'pair["newer"]["text"])',
         first=True,
         short="contradictions(subject)",
+        rebindable=True,
     ),
     Page(
         "timeline",
@@ -192,6 +199,7 @@ _PAGES = (
         "the chunk), speakers, content (cut after 2,000 characters, marked …), type, tags, tokens, "
         "confidence, conversation_id, superseded_by, valid_to. Dates as in turns. limit is 1–500.",
         'for item in timeline("2026-05-01", "2026-05-31"):\n    print(item["date"], item["content"][:200])',
+        rebindable=True,
     ),
     Page(
         "dates",
@@ -204,6 +212,7 @@ _PAGES = (
         "English words; numeric dates in any language.",
         'dates("two weeks ago", "2026-05-20")["start"]\ndates("3 March 2026", until="15 April 2026")["days"]',
         first=True,
+        rebindable=True,
     ),
     Page(
         "read_chunk",
@@ -224,6 +233,7 @@ _PAGES = (
         "Chunks as read_chunk returns them, in the order of the conversation; at most 20 each way.",
         'for near in neighbors("CHUNK_ID")["after"]:\n    print(near["content"])',
         kind="{before, after}",
+        rebindable=True,
     ),
     Page(
         "all_chunks",
@@ -233,6 +243,7 @@ _PAGES = (
         "chunks are large.",
         "offset = 0\nwhile page_of_chunks := all_chunks(limit=100, offset=offset):\n"
         '    offset += len(page_of_chunks)\n    print(sum("tea" in c["content"] for c in page_of_chunks))',
+        rebindable=True,
     ),
     Page(
         "search_chunks",
@@ -262,6 +273,7 @@ _PAGES = (
         "counts, speakers, tags and time span of the memory",
         "A dict: chunk_count, conversations, speakers, by_type, first_at, last_at and more.",
         "print(stats())",
+        rebindable=True,
     ),
     Page(
         "print_rows",
@@ -291,6 +303,7 @@ _PAGES = (
         first=True,
         short="page(2)",
         by="session",
+        rebindable=True,
     ),
     Page(
         "help",
@@ -299,6 +312,7 @@ _PAGES = (
         "Without a name: one line for each function of this session.",
         'help("turns")',
         by="session",
+        rebindable=True,
     ),
     Page(
         "llm_query",

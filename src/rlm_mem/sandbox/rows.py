@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from rlm_mem.sandbox.arguments import count
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.line_functions import count
 from rlm_mem.text.blocks import one_line
 
 MAX_ROWS = 2_000

@@ -16,10 +16,10 @@ from rlm_mem import errors
 from rlm_mem.arguments import check_kind, check_mapping
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, ModelUnavailable
+from rlm_mem.sandbox.arguments import count, full_chunk_id
 from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, check_final
 from rlm_mem.sandbox.engine import Calls, Engine, EngineLimits, HostCallFailed, Printed, stop_of_context
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions, described
-from rlm_mem.sandbox.line_functions import count, full_chunk_id
 from rlm_mem.sandbox.policy import (
     ProgramNames,
     check_program,

@@ -10,23 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
 from rlm_mem.chunk.types import outside
+from rlm_mem.sandbox.arguments import count, day, optional_text, query_words, wanted_texts
 from rlm_mem.sandbox.comparing import Kind, Statement, differing_pairs
 from rlm_mem.sandbox.line_functions import (
     SHORT_NOTE,
+    HostFunctions,
     Line,
-    Lines,
-    count,
-    day,
     is_assistant,
     is_speaker,
-    optional_text,
-    query_words,
     users_of,
-    wanted_texts,
 )
 from rlm_mem.sandbox.turn_functions import (
     FollowingTurns,
-    TruncatedLists,
     recurring_titles,
     timed,
     titles,
@@ -81,13 +76,8 @@ _STATEMENTS = 80
 _MAX_LINKS = 5
 
 
-class SubjectFunctions:
+class SubjectFunctions(HostFunctions):
     """The functions about a subject; :mod:`rlm_mem.sandbox.reference` documents each."""
-
-    def __init__(self, lines: Lines, cut: TruncatedLists) -> None:
-        self._lines = lines
-        self._store = lines.store
-        self._cut = cut
 
     def outline(
         self,
@@ -266,7 +256,7 @@ class SubjectFunctions:
         outlined = list(self._outline_rows(rows))
         if len(outlined) < len(best):
             matching = " that share a word with its query" if subjects else ""
-            self._cut.add_remark(
+            self.cut.add_remark(
                 f"outline returned {len(outlined)} of {len(best):,} turns{matching}; "
                 "more chars, or start and end, give others"
             )

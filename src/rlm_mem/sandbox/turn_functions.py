@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice, pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
 
+from rlm_mem.sandbox.arguments import MAX_LINES, chunk_id_of, count, day, optional_text, wanted_texts
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (
-    MAX_OFFSET,
+    HostFunctions,
     Line,
     Lines,
-    chunk_id_of,
-    count,
-    day,
     is_assistant,
     is_speaker,
-    optional_text,
     part_of,
-    wanted_texts,
 )
 from rlm_mem.text.blocks import CODE, blocks, sentences
 from rlm_mem.text.dates import find_dates
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.chunk import Chunk
 
-MAX_LINES = 500
 _MAX_PATTERN = 1_000
 _PATTERN_BYTES = 8 << 20
 """Maximum bytes of memory of the automaton of the pattern of ``grep``."""
@@ -54,11 +49,6 @@ _SHORT_CODE = 3
 """Maximum lines of a block of code in a whole turn; longer ones are replaced by a mark."""
 _MIN_RECURRING = 3
 """Minimum number of days or conversations at which a heading of their replies is not specific: "Final Steps"."""
-MAX_COUNTED = 500
-"""Maximum number of rows beyond the end of a list that are counted."""
-SHORT_LIST = 50
-"""Minimum limit of a list whose omitted rows are counted; shorter lists are meant to be short."""
-_MAX_REMARKS = 5
 _REPLY_CHUNKS = 8
 """Maximum chunks after a turn that are searched for the reply and its headings."""
 _POINT = late(
@@ -71,59 +61,8 @@ _BELOW_HEADINGS = 10
 """The level of a bold label without indentation; headings have the levels 1 to 6."""
 
 
-_T = TypeVar("_T")
-
-
-class TruncatedLists:
-    """Lists that were cut at their limit, for a remark below the output of a program."""
-
-    def __init__(self) -> None:
-        self._cut: list[tuple[str, int, int, int]] = []
-        self._remarks: list[str] = []
-
-    def part(self, name: str, found: Iterator[_T], limit: Any, offset: Any) -> list[_T]:
-        """Return the requested part of a list, and count the omitted rows unless the limit is small."""
-        first = count("offset", offset, 0, MAX_OFFSET)
-        maximum = count("limit", limit, 1, MAX_LINES)
-        listed = list(islice(found, first, first + maximum))
-        if len(listed) == maximum >= SHORT_LIST:
-            self._note(name, first, maximum, sum(1 for _ in islice(found, MAX_COUNTED)))
-        else:
-            self._note(name, first, len(listed), 0)
-        return listed
-
-    def _note(self, name: str, first: int, number: int, rest: int) -> None:
-        """Record a list of ``number`` rows from ``first``, after which ``rest`` follow.
-
-        A list that continues an earlier one of the same function replaces it.
-        """
-        self._cut = [one for one in self._cut if (one[0], one[1] + one[2]) != (name, first)]
-        if rest:
-            self._cut.append((name, first, number, rest))
-
-    def add_remark(self, remark: str) -> None:
-        """Add a remark about a list of a function without offset."""
-        self._remarks.append(remark)
-
-    def remark(self) -> str:
-        """Return a remark on what the programs since the last remark did not list; empty if nothing."""
-        cut, self._cut = self._cut, []
-        remarks, self._remarks = self._remarks, []
-        counted = [
-            f"{name} returned {number} of {'more than ' if rest == MAX_COUNTED else ''}{first + number + rest:,} rows, "
-            f"offset={first + number} continues"
-            for name, first, number, rest in dict.fromkeys(cut[-_MAX_REMARKS:])
-        ]
-        return "; ".join([*counted, *dict.fromkeys(remarks[-_MAX_REMARKS:])])
-
-
-class TurnFunctions:
+class TurnFunctions(HostFunctions):
     """The functions that list turns; :mod:`rlm_mem.sandbox.reference` documents each."""
-
-    def __init__(self, lines: Lines, cut: TruncatedLists) -> None:
-        self._lines = lines
-        self._store = lines.store
-        self._cut = cut
 
     def turns(
         self,
@@ -169,7 +108,7 @@ class TurnFunctions:
         if texts and not code:
             first = next(matching, None)
             matching = found(code=True) if first is None else chain((first,), matching)
-        listed = self._cut.part("turns", matching, limit, offset)
+        listed = self.cut.part("turns", matching, limit, offset)
         following_turns = FollowingTurns(self._lines)
         if whole:
             listed, shown = self._whole_rows(listed, following_turns, chars, bool(code))
@@ -231,7 +170,7 @@ class TurnFunctions:
         )
         return [
             self._matched(line, words, *match)
-            for line, words, match in self._cut.part("grep", found, limit, offset)
+            for line, words, match in self.cut.part("grep", found, limit, offset)
         ]
 
     # Parts.
@@ -360,12 +299,12 @@ class TurnFunctions:
         if cut is not None:
             chunk_id, name, place = cut
             how = f"chars={MAX_WHOLE_CHARS}{', code=True' if code else ''}"
-            self._cut.add_remark(
+            self.cut.add_remark(
                 f"turns and replies after {limit:,} characters each; the first goes on: "
                 f"print(turns(chunks='{chunk_id}', whole=True, {how})[0]['{name}'][{place}:])"
             )
         if left_out:
-            self._cut.add_remark("blocks of code; code=True gives them")
+            self.cut.add_remark("blocks of code; code=True gives them")
         return [line for line, _, _ in wholes], rows
 
 

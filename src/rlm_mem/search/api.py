@@ -40,11 +40,11 @@ from rlm_mem.search.query import (
     with_repairs,
 )
 from rlm_mem.search.ranking import Hit, Ranked, ranked
+from rlm_mem.search.snippets import excerpt, places_of, segment_ends, snippet
 from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
-from rlm_mem.text.analysis import Analyser, get_analyser
-from rlm_mem.text.blocks import sentences
+from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.segments import split_segments
@@ -53,91 +53,6 @@ from rlm_mem.text.update_score import is_telling
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.reader import ChunkReader
-
-#: Most characters of a snippet; a longer segment is cut around the words that matched.
-MAX_SNIPPET = 320
-_MARK = "…"
-#: Most characters of the marks of two cuts.
-_MARKS = 3
-#: Characters read before the first place at which a sentence may begin.
-_LOOK_BACK = 40
-
-
-def snippet(
-    content: str,
-    start: int,
-    end: int,
-    query: Query,
-    analyser: Analyser | None = None,
-) -> str:
-    """The segment `content[start:end]` as one line of at most `MAX_SNIPPET` characters.
-
-    A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their
-    sentence if that is near; `…` marks each cut, with a space after a whole sentence.
-    """
-    text = " ".join(content[start:end].split())
-    if len(text) <= MAX_SNIPPET:
-        return text
-    places = _matches(text, query, analyser or get_analyser())
-    room = MAX_SNIPPET - _MARKS
-    reach, margin = room * 2 // 3, room // 6
-    first = _best_start(places, reach)
-    last = max((place for place, *_ in places if place <= first + reach), default=first)
-    begin = _sentence_start(text, first, max(0, last + margin - room))
-    if begin is None:
-        begin = max(0, first - margin)
-    return _clipped(text, min(begin, len(text) - room), room)
-
-
-def _sentence_start(text: str, place: int, least: int) -> int | None:
-    """The start of the sentence at ``place``, if it is ``least`` or later."""
-    # Read from a little before, since the first span may begin within a sentence.
-    *_, (start, _) = sentences(text, max(0, least - _LOOK_BACK), place + 1)
-    return start if start >= least else None
-
-
-def _clipped(text: str, first: int, room: int) -> str:
-    """About ``room`` characters of a text from ``first`` on, cut between words, with a mark at each cut."""
-    last = min(len(text), first + room)
-    if first > 0 and not text[first - 1].isspace():
-        space = text.find(" ", first, first + 40)
-        first = space + 1 if space >= 0 else first
-    if last < len(text):
-        space = text.rfind(" ", last - 40, last)
-        last = space if space > first else last
-    gap = " " if text[max(0, first - 2) : first] in (". ", "! ", "? ") else ""
-    return f"{_MARK + gap if first else ''}{text[first:last].strip()}{_MARK if last < len(text) else ''}"
-
-
-_REPEAT_WEIGHT = 0.1
-"""Share of its weight that each repetition of a word in a window counts: different words are better evidence."""
-
-
-def _matches(text: str, query: Query, analyser: Analyser) -> list[tuple[int, str, float]]:
-    weights = dict(zip(query.terms, query.weights, strict=True))
-    return [
-        (start, term, weights[term])
-        for term, start, _ in analyser.located_terms(text, indexed=True)
-        if term in weights
-    ]
-
-
-def _best_start(places: list[tuple[int, str, float]], reach: int) -> int:
-    """The start of the window of `reach` characters with the most weight: at a matching word, or 0 without any."""
-    best, best_start, total, left = 0.0, 0, 0.0, 0
-    inside: Counter[str] = Counter()
-    for start, term, weight in places:
-        total += weight * (_REPEAT_WEIGHT if inside[term] else 1.0)
-        inside[term] += 1
-        while places[left][0] < start - reach:
-            _, term_out, weight_out = places[left]
-            inside[term_out] -= 1
-            total -= weight_out * (_REPEAT_WEIGHT if inside[term_out] else 1.0)
-            left += 1
-        if total > best + 1e-9:
-            best, best_start = total, places[left][0]
-    return best_start
-
 
 #: Most hits that one search returns.
 MAX_LIMIT = 1_000
@@ -187,8 +102,7 @@ def search(
     Raises:
         InvalidQuery: an argument has the wrong type or is out of range.
     """
-    _check(query, limit, by)
-    _check_neighbours(neighbours)
+    _check(query, limit, by, neighbours)
     if explain is not False:
         check_flag(explain, "explain")
     checked = _filters(filters)
@@ -288,46 +202,19 @@ def excerpts(
     def found() -> dict[str, str]:
         question = question_for(store.candidate_source(), query, analyser.language, store.clock())
         texts = [" ".join(one.content.split()) for one in chunks]
-        places = [_matches(text, question, analyser) for text in texts]
+        places = [places_of(text, question, analyser) for text in texts]
         holders = Counter(chain.from_iterable({term for _, term, _ in found} for found in places))
         texts_by_id = {}
         for one, text, found, room in zip(chunks, texts, places, longest, strict=False):
             rare = [
                 (at, term, weight * math.log(1 + len(texts) / holders[term])) for at, term, weight in found
             ]
-            texts_by_id[one.id] = _excerpt(
-                text, sorted(rare + _segment_ends(text, (lines or {}).get(one.id, ()))), room
+            texts_by_id[one.id] = excerpt(
+                text, sorted(rare + segment_ends(text, (lines or {}).get(one.id, ()))), room
             )
         return texts_by_id
 
     return store.backend.retried(found)
-
-
-_SEGMENT_WEIGHT = 4.0
-"""Weight in an excerpt of each end of a segment that a search found; that of a word of the question is about 1."""
-
-
-def _segment_ends(text: str, lines: Sequence[str]) -> list[tuple[int, str, float]]:
-    """Return the two ends of each of these segments in a text, as places that an excerpt should include."""
-    found = []
-    for number, line in enumerate(lines):
-        part = line.strip(_MARK)
-        at = text.find(part)
-        if at >= 0:
-            ends = (at, at + len(part))
-            found += [(place, f"\n{number}.{end}", _SEGMENT_WEIGHT) for end, place in enumerate(ends)]
-    return found
-
-
-def _excerpt(text: str, places: list[tuple[int, str, float]], longest: int) -> str:
-    """Return the part of a one-line text with the most weight of places, centred on them."""
-    if len(text) <= longest:
-        return text
-    room = longest - _MARKS
-    reach = room * 9 // 10
-    first = _best_start(places, reach)
-    last = max((at for at, _, _ in places if at <= first + reach), default=first)
-    return _clipped(text, min(max(0, (first + last - room) // 2), len(text) - room), room)
 
 
 def ranked_ids(
@@ -572,28 +459,24 @@ def _newest_of(store: ChunkReader, filters: Filters, limit: int, read: dict[str,
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def _check(query: object, limit: object, by: object) -> None:
+def _check(query: str, limit: int, by: str, neighbours: int = 0) -> None:
     if not isinstance(query, str):
         raise InvalidQuery(
             f"a query must be text, not {type(query).__name__}", hint="pass a question or keywords"
         )
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise InvalidQuery(f"limit must be a whole number, not {type(limit).__name__}", hint="pass limit=10")
+    for name, count, example in (("limit", limit, 10), ("neighbours", neighbours, 2)):
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise InvalidQuery(
+                f"{name} must be a whole number, not {type(count).__name__}", hint=f"pass {name}={example}"
+            )
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidQuery(f"limit must be 1 to {MAX_LIMIT}, not {limit}", hint="leave it out for 10 hits")
     if not isinstance(by, str) or by not in _BY:
         raise InvalidQuery(f"by must be one of {', '.join(_BY)}, not {by!r}", hint="leave it out for chunks")
-
-
-def _check_neighbours(count: object) -> None:
-    if isinstance(count, bool) or not isinstance(count, int):
+    if not 0 <= neighbours <= MAX_NEIGHBOURS:
         raise InvalidQuery(
-            f"neighbours must be a whole number, not {type(count).__name__}", hint="pass neighbours=2"
-        )
-    if not 0 <= count <= MAX_NEIGHBOURS:
-        raise InvalidQuery(
-            f"neighbours must be 0 to {MAX_NEIGHBOURS}, not {count}",
-            hint="read the conversation for more" if count > 0 else "leave it out for none",
+            f"neighbours must be 0 to {MAX_NEIGHBOURS}, not {neighbours}",
+            hint="read the conversation for more" if neighbours > 0 else "leave it out for none",
         )
 
 

@@ -8,30 +8,33 @@ from functools import lru_cache
 
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.patterns import late
-from rlm_mem.text.stopwords import stop_words
+from rlm_mem.text.stopwords import LISTED, stop_words
 
 MAX_CHARACTERS = 400
 """Maximum number of characters read of a question or a sentence."""
 WORD = late(r"\w+")
-_LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish", "polish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
+_LATIN = tuple(name for name in LISTED if name not in _SCRIPTS.values())
 _COMPARED = frozenset(("german", "french", "spanish", "italian", "polish"))
-"""Languages besides English for which the rules that compare notes have words."""
+"""Languages besides English for which the rules that compare notes have words (``by_language``)."""
 _SPACELESS = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
-_ASKING = """
-wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem welchen wieviel
-qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce quién
-quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quién chi che cosa quale quali
-quando dove perché come quanto quanta quanti quante quem qual quais onde porquê quanto quantos wie wat wanneer
-waar waarom hoe hoeveel welk welke vem vad när var varför hur vilken vilket vilka heißt heisst heet chiama llama
-appelle kto kogo komu kim czyj czyja co czego czym gdzie kiedy dokąd skąd dlaczego jak jaki jaka jakie jakiego jakiej
-jaką ile ilu który która które którego której którym
-którą кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья
-من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं
-में को का की के से ने पर
-"""
-ASKING = frozenset(_ASKING.split())
+_ASKING = {
+    "german": """wer wem wen wessen was wann wo wohin woher warum wieso weshalb wie welche welcher welches welchem
+        welchen wieviel heißt heisst""",
+    "french": "qui que quoi quel quelle quels quelles quand où pourquoi comment combien est-ce appelle",
+    "spanish": """quién quiénes qué cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas llama""",
+    "italian": "chi che cosa quale quali quando dove perché come quanto quanta quanti quante chiama",
+    "portuguese": "quem qual quais onde porquê quanto quantos",
+    "dutch": "wie wat wanneer waar waarom hoe hoeveel welk welke heet",
+    "swedish": "vem vad när var varför hur vilken vilket vilka",
+    "polish": """kto kogo komu kim czyj czyja co czego czym gdzie kiedy dokąd skąd dlaczego jak jaki jaka jakie jakiego
+        jakiej jaką ile ilu który która które którego której którym którą""",
+    "russian": "кто что кого кому когда где куда откуда почему зачем как какой какая какое какие сколько чей чья",
+    "arabic": "من ما ماذا متى أين اين لماذا كيف كم أي اي هل هو هي",
+    "hindi": """कौन क्या कब कहाँ कहां क्यों कैसे कितना कितने कितनी किस किसने है हैं में को का की के से ने पर""",
+}
+ASKING = frozenset(" ".join(_ASKING.values()).split())
 """Question words of languages with spaces, other than English: no answer contains them."""
 
 
@@ -52,7 +55,7 @@ def language_of(text: str) -> str:
     if "¿" in plain:
         return "spanish"
     words = [word.lower() for word in WORD.findall(plain)]
-    shares = {name: sum(word in stop_words(name) for word in words) for name in ("english", *_LATIN)}
+    shares = {name: sum(word in stop_words(name) for word in words) for name in _LATIN}
     best = max(shares, key=lambda name: shares[name])
     return best if shares[best] > shares["english"] else "english"
 

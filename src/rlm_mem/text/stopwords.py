@@ -69,6 +69,10 @@ _OTHERS: dict[str, str] = {
 }
 
 
+LISTED = ("english", *_OTHERS)
+"""The languages that have a list, by which the language of a question is recognised, too."""
+
+
 def stop_words(language: str) -> frozenset[str]:
     """The stop words of `language` (a Snowball algorithm), lower case; empty for a language without a list."""
     if language == "english":

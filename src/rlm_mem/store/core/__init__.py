@@ -1,5 +1,11 @@
 """Code shared by every backend: ``ChunkStore``, the ``Backend`` protocol, and the plain data passed between them.
 
+``chunk_store`` is the interface; its reads are in ``reader`` (``visible``, ``joined_store``), its writes in
+``writer`` (``succession``). ``backend`` and ``lookup`` are the protocols that a backend implements, for storage and
+for search; ``backends`` chooses one by its place. ``records`` has the data passed between them, ``selection`` the
+arithmetic of search. ``changes`` and ``undoing`` record and undo, ``integrity`` checks, ``copying``,
+``backup_archive`` and ``erasing`` work on whole namespaces.
+
 Modules that only writes and views of the past need are loaded on first use.
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import SUPERSEDES, Chunk, ChunkLinks
+from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, ChunkLinks
 from rlm_mem.errors import ConflictError, InvalidLink
 
 if TYPE_CHECKING:
@@ -132,9 +132,6 @@ def as_it_was(chunk: Chunk, at: str, versions: Callable[[str], Sequence[Version]
 
 # --- cycles ---------------------------------------------------------------------------------------------
 
-#: Link types that express an order (of time, derivation or replacement), which a cycle contradicts. The others
-#: (shared tags, same conversation, similarity) are symmetric.
-ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)
 MAX_CYCLE_DEPTH = 64
 _MAX_SHOWN = 8
 """Maximum number of chunks named in the error message."""
@@ -155,7 +152,11 @@ def refuse_cycles(
     """
     known = {(link.target_id, link.type) for link in former.links} if former else set()
     for link in updated.links:
-        if link.type not in ORDERED_LINKS or link.type == SUPERSEDES or (link.target_id, link.type) in known:
+        if (
+            link.type not in ORDERED_LINK_TYPES
+            or link.type == SUPERSEDES
+            or (link.target_id, link.type) in known
+        ):
             continue
         came_from = {link.target_id: updated.id}
         ring = [link.target_id]

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import NEWER_VERSION, decode_chunk, is_chunk_id
+from rlm_mem.chunk import NEWER_VERSION, ORDERED_LINK_TYPES, decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.merging import MERGE_CONFLICT
 from rlm_mem.results import Progress
@@ -24,7 +24,6 @@ from rlm_mem.store.core.integrity import (
     wrong_values,
 )
 from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, IndexEntry
-from rlm_mem.store.core.succession import ORDERED_LINKS
 from rlm_mem.store.local.folder import Layout, former_versions, read_chunk_file
 from rlm_mem.store.local.prepare import ChunkFile, read_files
 from rlm_mem.store.local.queries import find_row
@@ -281,12 +280,12 @@ def _links(
 
 
 def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
-    marks = ",".join("?" * len(ORDERED_LINKS))
+    marks = ",".join("?" * len(ORDERED_LINK_TYPES))
     # A cycle needs a link to a later chunk. Usually there is none, and no graph has to be built in memory.
     for (kind,) in connection.execute(
         f"SELECT DISTINCT l.type FROM links l JOIN chunks s USING(doc) JOIN chunks d ON d.id = l.dst_id"
         f" WHERE l.type IN ({marks}) AND (d.at, d.doc) >= (s.at, s.doc)",
-        ORDERED_LINKS,
+        ORDERED_LINK_TYPES,
     ).fetchall():
         links = connection.execute(
             "SELECT c.id, l.dst_id FROM links l JOIN chunks c USING(doc) WHERE l.type = ? AND c.status = 0",

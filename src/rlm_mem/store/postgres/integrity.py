@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.chunk import NEWER_VERSION, Chunk, content_hash, decode_chunk
+from rlm_mem.chunk import NEWER_VERSION, ORDERED_LINK_TYPES, Chunk, content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.findings import Finding
@@ -21,7 +21,6 @@ from rlm_mem.store.core.integrity import (
     wrong_values,
 )
 from rlm_mem.store.core.records import ACTIVE, entry_of
-from rlm_mem.store.core.succession import ORDERED_LINKS
 from rlm_mem.store.core.writer import tokens_of
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.schema import namespace_key
@@ -202,7 +201,7 @@ def _links(store: ChunkStore, rows: Rows, ns: int, sound: list[tuple[Chunk, int]
 
 
 def _cycles(rows: Rows, ns: int) -> Iterator[Finding]:
-    for kind in ORDERED_LINKS:
+    for kind in ORDERED_LINK_TYPES:
         links = rows(
             "SELECT c.id, l.dst_id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = l.doc"
             " WHERE l.ns = %s AND l.type = %s AND c.status = 0",

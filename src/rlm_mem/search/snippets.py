@@ -1,0 +1,124 @@
+"""Cuts what a hit shows: a segment around the words that matched, or an excerpt of a whole chunk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rlm_mem.search.query import Query
+from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.blocks import sentences
+
+#: Most characters of a snippet; a longer segment is cut around the words that matched.
+MAX_SNIPPET = 320
+_MARK = "…"
+#: Most characters of the marks of two cuts.
+_MARKS = 3
+#: Characters read before the first place at which a sentence may begin.
+_LOOK_BACK = 40
+#: Characters by which a cut moves to fall between words; a longer word is cut.
+_MAX_SHIFT = 40
+
+
+def snippet(
+    content: str,
+    start: int,
+    end: int,
+    query: Query,
+    analyser: Analyser | None = None,
+) -> str:
+    """The segment `content[start:end]` as one line of at most `MAX_SNIPPET` characters.
+
+    A longer segment is cut, between words, to the part with most of the question's words, from the beginning of their
+    sentence if that is near; `…` marks each cut, with a space after a whole sentence.
+    """
+    text = " ".join(content[start:end].split())
+    if len(text) <= MAX_SNIPPET:
+        return text
+    places = places_of(text, query, analyser or get_analyser())
+    room = MAX_SNIPPET - _MARKS
+    reach, margin = room * 2 // 3, room // 6
+    first = _best_start(places, reach)
+    last = max((place for place, *_ in places if place <= first + reach), default=first)
+    begin = _sentence_start(text, first, max(0, last + margin - room))
+    if begin is None:
+        begin = max(0, first - margin)
+    return _clipped(text, min(begin, len(text) - room), room)
+
+
+def _sentence_start(text: str, place: int, least: int) -> int | None:
+    """The start of the sentence at ``place``, if it is ``least`` or later."""
+    # Read from a little before, since the first span may begin within a sentence.
+    *_, (start, _) = sentences(text, max(0, least - _LOOK_BACK), place + 1)
+    return start if start >= least else None
+
+
+def _clipped(text: str, first: int, room: int) -> str:
+    """About ``room`` characters of a text from ``first`` on, cut between words, with a mark at each cut."""
+    last = min(len(text), first + room)
+    if first > 0 and not text[first - 1].isspace():
+        space = text.find(" ", first, first + _MAX_SHIFT)
+        first = space + 1 if space >= 0 else first
+    if last < len(text):
+        space = text.rfind(" ", last - _MAX_SHIFT, last)
+        last = space if space > first else last
+    gap = " " if text[max(0, first - 2) : first] in (". ", "! ", "? ") else ""
+    return f"{_MARK + gap if first else ''}{text[first:last].strip()}{_MARK if last < len(text) else ''}"
+
+
+_REPEAT_WEIGHT = 0.1
+"""Share of its weight that each repetition of a word in a window counts: different words are better evidence."""
+
+
+def places_of(text: str, query: Query, analyser: Analyser) -> list[tuple[int, str, float]]:
+    """The places of the question's words in a text, each with its term and weight."""
+    weights = dict(zip(query.terms, query.weights, strict=True))
+    return [
+        (start, term, weights[term])
+        for term, start, _ in analyser.located_terms(text, indexed=True)
+        if term in weights
+    ]
+
+
+def _best_start(places: list[tuple[int, str, float]], reach: int) -> int:
+    """The start of the window of `reach` characters with the most weight: at a matching word, or 0 without any."""
+    best, best_start, total, left = 0.0, 0, 0.0, 0
+    inside: Counter[str] = Counter()
+    for start, term, weight in places:
+        total += weight * (_REPEAT_WEIGHT if inside[term] else 1.0)
+        inside[term] += 1
+        while places[left][0] < start - reach:
+            _, term_out, weight_out = places[left]
+            inside[term_out] -= 1
+            total -= weight_out * (_REPEAT_WEIGHT if inside[term_out] else 1.0)
+            left += 1
+        if total > best + 1e-9:
+            best, best_start = total, places[left][0]
+    return best_start
+
+
+_SEGMENT_WEIGHT = 4.0
+"""Weight in an excerpt of each end of a segment that a search found; that of a word of the question is about 1."""
+
+
+def segment_ends(text: str, lines: Sequence[str]) -> list[tuple[int, str, float]]:
+    """Return the two ends of each of these segments in a text, as places that an excerpt should include."""
+    found = []
+    for number, line in enumerate(lines):
+        part = line.strip(_MARK)
+        at = text.find(part)
+        if at >= 0:
+            ends = (at, at + len(part))
+            found += [(place, f"\n{number}.{end}", _SEGMENT_WEIGHT) for end, place in enumerate(ends)]
+    return found
+
+
+def excerpt(text: str, places: list[tuple[int, str, float]], longest: int) -> str:
+    """Return the part of a one-line text with the most weight of places, centred on them."""
+    if len(text) <= longest:
+        return text
+    room = longest - _MARKS
+    reach = room * 9 // 10
+    first = _best_start(places, reach)
+    last = max((at for at, _, _ in places if at <= first + reach), default=first)
+    return _clipped(text, min(max(0, (first + last - room) // 2), len(text) - room), room)
