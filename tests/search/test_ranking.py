@@ -179,6 +179,24 @@ def test_what_an_assistant_says_at_length_is_no_better_for_being_said_often(stor
     assert hits and all("feedback" not in (hit.parts or {}) for hit in hits)
 
 
+def test_one_labelled_passage_does_not_make_talk_of_all_texts(store: ChunkStore) -> None:
+    with store.batch():
+        store.create_chunk("Turbine blades flutter at resonance: damping, torsion, stall.", "note")
+        alike = store.create_chunk("Wings flutter: damping, torsion, stall.", "note").id
+        for number in range(10):
+            store.create_chunk(f"Curtains flutter in window {number}, and so does the washing.", "note")
+    question = "turbine blades flutter resonance"
+
+    def feedback() -> float:
+        hits = {hit.chunk_id: hit.parts or {} for hit in search(store, question, limit=20, explain=True)}
+        return hits[alike].get("feedback", 0.0)
+
+    without = feedback()
+    store.create_chunk("Flutter: a film about moths.", "note")
+    assert "Flutter" in store.candidate_source().authors()
+    assert feedback() > without * 0.8 > 0
+
+
 def test_a_long_text_is_no_better_for_having_more_sentences_on_the_subject(store: ChunkStore) -> None:
     short = store.create_chunk("The heat of the plate rises with the speed of the flow.", "note").id
     aside = "Much else was measured in those years, and little of it was ever written down by anyone. "

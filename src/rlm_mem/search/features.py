@@ -133,6 +133,17 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         return spoken / total * min(1.0, 2 * (1 - float(lengths[1:].max()) / spoken))
 
     @cached_property
+    def conversational(self) -> float:
+        """Share of the candidates' text that is in conversations with a speaker, 0 to 1.
+
+        Of a long turn only the first passage names its speaker, so the whole conversation counts; but one passage
+        with a label before a colon ("Note: ...") does not make talk of all others.
+        """
+        conv, length = self.candidates.conv, self.candidates.length
+        spoken = np.bincount(conv, self.spoken) > 0
+        return float(length[spoken[conv]].sum()) / max(float(length.sum()), 1.0)
+
+    @cached_property
     def whole_tf(self) -> Floats:
         """Frequency of each word in each chunk."""
         return self._by_chunk(self.tf)
