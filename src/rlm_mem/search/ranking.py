@@ -349,8 +349,9 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
     for column in parts.values():
         total += column
     # In talk, feedback counts less the more one speaker says, and nothing from three quarters on: an assistant
-    # repeats itself at length.
-    weight = FEEDBACK * WEIGHTS["whole"] * max(0.0, 1 - 2 * scene.conversational * (1 - scene.talk))
+    # repeats itself at length. The chunks of a document share words, too, whatever they are about.
+    alike = 2 * scene.conversational * (1 - scene.talk) + scene.document_share
+    weight = FEEDBACK * WEIGHTS["whole"] * max(0.0, 1 - alike)
     if feedback and weight and scene.size:
         scores = Scores(total, parts, relevant)
         eligible = candidates.chunk_eligible[candidates.chunk_index]
