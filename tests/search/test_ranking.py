@@ -179,6 +179,64 @@ def test_what_an_assistant_says_at_length_is_no_better_for_being_said_often(stor
     assert hits and all("feedback" not in (hit.parts or {}) for hit in hits)
 
 
+def test_one_labelled_passage_does_not_make_talk_of_all_texts(store: ChunkStore) -> None:
+    with store.batch():
+        store.create_chunk("Turbine blades flutter at resonance: damping, torsion, stall.", "note")
+        alike = store.create_chunk("Wings flutter: damping, torsion, stall.", "note").id
+        for number in range(10):
+            store.create_chunk(f"Curtains flutter in window {number}, and so does the washing.", "note")
+    question = "turbine blades flutter resonance"
+
+    def feedback() -> float:
+        hits = {hit.chunk_id: hit.parts or {} for hit in search(store, question, limit=20, explain=True)}
+        return hits[alike].get("feedback", 0.0)
+
+    without = feedback()
+    store.create_chunk("Flutter: a film about moths.", "note")
+    assert "Flutter" in store.candidate_source().authors()
+    assert feedback() > without * 0.8 > 0
+
+
+def test_in_a_long_document_a_sentence_counts_with_those_around_it(store: ChunkStore) -> None:
+    pump, lasts = "The pump runs at night.", "Its filter lasts a month."
+    aside = " ".join(
+        f"Nobody painted the fence of garden {number} in all those years." for number in range(6)
+    )
+
+    def advantage(**options: str) -> float:
+        pages = (f"{aside}\n\n{pump}\n\n{lasts}", f"{pump}\n\n{aside}\n\n{lasts}", aside, aside)
+        with store.batch():
+            together, apart, *rest = (store.create_chunk(page, "note", **options).id for page in pages)
+        segments = search(store, "filter pump", by="segment", limit=20, explain=True)
+        own = {hit.chunk_id: (hit.parts or {})["own"] for hit in segments if "filter" in hit.snippet}
+        for chunk_id in (together, apart, *rest):
+            store.delete_chunk(chunk_id)
+        return own[together] / own[apart]
+
+    assert advantage() == pytest.approx(1.0)
+    assert advantage(conversation_id="manual") > 1.2
+
+
+def test_the_chunks_of_a_long_document_do_not_raise_each_other(store: ChunkStore) -> None:
+    page = "\n\n".join(
+        f"The {thing} of ward {{0}} is broken, and nobody knows when it will be mended."
+        for thing in ("lamp", "window", "bell", "door")
+    )
+
+    def feedback(**options: str) -> float:
+        with store.batch():
+            ids = [store.create_chunk(page.format(number), "note", **options).id for number in range(8)]
+        hits = search(store, "broken lamp", limit=20, explain=True)
+        for chunk_id in ids:
+            store.delete_chunk(chunk_id)
+        return max((hit.parts or {}).get("feedback", 0.0) for hit in hits)
+
+    with store.batch():
+        for number in range(30):
+            store.create_chunk(f"Letter {number} was posted and stamped on time.", "note")
+    assert feedback(conversation_id="manual") < 0.5 * feedback()
+
+
 def test_a_long_text_is_no_better_for_having_more_sentences_on_the_subject(store: ChunkStore) -> None:
     short = store.create_chunk("The heat of the plate rises with the speed of the flow.", "note").id
     aside = "Much else was measured in those years, and little of it was ever written down by anyone. "

@@ -348,9 +348,10 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
     total = np.zeros(scene.size)
     for column in parts.values():
         total += column
-    # Among speakers, feedback counts less the more one of them says, and nothing from three quarters on: an
-    # assistant repeats itself at length.
-    weight = FEEDBACK * WEIGHTS["whole"] * (max(0.0, 2 * scene.talk - 1) if spoken else 1.0)
+    # In talk, feedback counts less the more one speaker says, and nothing from three quarters on: an assistant
+    # repeats itself at length. The chunks of a document share words, too, whatever they are about.
+    alike = 2 * scene.conversational * (1 - scene.talk) + scene.document_share
+    weight = FEEDBACK * WEIGHTS["whole"] * max(0.0, 1 - alike)
     if feedback and weight and scene.size:
         scores = Scores(total, parts, relevant)
         eligible = candidates.chunk_eligible[candidates.chunk_index]
