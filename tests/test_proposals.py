@@ -276,7 +276,12 @@ def test_what_may_be_waits_for_a_reviewer_on_every_way_in(
     assert main([*brain, "remember", "I never lock the shed.", "--json"]) == 0
     [other] = json.loads(capsys.readouterr().out)["proposed"]
     assert other.startswith("contradict-")
-    assert main([*brain, "review", "approve", other, "--reviewer", "Ana", "--reason", "seen"]) == 0
+    who = ["--reviewer", "Ana", "--reason", "seen"]
+    assert main([*brain, "review", "defer", case, other, *who, "--days", "1"]) == 0
+    said = capsys.readouterr().out
+    assert said == f"{case}: deferred for 1 day\n{other}: deferred for 1 day\n"
+    assert main([*brain, "review", "approve", case, other, *who, "--keep", old]) == 2
+    assert main([*brain, "review", "approve", other, *who]) == 0
     assert main([*brain, "review", "reject", case, "--reviewer", "Ana", "--reason", "two ferries"]) == 0
     with Memory.open(place) as memory:
         assert memory.continuum.review.cases() == []

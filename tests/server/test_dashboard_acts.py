@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem.continuum.review import Case
+from rlm_mem.continuum.cases import Case
 from tests.continuum.conftest import StillClock, learning, open_continuum, record, rewrite
 from tests.server.site import OWN, Site, links_of, opened, tags_of, text_of
 
@@ -444,6 +444,7 @@ def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_arch
     assert site.memory.store.exists(other.id), "it is not of this case"
     (decision,) = site.memory.continuum.review.case(case.id).decisions
     assert (decision.decision, decision.reason) == ("approved", "Keep")
+    assert decision.archived == [captured[0].id, captured[2].id]
     site.memory.store.restore_chunk(captured[0].id)
     reviewed = [site.memory.get(one.id).metadata.extra.get("reviewed_by") for one in captured[:2]]
     assert reviewed == [None, "Maya"]
@@ -464,6 +465,18 @@ def test_what_became_of_a_memory_of_a_session_is_told_and_cannot_be_ticked(site:
     assert box["value"] == made[2].id
     said = text_of(page)
     assert "needs firmware 0. archived" in said and "needs firmware 1. in quarantine" in said
+
+
+def test_what_a_session_left_since_the_page_was_shown_is_kept_whatever_is_ticked(site: Site) -> None:
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    with site.memory.continuum.files.stored.transaction():
+        site.memory.continuum.review.add_captured("s-1", "claude-code", made[:1])
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", made[1:])
+    listed = " ".join(one.id for one in made[:2])
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya", listed=listed)
+    assert list(site.memory.store.get_many([one.id for one in made])) == [made[2].id]
+    assert site.memory.undo() is not None
+    assert len(site.memory.store.get_many([one.id for one in made])) == 3, "it was one change"
 
 
 def test_what_a_session_left_is_archived_if_nothing_is_ticked(site: Site) -> None:

@@ -303,30 +303,26 @@ def decide(request: PageRequest) -> Response:
     if what not in _OPERATIONS:
         raise InputError("choose to approve, defer or reject")
     name = case_id.partition("-")[0]
-    kind, dropped = _KINDS.get(name), list[str]()
+    kind, more = _KINDS.get(name), dict[str, Any]()
+    if what == "defer":
+        more["days"] = request.text("days", 10)
     if name == "capture" and what == "approve":
-        ticked = request.texts("keep")
-        dropped = [one for one in request.text("listed", 0).split() if one not in ticked]
-        if dropped and not ticked:
-            what = "reject"
+        ticked, listed = request.texts("keep"), request.text("listed", 0).split()
+        if not set(listed) <= set(ticked):
+            store, of_case = request.memory.store, request.memory.continuum.review.case(case_id).chunk_ids
+            # What the session left since the page was shown stays, too.
+            keep = [one for one in of_case if one in ticked or (one not in listed and store.exists(one))]
+            what, more = ("approve", {"keep": keep}) if keep else ("reject", {})
     choice = getattr(kind, what) if kind and what != "defer" else None
     notice = choice.notice if choice else "deferred"
     if name in _UNEXPLAINED:
         reason = reason or (choice.label if choice else "later")
-    days = {"days": request.text("days", 10)} if what == "defer" else {}
     try:
-        request.carry_out(_OPERATIONS[what], {"case_id": case_id}, reviewer=reviewer, reason=reason, **days)
+        request.carry_out(_OPERATIONS[what], {"case_id": case_id}, reviewer=reviewer, reason=reason, **more)
     except (InputError, Refused) as error:
         return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
-    if dropped and what == "approve":
-        store, of_case = request.memory.store, request.memory.continuum.review.case(case_id).chunk_ids
-        for one in dropped:
-            if one in of_case and store.exists(one):
-                store.update_chunk(
-                    one, metadata={"reviewed_by": None}
-                )  # restored, it is not taken for reviewed
-                request.carry_out("deleteChunk", {"chunk_id": one})
-                notice = "captured-some"
+    if "keep" in more:
+        notice = "captured-some"
     response = request.go("/review", notice)
     signed = "".join(
         sign for sign in reviewer.strip() if (sign.isalnum() and sign.isascii()) or sign in " .-_"
