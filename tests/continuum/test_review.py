@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rlm_mem.continuum import Continuum
-from rlm_mem.continuum.cases import Case
+from rlm_mem.continuum import Continuum, review
+from rlm_mem.continuum.cases import Case, case_file, decode
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
 
-from .conftest import StillClock, by_hand, learning, rewrite
+from .conftest import StillClock, by_hand, learning, open_continuum, rewrite
 
 CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
 FAILING = {"usage_count": 100, "success_count": 80, "success_rate": 0.8}
@@ -172,10 +173,10 @@ def test_a_case_is_obsolete_while_its_memory_is_not_there(
     continuum.review.approve(case.id, reviewer="Ana", reason="Yes.")
 
 
-def captured(continuum: Continuum, number: int = 4) -> Case:
+def captured(continuum: Continuum, number: int = 4, session: str = "s-1") -> Case:
     made = [continuum.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(number)]
     with continuum.files.stored.transaction():
-        return continuum.review.add_captured("s-1", "claude-code", made)
+        return continuum.review.add_captured(session, "claude-code", made)
 
 
 def test_keeping_some_memories_of_a_session_is_one_change_with_one_undo(continuum: Continuum) -> None:
@@ -243,3 +244,28 @@ def test_a_decision_on_a_session_that_fails_half_way_leaves_nothing_of_it(
     assert list(there) == case.chunk_ids
     assert not any("reviewed_by" in chunk.metadata.extra for chunk in there.values())
     assert continuum.review.cases() == [case]
+
+
+def test_decided_cases_are_read_once_and_what_another_process_does_to_them_is_seen(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC))
+    continuum, other = open_continuum(place, now), open_continuum(place, now)
+    first, second = captured(continuum), captured(continuum, session="s-2")
+    for case in (first, second):
+        other.review.approve(case.id, reviewer="Ana", reason="read")
+    assert continuum.review.cases() == []
+    decoded: list[str] = []
+
+    def decoding(data: bytes, name: str) -> Case:
+        decoded.append(name)
+        return decode(data, name)
+
+    monkeypatch.setattr(review, "decode", decoding)
+    assert continuum.review.cases() == [] and decoded == []
+    other.undo_change()
+    assert [one.id for one in continuum.review.cases()] == [second.id]
+    assert decoded == [case_file(second.id)]
+    assert {one.id for one in continuum.review.cases(None)} == {first.id, second.id}
+    for one in (continuum, other):
+        one.store.close()

@@ -57,6 +57,7 @@ _logger = logging.getLogger("rlm_mem.continuum")
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
 _MAX_DAYS = 3650
+_LONGEST_ID = 60
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -71,6 +72,8 @@ class ReviewQueue:
         self._traces = traces
         self._last_full: tuple[Mapping[str, Signature], Mapping[str, int]] = ({}, {})
         """Files of the proposals when the queue was last full, and the revisions of their chunks."""
+        self._decided: dict[str, Signature] = {}
+        """Files of cases known to be approved or rejected, which are read only when all cases are asked for."""
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -80,16 +83,12 @@ class ReviewQueue:
         A case whose memory was deleted, is in quarantine, or no longer contains the statement in question is obsolete,
         not open. A file that cannot be read is skipped with a warning.
         """
-        now = self._store.clock()
         damaged: list[InvalidEntry] = []
-        found = list(self._load_cases(damaged))
+        found = list(self._load_cases(damaged, with_decided=status in (None, "approved", "rejected")))
         for one in damaged:
             _logger.warning("a case of the review queue is left out: %s", one.message)
         found += [quarantine_case(chunk) for chunk in self._store.quarantined()]
-        for case in found:
-            if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
-                case.status = "open"
-        self._mark_obsolete(found)
+        self._settle(found)
         return sorted(
             (case for case in found if status in (None, case.status)),
             key=lambda case: (case.opened_at, case.id),
@@ -101,17 +100,35 @@ class ReviewQueue:
         list(self._load_cases(damaged))
         return damaged
 
-    def _load_cases(self, damaged: list[InvalidEntry]) -> Iterator[Case]:
+    def _load_cases(self, damaged: list[InvalidEntry], *, with_decided: bool = True) -> Iterator[Case]:
+        """Read the stored cases.
+
+        Args:
+            damaged: receives the files that cannot be read.
+            with_decided: also read the files that had an approved or rejected case when they last changed.
+        """
         stored = self._files.stored
-        names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
+        # Taken before the files are read: a file that changes in between is read again the next time.
+        signed = {name: one for name, one in stored.signatures(FOLDER).items() if name.endswith(".json")}
+        known = self._decided
+        decided = self._decided = {name: one for name, one in signed.items() if known.get(name) == one}
+        names = [name for name in signed if with_decided or name not in decided]
         for name, data in stored.contents(names):
             try:
-                yield decode(data, name)
+                case = decode(data, name)
             except InvalidMemory as error:
                 damaged.append(InvalidEntry(name, error.message, "unreadable-case"))
+                continue
+            if case.status in ("approved", "rejected"):
+                decided[name] = signed[name]
+            yield case
 
-    def _mark_obsolete(self, cases: Sequence[Case]) -> None:
-        """Mark undecided cases as obsolete if there is nothing left to decide."""
+    def _settle(self, cases: Sequence[Case]) -> None:
+        """Open deferred cases that are due, and mark undecided ones as obsolete if there is nothing left to decide."""
+        now = self._store.clock()
+        for case in cases:
+            if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
+                case.status = "open"
         waiting = [case for case in cases if case.status not in CLOSED and case.kind != "quarantine"]
         readable = self._store.get_many([one for case in waiting for one in case.chunk_ids])
         hidden = self._store.quarantined_ids() if waiting else frozenset()
@@ -147,19 +164,35 @@ class ReviewQueue:
 
     def case(self, case_id: str) -> Case:
         """One case; raises NotFoundError."""
-        found = next((case for case in self.cases(None) if case.id == case_id), None)
+        found = self._stored(check_words(case_id, "case_id"))
+        if found is None:
+            hidden = map(
+                quarantine_case, self._store.quarantined() if case_id.startswith("quarantine-") else ()
+            )
+            found = next((case for case in hidden if case.id == case_id), None)
         if found is None:
             raise NotFoundError(
                 f"there is no review case {case_id!r:.60}", hint="rlm-mem review list shows them"
             )
+        self._settle([found])
         return found
+
+    def _stored(self, case_id: str) -> Case | None:
+        """The stored case with an id, as its file has it; raises InvalidMemory if the file cannot be read."""
+        if len(case_id) > _LONGEST_ID or not case_id.replace("-", "").isalnum():
+            return None  # no name of a file
+        file = case_file(case_id)
+        data = self._files.stored.read(file)
+        return None if data is None else decode(data, file)
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
     def should_open(self, kind: Literal["promote", "retain"], entry: TieredMemory) -> bool:
         """Whether ``open`` would open a case: none is open, and there are enough new uses since the last decision."""
-        case_id = case_id_of(kind, entry.key)
-        former = next((case for case in self.cases(None) if case.id == case_id), None)
+        try:
+            former = self._stored(case_id_of(kind, entry.key))
+        except InvalidMemory:
+            return False  # checks report the file
         if former is None:
             return True
         if former.status in ("open", "deferred"):
@@ -177,7 +210,7 @@ class ReviewQueue:
                 return None
             file = case_file(case_id)
             text = self._files.read(file)
-            former = decode(text.encode(), file) if text is not None else None
+            former = self._stored(case_id)
             case = self._prepare(kind, entry, case_id, why, former.decisions if former else [])
             made.append(case)
             return self._changes.draft(
@@ -194,9 +227,7 @@ class ReviewQueue:
         Called within the transaction that stores the chunks.
         """
         case_id = case_id_of("capture", conversation_id)
-        file = case_file(case_id)
-        data = self._files.stored.read(file)
-        case = decode(data, file) if data is not None else None
+        case = self._stored(case_id)
         at = stamp(self._store.clock())
         if case is None or case.status in ("approved", "rejected"):
             case = Case(
@@ -208,7 +239,7 @@ class ReviewQueue:
         case.evidence += [f"{chunk.id}: {chunk.content[:400]}" for chunk in chunks]
         case.figures = {"client": client, "memories": len(case.chunk_ids)}
         case.title = f"{amount(len(case.chunk_ids), 'memory')} of session {conversation_id[:60]} of {client}"
-        self._files.stored.write(file, encode(case).encode())
+        self._files.stored.write(case_file(case_id), encode(case).encode())
         return case
 
     def add_proposed(self, proposals: Sequence[Proposal]) -> list[str]:
@@ -311,7 +342,7 @@ class ReviewQueue:
         for name, data in stored.contents(names):
             with suppress(InvalidMemory):  # an unreadable case: checks report it
                 cases[name] = decode(data, name)
-        self._mark_obsolete(list(cases.values()))
+        self._settle(list(cases.values()))
         closed = [name for name, case in cases.items() if case.status in CLOSED]
         for name in closed:
             stored.remove(name)  # the audit log keeps the decision
