@@ -100,7 +100,8 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     hook("stop", transcript=written(tmp_path / "t.jsonl", "claude-code", SAID))
     (case,) = run("--namespace", NAMESPACE, "review", "list", "--json").json
     assert case["kind"] == "capture"
-    assert case["title"] == f"{len(KEPT)} memories of session s-1 of claude-code"
+    day = case["opened_at"][:10]
+    assert case["title"] == f"{len(KEPT)} memories of a session with claude-code, {day}"
     assert len(case["evidence"]) == len(KEPT)
     listed = run("--namespace", NAMESPACE, "review", "list").out
     for chunk_id, said in zip(case["chunk_ids"], case["evidence"], strict=True):

@@ -11,6 +11,7 @@ import pytest
 from rlm_mem.continuum import Continuum, review
 from rlm_mem.continuum.cases import Case, case_file, decode
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
+from rlm_mem.proposals import Proposal
 
 from .conftest import StillClock, by_hand, learning, open_continuum, rewrite
 
@@ -269,3 +270,24 @@ def test_decided_cases_are_read_once_and_what_another_process_does_to_them_is_se
     assert {one.id for one in continuum.review.cases(None)} == {first.id, second.id}
     for one in (continuum, other):
         one.store.close()
+
+
+def test_cases_come_by_importance_and_then_by_age(continuum: Continuum) -> None:
+    captured(continuum)
+    captured(continuum, session="s-2")
+    low = rewrite(continuum, learning(continuum), **CORE)
+    continuum.consolidate()
+    made = [continuum.store.create_chunk(f"The code of gate {n} is {n}.") for n in range(3)]
+    continuum.store.quarantine(made[0].id, "it was planted")
+    continuum.review.add_proposed(
+        [
+            Proposal(kind, made[2].id, made[1].id, made[2].content, made[1].content, 0.6, "so", applied=False)
+            for kind in ("replace", "contradict")
+        ]
+    )
+    found = continuum.review.cases()
+    assert [one.kind for one in found] == [
+        "contradict", "replace", "quarantine", "capture", "capture", "promote",
+    ]  # fmt: skip
+    assert found[-1].entry == low.key
+    assert [one.opened_at for one in found[3:5]] == sorted(one.opened_at for one in found[3:5])

@@ -499,6 +499,39 @@ def test_a_proposal_shows_both_days_and_needs_no_reason(site: Site) -> None:
     assert decision.reason == "It replaces it"
 
 
+def test_ticked_cases_are_decided_at_once_each_as_its_buttons_say(site: Site) -> None:
+    for text in ("The code of the gate is 1000.", "The code of the gate is 3000.", "Ida eats meat."):
+        site.memory.remember(text)
+    site.memory.remember("Ida doesn't eat meat.")
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(2)]
+    queue = site.memory.continuum.review
+    with site.memory.continuum.files.stored.transaction():
+        queue.add_captured("s-1", "claude-code", made)
+    page = site.get("/review")
+    boxes = [found for tag, found in tags_of(page) if tag == "input" and found.get("name") == "case"]
+    assert [str(box["value"]).partition("-")[0] for box in boxes] == ["contradict", "replace", "capture"]
+    assert {box["form"] for box in boxes} == {"ticked"}
+    ticked = [str(box["value"]) for box in boxes]
+    assert "tick the cases" in site.post("/review", 400, do="approve", reviewer="Maya")
+    refused = site.post("/review", 400, do="approve", reviewer="agent", case=ticked)
+    assert "needs a named reviewer" in refused and len(queue.cases()) == 3
+    after = site.post("/review", do="approve", reviewer="Maya", case=ticked[1:])
+    assert "The ticked cases are decided" in text_of(after)
+    assert [queue.case(one).status for one in ticked] == ["open", "approved", "approved"]
+    assert [queue.case(one).decisions[0].reason for one in ticked[1:]] == ["It replaces it", "Keep"]
+    site.memory.undo()
+    assert [queue.case(one).status for one in ticked] == ["open", "approved", "open"]
+
+
+def test_a_ticked_case_that_cannot_be_decided_leaves_those_before_it_decided(site: Site) -> None:
+    site.memory.remember("The code of the gate is 1000.")
+    site.memory.remember("The code of the gate is 3000.")
+    (case,) = site.memory.continuum.review.cases()
+    ticked = [case.id, "capture-0123456789"]
+    assert "there is no review case" in site.post("/review", 400, do="reject", reviewer="Maya", case=ticked)
+    assert site.memory.continuum.review.case(case.id).status == "rejected"
+
+
 def test_the_navigation_tells_how_many_cases_wait(site: Site) -> None:
     assert 'hx-get="/review/waiting"' in site.get("/memories")
     assert site.part("/review/waiting") == ""

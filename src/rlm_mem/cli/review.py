@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import rlm_mem
@@ -12,8 +13,9 @@ from rlm_mem.cli.ids import known_id, short_ids
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
 from rlm_mem.config import MAX_NEAREST
+from rlm_mem.continuum.cases import ABOUT, PROPOSED
 from rlm_mem.continuum.changes import Change
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.review import ReviewQueue
@@ -36,7 +38,7 @@ def review_list(
         option("--status", "STATUS", "open, deferred, approved, rejected, obsolete or all."),
     ] = "open",
 ) -> None:
-    """List cases, oldest first."""
+    """List cases, the most important kind first, then the oldest."""
     with call.open() as memory:
         cases = memory.continuum.review.cases(None if status == "all" else status)
     if call.json:
@@ -44,7 +46,8 @@ def review_list(
         return
     for case in cases:
         print_text(
-            text(case.id, "cyan") + text(f"  {case.kind} · {case.status} · {moment(case.opened_at)}", "dim")
+            text(case.id, "cyan")
+            + text(f"  {ABOUT[case.kind]} · {case.status} · {moment(case.opened_at)}", "dim")
         )
         print_text(case.title, indent=4)
         if case.kind == "capture":  # its title names only the session
@@ -76,7 +79,8 @@ def review_show(call: Call, case_id: CaseId) -> None:
     print_text(f"{case.entry} · {case.status}{because}", "dim")
     print_text(case.question)
     decided = [f"{one.at} {one.decision} by {one.reviewer}: {one.reason}" for one in case.decisions]
-    figures = [f"{name}: {value}" for name, value in case.figures.items()]
+    # Those of a proposal are in its evidence.
+    figures = [f"{name}: {value}" for name, value in case.figures.items() if case.kind not in PROPOSED]
     for title, lines in (
         ("figures", figures), ("evidence", case.evidence), ("counter-evidence", case.counter_evidence),
         ("history", case.history), ("decisions", decided),
@@ -88,6 +92,8 @@ def review_show(call: Call, case_id: CaseId) -> None:
 
 
 def _full_case_id(memory: rlm_mem.Memory, given: str) -> str:
+    with suppress(NotFoundError):
+        return memory.continuum.review.case(given).id
     known = (case.id for case in memory.continuum.review.cases(None))
     return known_id(given, known, "review case", "rlm-mem review list --status all shows the ids.")
 

@@ -18,15 +18,29 @@ CLOSED = ("approved", "rejected", "obsolete")
 """States that need no further decision."""
 PROPOSED = {
     "replace": (
-        "Does the newer memory replace the older one? Approving links them; rejecting leaves both as they are.",
+        "Does the newer memory replace the older one? Approving marks the older one as replaced: it stays readable, "
+        "and searches rank it below the newer one. Rejecting keeps both valid.",
         "replaces",
     ),
     "contradict": (
-        "Do the two memories contradict each other? Approving links them; rejecting leaves both as they are.",
+        "Do the two memories contradict each other? Approving notes it, and both stay. Rejecting keeps both valid.",
         "contradicts",
     ),
 }
 """By kind of a proposal: its question, and the word with which a model approves it."""
+
+
+ABOUT = {
+    "contradict": "may contradict an earlier memory",
+    "replace": "may replace an earlier memory",
+    "retain": "may no longer be valid",
+    "quarantine": "in quarantine: hidden from searches until it is released",
+    "capture": "captured from a session",
+    "promote": "proposed for the core",
+}
+"""By kind: what a case is about. Those that wait longest at the cost of right answers come first: of two statements one
+may be wrong, a learning fails, a memory is hidden; what was captured or proved itself is in use already."""
+_RANKS = {kind: rank for rank, kind in enumerate(ABOUT)}
 
 
 class Decision(msgspec.Struct, kw_only=True):
@@ -76,6 +90,11 @@ class Case(msgspec.Struct, kw_only=True):
     chunk_ids: list[str] = []
     sentences: list[str] = []
     obsolete_because: str | None = None
+
+
+def order_of(case: Case) -> tuple[int, str, str]:
+    """The sort key of a case: the most important kind first, the oldest of a kind first."""
+    return _RANKS[case.kind], case.opened_at, case.id
 
 
 def case_file(case_id: str) -> str:

@@ -30,6 +30,7 @@ from rlm_mem.continuum.cases import (
     case_id_of,
     decode,
     encode,
+    order_of,
     quarantine_case,
     shorten,
 )
@@ -78,7 +79,9 @@ class ReviewQueue:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def cases(self, status: str | None = "open") -> list[Case]:
-        """Cases, oldest first; ``status`` None: all. A deferred case is open again after ``defer_until``.
+        """Cases, the most important kind first, the oldest of a kind first; ``status`` None: all.
+
+        A deferred case is open again after ``defer_until``.
 
         A case whose memory was deleted, is in quarantine, or no longer contains the statement in question is obsolete,
         not open. A file that cannot be read is skipped with a warning.
@@ -89,10 +92,7 @@ class ReviewQueue:
             _logger.warning("a case of the review queue is left out: %s", one.message)
         found += [quarantine_case(chunk) for chunk in self._store.quarantined()]
         self._settle(found)
-        return sorted(
-            (case for case in found if status in (None, case.status)),
-            key=lambda case: (case.opened_at, case.id),
-        )
+        return sorted((case for case in found if status in (None, case.status)), key=order_of)
 
     def damaged(self) -> list[InvalidEntry]:
         """Case files that cannot be read, with the error of each."""
@@ -232,13 +232,16 @@ class ReviewQueue:
         if case is None or case.status in ("approved", "rejected"):
             case = Case(
                 id=case_id, kind="capture", entry=conversation_id, title="", status="open", opened_at=at,
-                question="Shall these be kept? A rule took them from the session. Rejecting archives them.",
+                question="Shall these be kept? Rules took them from what was said in the session, and they are in use "
+                "already. Approving marks them as reviewed, rejecting archives them.",
                 figures={}, evidence=[], counter_evidence=[], history=[], decisions=case.decisions if case else [],
             )  # fmt: skip
         case.chunk_ids += [chunk.id for chunk in chunks]
         case.evidence += [f"{chunk.id}: {chunk.content[:400]}" for chunk in chunks]
         case.figures = {"client": client, "memories": len(case.chunk_ids)}
-        case.title = f"{amount(len(case.chunk_ids), 'memory')} of session {conversation_id[:60]} of {client}"
+        case.title = (
+            f"{amount(len(case.chunk_ids), 'memory')} of a session with {client}, {case.opened_at[:10]}"
+        )
         self._files.stored.write(case_file(case_id), encode(case).encode())
         return case
 
@@ -282,7 +285,7 @@ class ReviewQueue:
 
         Args:
             limit: calls at most.
-            only: ids of the cases to decide; None: the first cases of the queue.
+            only: ids of the cases to decide; None: the first of the queue.
             on_step: called with each decision, also with those before a failure.
 
         Raises:
@@ -369,14 +372,17 @@ class ReviewQueue:
         decisions: list[Decision],
     ) -> Case:
         meta = entry.meta
-        evidence = [f"{check.rule}: {check.detail}" for check in low_to_ultra(meta) if check.met]
+        checks = [
+            (check.met, f"{check.rule.replace('_', ' ')}: {check.detail}") for check in low_to_ultra(meta)
+        ]
+        evidence = [line for met, line in checks if met]
         evidence += [
             f"{context}: {good} of {uses} uses went well"
             for context, (uses, good) in meta.contexts.items()
             if good
         ]
         evidence += [f"made from {source}" for source in meta.sources]
-        against = [f"{check.rule}: {check.detail}" for check in low_to_ultra(meta) if not check.met]
+        against = [line for met, line in checks if not met]
         against += [
             f"{context}: {uses - good} of {uses} uses failed"
             for context, (uses, good) in meta.contexts.items()
@@ -387,7 +393,7 @@ class ReviewQueue:
         for link in self._store.linked(entry.chunk_id, "contradicts", "both", 20):
             against.append(f"{link.chunk_id} contradicts it: {link.reasoning or 'no reason given'}")
         question = (
-            f"Shall this become part of the core, kept for good? {why}"
+            "Shall this become part of the core, kept for good?"
             if kind == "promote"
             else f"Does this still hold? {why}"
         )

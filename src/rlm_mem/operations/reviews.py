@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
+from rlm_mem.continuum.cases import order_of
 from rlm_mem.errors import InputError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -78,7 +79,7 @@ class CaseOut(MayBeCut):
 
 
 class CasePage(MayBeCut):
-    """Cases, oldest first; ``next_cursor`` is null on the last page."""
+    """Cases, the most important kind first; ``next_cursor`` is null on the last page."""
 
     items: list[CaseOut]
     next_cursor: str | None
@@ -146,7 +147,7 @@ class CaseSummary(Struct):
 
 
 class CaseSummaries(MayBeCut):
-    """Cases, oldest first."""
+    """Cases, the most important kind first."""
 
     cases: list[CaseSummary]
 
@@ -167,7 +168,7 @@ def _cases(context: Context, request: ReviewArguments) -> list[Case]:
 
 def _list(context: Context, request: CaseQuery) -> CasePage:
     cases = _cases(context, request)
-    page, cursor = page_of("cases", cases, lambda case: (case.opened_at, case.id), tuple[str, str], request)
+    page, cursor = page_of("cases", cases, order_of, tuple[int, str, str], request)
     return fill(CasePage, items=page, next_cursor=cursor)
 
 
