@@ -149,6 +149,7 @@ NOTHING = [
     ("The project needs PostgreSQL 16.", "The project needs Python 3.13."),
     ("The planer needs three-phase power.", "The planer needs a new belt."),
     ("We use feature branches.", "We also use release branches."),
+    ("The office opens at 8:00.", "The office opens at 9:00 on Fridays."),
     ("Nikola's mother lives in Milton.", "Nikola moved from Milton to Coldham."),
 ]
 """Pairs between which there is no difference for a reviewer either."""

@@ -396,6 +396,8 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
         return Conflict("replace", 0.92, True, f"says “{newer.news}”: {reason}")
     if echoed and not newer.former and not _narrower(newer, older):
         return Conflict("replace", 0.92, True, f"names both: {reason}")
+    if _narrower(newer, older) and not said:
+        return None  # "at nine on Fridays" leaves the other days as they are
     return Conflict("replace", 0.7 if newer.number is not None else 0.6, False, reason)
 
 
