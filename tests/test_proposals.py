@@ -120,6 +120,10 @@ SAID = [
     ("The tasks file is tasks.ini.", "The tasks file is tasks.toml now, tasks.ini is ignored."),
     ("Mo is the keeper of Skerry.", "Mo stepped back as keeper of Skerry and was succeeded by Lin."),
     ("For alerts we use polling.", "For alerts we ended up going with webhooks instead of polling."),
+    ("The backend runs on PostgreSQL 15.", "The backend now runs on PostgreSQL 16."),
+    ("The database is MySQL 8.", "The database is PostgreSQL 16 now."),
+    ("The address of the office is Mill Street 12.", "The address of the office is now Quarry Road 88."),
+    ("The course meets in room 5.", "The course now meets in hall 3."),
     # A thing by its former name.
     ("The intake service is called skiff.", "FYI skiff has been renamed to ketch. Same people."),
     ("Our font library is called skiff.", "A letter from a lawyer. So skiff has been rebranded ketch."),
@@ -134,7 +138,21 @@ ASKED = [
     ("Our web host is Corvid.", "We migrated everything to Tallyboard, Corvid is cancelled.", "replace"),
     ("Our dentist is Dr. Holt.", "Dr. Holt has retired. We see Dr. Yilmaz at the centre.", "replace"),
     ("The ferry is called Anna.", "Anna was renamed to Berta at school.", "replace"),
+    # One product may have taken the place of another, or it has both.
+    ("The service runs on MySQL 8.", "The service now runs on PostgreSQL 16.", "replace"),
+    ("The service runs on PostgreSQL 16.", "The service was moved to Python 3.13.", "replace"),
+    ("Everything runs on one CX32 at Hetzner.", "Since today everything runs on PostgreSQL 16.", "replace"),
 ]
+NOTHING = [
+    ("The service runs on one CX32.", "The service runs on PostgreSQL 16."),
+    ("We run on PostgreSQL 16.", "We run on Python 3.13."),
+    ("The project needs PostgreSQL 16.", "The project needs Python 3.13."),
+    ("The planer needs three-phase power.", "The planer needs a new belt."),
+    ("We use feature branches.", "We also use release branches."),
+    ("The office opens at 8:00.", "The office opens at 9:00 on Fridays."),
+    ("Nikola's mother lives in Milton.", "Nikola moved from Milton to Coldham."),
+]
+"""Pairs between which there is no difference for a reviewer either."""
 NEITHER = [
     ("We use Corvid for the event log.", "Use Tallyboard instead of Corvid for the tickets."),
     ("We use Corvid for the event log.", "Maybe use Tallyboard instead of Corvid."),
@@ -208,6 +226,7 @@ def test_the_rules_distinguish_what_a_text_states_from_what_may_be() -> None:
     wrong = [pair for pair in SAID if between(*pair) != ("replace", True)]
     wrong += [(older, newer) for older, newer, kind in ASKED if between(older, newer) != (kind, False)]
     wrong += [pair for pair in NEITHER if (between(*pair) or ("", False))[1]]
+    wrong += [pair for pair in NOTHING if between(*pair) is not None]
     assert wrong == []
 
 
@@ -276,7 +295,12 @@ def test_what_may_be_waits_for_a_reviewer_on_every_way_in(
     assert main([*brain, "remember", "I never lock the shed.", "--json"]) == 0
     [other] = json.loads(capsys.readouterr().out)["proposed"]
     assert other.startswith("contradict-")
-    assert main([*brain, "review", "approve", other, "--reviewer", "Ana", "--reason", "seen"]) == 0
+    who = ["--reviewer", "Ana", "--reason", "seen"]
+    assert main([*brain, "review", "defer", case, other, *who, "--days", "1"]) == 0
+    said = capsys.readouterr().out
+    assert said == f"{case}: deferred for 1 day\n{other}: deferred for 1 day\n"
+    assert main([*brain, "review", "approve", case, other, *who, "--keep", old]) == 2
+    assert main([*brain, "review", "approve", other, *who]) == 0
     assert main([*brain, "review", "reject", case, "--reviewer", "Ana", "--reason", "two ferries"]) == 0
     with Memory.open(place) as memory:
         assert memory.continuum.review.cases() == []

@@ -225,7 +225,9 @@ class Memory:
         """The result after a configured model decided what it replaces (``updates.judge``, ``updates.nearest``)."""
         if not (made.proposed or self.store.config.updates.nearest):
             return made
-        return self.continuum.review.judged(made, lambda: self.llm)
+        from rlm_mem.continuum.model_decisions import decide_remembered
+
+        return decide_remembered(self.store, self.continuum.review, made, lambda: self.llm)
 
     def sync_folder(
         self, path: str | Path, *, progress: Progress | None = None, **options: Unpack[FolderOptions]

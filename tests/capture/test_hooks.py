@@ -100,13 +100,14 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     hook("stop", transcript=written(tmp_path / "t.jsonl", "claude-code", SAID))
     (case,) = run("--namespace", NAMESPACE, "review", "list", "--json").json
     assert case["kind"] == "capture"
-    assert case["title"] == f"{len(KEPT)} memories of session s-1 of claude-code"
+    day = case["opened_at"][:10]
+    assert case["title"] == f"{len(KEPT)} memories of a session with claude-code, {day}"
     assert len(case["evidence"]) == len(KEPT)
     listed = run("--namespace", NAMESPACE, "review", "list").out
     for chunk_id, said in zip(case["chunk_ids"], case["evidence"], strict=True):
         assert f"      {chunk_id[-8:]}  {said.removeprefix(f'{chunk_id}: ')}\n" in listed
     assert f"rlm-mem --namespace {NAMESPACE} review approve" in listed
-    assert f"rlm-mem --namespace {NAMESPACE} delete ID" in listed
+    assert "approve CASE with --keep ID" in listed
     started = hook("session-start", session_id="s-2").json["hookSpecificOutput"]
     assert started["hookEventName"] == "SessionStart"
     assert "every date of the ledger in UTC" in started["additionalContext"]
@@ -134,6 +135,14 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     assert texts(brain) == []
     assert run("--namespace", NAMESPACE, "undo").code == 0
     assert texts(brain) == KEPT
+    some = ("--namespace", NAMESPACE, "review", "approve", case["id"], "--reviewer", "Dana", "--reason", "ok")
+    kept = run(*some, "--keep", case["chunk_ids"][1][-8:])
+    left = f"1 memory kept, {len(KEPT) - 1} archived"
+    assert kept.out == f"approved; of session s-1, {left}\n"
+    assert texts(brain) == [case["evidence"][1].partition(": ")[2]]
+    assert run("--namespace", NAMESPACE, "undo").code == 0
+    assert texts(brain) == KEPT
+    assert "there is no memory of capture-" in run(*some, "--keep", "chunk-none").err
     approved = run(
         "--namespace", NAMESPACE, "review", "approve", case["id"], "--reviewer", "Dana", "--reason", "true"
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rlm_mem.continuum import Continuum
-from rlm_mem.continuum.review import Case
-from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
+from rlm_mem.continuum import Continuum, review
+from rlm_mem.continuum.cases import Case, case_file, decode
+from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
+from rlm_mem.proposals import Proposal
 
-from .conftest import StillClock, by_hand, learning, rewrite
+from .conftest import StillClock, by_hand, learning, open_continuum, rewrite
 
 CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
 FAILING = {"usage_count": 100, "success_count": 80, "success_rate": 0.8}
@@ -170,3 +172,122 @@ def test_a_case_is_obsolete_while_its_memory_is_not_there(
     continuum.store.release(entry.chunk_id)
     assert continuum.review.cases() == [case]
     continuum.review.approve(case.id, reviewer="Ana", reason="Yes.")
+
+
+def captured(continuum: Continuum, number: int = 4, session: str = "s-1") -> Case:
+    made = [continuum.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(number)]
+    with continuum.files.stored.transaction():
+        return continuum.review.add_captured(session, "claude-code", made)
+
+
+def test_keeping_some_memories_of_a_session_is_one_change_with_one_undo(continuum: Continuum) -> None:
+    case = captured(continuum)
+    first, second, third, gone = case.chunk_ids
+    continuum.store.delete_chunk(gone)
+    before = len(list(continuum.recorded_changes()))
+    made = continuum.review.approve(case.id, reviewer="Ana", reason="read", keep=[third, first])
+
+    def state() -> dict[str, Any]:
+        there = continuum.store.get_many(case.chunk_ids)
+        return {one: chunk.metadata.extra.get("reviewed_by") for one, chunk in there.items()}
+
+    assert state() == {first: "Ana", third: "Ana"}
+    (decision,) = continuum.review.case(case.id).decisions
+    assert (decision.decision, decision.archived) == ("approved", [second])
+    changes = list(continuum.recorded_changes())
+    assert len(changes) == before + 1 and changes[0].id == made.id
+    assert set(changes[0].chunk_ids) == {first, second, third}
+    assert [step["op"] for step in continuum.changes.journal()] == ["approved"]
+    assert continuum.undo_change() is not None
+    assert state() == dict.fromkeys((first, second, third))
+    (again,) = continuum.review.cases()
+    assert (again.id, again.decisions) == (case.id, [])
+
+
+def test_what_is_kept_is_named_by_ids_of_the_case_alone(continuum: Continuum) -> None:
+    case, other = captured(continuum), continuum.store.create_chunk("Rule of somebody else.").id
+    low, approve = rewrite(continuum, learning(continuum), **CORE), continuum.review.approve
+    continuum.consolidate()
+    core = next(one.id for one in continuum.review.cases() if one.entry == low.key)
+    continuum.store.quarantine(case.chunk_ids[0], "it was planted")
+    wrong: list[tuple[str, Any, type[Exception], str]] = [
+        (case.id, [], InputError, "names no memory"),
+        (case.id, case.chunk_ids[1], InputError, "keep"),
+        (case.id, [case.chunk_ids[1], other], InputError, "is no memory of"),
+        (case.id, [7], InputError, "keep must be text"),
+        (case.id, case.chunk_ids[:1], ConflictError, "in quarantine"),
+        (core, [other], InputError, "of a session"),
+    ]
+    for case_id, keep, error, said in wrong:
+        with pytest.raises(error, match=said):
+            approve(case_id, reviewer="Ana", reason="read", keep=keep)
+    assert continuum.review.case(case.id).decisions == []
+    assert all(continuum.store.exists(one) for one in case.chunk_ids[1:])
+
+
+def test_a_decision_on_a_session_that_fails_half_way_leaves_nothing_of_it(
+    continuum: Continuum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = captured(continuum)
+    delete, deleted = type(continuum.store).delete_chunk, []
+
+    def failing(store: Any, chunk_id: str) -> bool:
+        deleted.append(chunk_id)
+        if len(deleted) == 2:
+            raise OSError("the disk is full")
+        return delete(store, chunk_id)
+
+    monkeypatch.setattr(type(continuum.store), "delete_chunk", failing)
+    with pytest.raises(OSError, match="disk is full"):
+        continuum.review.approve(case.id, reviewer="Ana", reason="read", keep=case.chunk_ids[:2])
+    monkeypatch.undo()
+    there = continuum.store.get_many(case.chunk_ids)
+    assert list(there) == case.chunk_ids
+    assert not any("reviewed_by" in chunk.metadata.extra for chunk in there.values())
+    assert continuum.review.cases() == [case]
+
+
+def test_decided_cases_are_read_once_and_what_another_process_does_to_them_is_seen(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = StillClock(datetime(2026, 2, 1, 9, tzinfo=UTC))
+    continuum, other = open_continuum(place, now), open_continuum(place, now)
+    first, second = captured(continuum), captured(continuum, session="s-2")
+    for case in (first, second):
+        other.review.approve(case.id, reviewer="Ana", reason="read")
+    assert continuum.review.cases() == []
+    decoded: list[str] = []
+
+    def decoding(data: bytes, name: str) -> Case:
+        decoded.append(name)
+        return decode(data, name)
+
+    monkeypatch.setattr(review, "decode", decoding)
+    assert continuum.review.cases() == [] and decoded == []
+    other.undo_change()
+    assert [one.id for one in continuum.review.cases()] == [second.id]
+    assert decoded == [case_file(second.id)]
+    assert {one.id for one in continuum.review.cases(None)} == {first.id, second.id}
+    for one in (continuum, other):
+        one.store.close()
+
+
+def test_cases_come_by_importance_and_then_by_age(continuum: Continuum) -> None:
+    captured(continuum)
+    captured(continuum, session="s-2")
+    low = rewrite(continuum, learning(continuum), **CORE)
+    continuum.consolidate()
+    made = [continuum.store.create_chunk(f"The code of gate {n} is {n}.") for n in range(3)]
+    continuum.store.quarantine(made[0].id, "it was planted")
+    continuum.review.add_proposed(
+        [
+            Proposal(kind, made[2].id, made[1].id, made[2].content, made[1].content, 0.6, "so", applied=False)
+            for kind in ("replace", "contradict")
+        ]
+    )
+    found = continuum.review.cases()
+    assert [one.kind for one in found] == [
+        "contradict", "replace", "quarantine", "capture", "capture", "promote",
+    ]  # fmt: skip
+    assert found[-1].entry == low.key
+    assert [one.opened_at for one in found[3:5]] == sorted(one.opened_at for one in found[3:5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote_plus
@@ -167,3 +168,17 @@ def test_which_later_notes_are_read_does_not_depend_on_the_random_ids(tmp_path: 
                     memory.remember(text, occurred_at=at)
             found.add(tuple(source.line for source in memory.recall(question).sources))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(("apart", "named"), [(0.003, False), (50, False), (3_600, True)])
+def test_of_files_that_were_copied_together_none_is_later(tmp_path: Path, apart: float, named: bool) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for number, text in enumerate((OLDER, NEWER)):
+        (folder / f"{number}.md").write_text(text)
+        os.utime(folder / f"{number}.md", (at := 1_790_000_000 + number * apart, at))
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.sync_folder(folder)
+        hits = memory.search(ASK)
+    assert len(hits) == 2
+    assert any(hit.marks() for hit in hits) == named

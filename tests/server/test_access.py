@@ -413,6 +413,7 @@ def test_a_browser_sees_what_its_token_permits(team: Team) -> None:
         assert "/memories/new" not in browser.get("/memories").text
         for path, fields in (
             ("/memories/new", {"text": "x"}), ("/persona", {"do": "say"}), ("/review/case-1", {"do": "approve"}),
+            ("/review", {"do": "approve"}),
             ("/tiers/undo", {"transition": "x"}),
         ):  # fmt: skip
             assert browser.post(path, data=fields).status_code == 403, path

@@ -127,6 +127,21 @@ def test_a_named_reviewer_decides(
     refused(client.post("review/promote-0000000000/approve", json={"reviewer": "M", "reason": "x"}), 404)
 
 
+def test_a_named_reviewer_keeps_some_memories_of_a_session(served: tuple[TestClient, ServerState]) -> None:
+    client, state = served
+    store, queue = state.memory.store, state.memory.continuum.review
+    made = [store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    with store.files.transaction():
+        case = queue.add_captured("s-1", "claude-code", made)
+    assert client.get(f"review/{case.id}").json()["chunk_ids"] == case.chunk_ids
+    body = {"reviewer": "Maya", "reason": "Seen it.", "keep": case.chunk_ids[:1]}
+    refused(client.post(f"review/{case.id}/reject", json=body), 422)
+    refused(client.post(f"review/{case.id}/approve", json={**body, "keep": []}), 422)
+    done = client.post(f"review/{case.id}/approve", json=body).json()
+    assert done["case"]["decisions"][0]["archived"] == case.chunk_ids[1:]
+    assert list(store.get_many(case.chunk_ids)) == case.chunk_ids[:1]
+
+
 # --- changes and their undo -------------------------------------------------------------------------------
 
 

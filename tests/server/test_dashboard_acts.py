@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
-from rlm_mem.continuum.review import Case
+from rlm_mem.continuum.cases import Case
 from tests.continuum.conftest import StillClock, learning, open_continuum, record, rewrite
 from tests.server.site import OWN, Site, links_of, opened, tags_of, text_of
 
@@ -445,6 +445,7 @@ def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_arch
     assert site.memory.store.exists(other.id), "it is not of this case"
     (decision,) = site.memory.continuum.review.case(case.id).decisions
     assert (decision.decision, decision.reason) == ("approved", "Keep")
+    assert decision.archived == [captured[0].id, captured[2].id]
     site.memory.store.restore_chunk(captured[0].id)
     reviewed = [site.memory.get(one.id).metadata.extra.get("reviewed_by") for one in captured[:2]]
     assert reviewed == [None, "Maya"]
@@ -467,6 +468,18 @@ def test_what_became_of_a_memory_of_a_session_is_told_and_cannot_be_ticked(site:
     assert "needs firmware 0. archived" in said and "needs firmware 1. in quarantine" in said
 
 
+def test_what_a_session_left_since_the_page_was_shown_is_kept_whatever_is_ticked(site: Site) -> None:
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    with site.memory.continuum.files.stored.transaction():
+        site.memory.continuum.review.add_captured("s-1", "claude-code", made[:1])
+        case = site.memory.continuum.review.add_captured("s-1", "claude-code", made[1:])
+    listed = " ".join(one.id for one in made[:2])
+    site.post(f"/review/{case.id}", do="approve", reviewer="Maya", listed=listed)
+    assert list(site.memory.store.get_many([one.id for one in made])) == [made[2].id]
+    assert site.memory.undo() is not None
+    assert len(site.memory.store.get_many([one.id for one in made])) == 3, "it was one change"
+
+
 def test_what_a_session_left_is_archived_if_nothing_is_ticked(site: Site) -> None:
     made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(2)]
     with site.memory.continuum.files.stored.transaction():
@@ -485,6 +498,39 @@ def test_a_proposal_shows_both_days_and_needs_no_reason(site: Site) -> None:
     site.post(f"/review/{case.id}", do="approve", reviewer="Maya")
     (decision,) = site.memory.continuum.review.case(case.id).decisions
     assert decision.reason == "It replaces it"
+
+
+def test_ticked_cases_are_decided_at_once_each_as_its_buttons_say(site: Site) -> None:
+    for text in ("The code of the gate is 1000.", "The code of the gate is 3000.", "Ida eats meat."):
+        site.memory.remember(text)
+    site.memory.remember("Ida doesn't eat meat.")
+    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(2)]
+    queue = site.memory.continuum.review
+    with site.memory.continuum.files.stored.transaction():
+        queue.add_captured("s-1", "claude-code", made)
+    page = site.get("/review")
+    boxes = [found for tag, found in tags_of(page) if tag == "input" and found.get("name") == "case"]
+    assert [str(box["value"]).partition("-")[0] for box in boxes] == ["contradict", "replace", "capture"]
+    assert {box["form"] for box in boxes} == {"ticked"}
+    ticked = [str(box["value"]) for box in boxes]
+    assert "tick the cases" in site.post("/review", 400, do="approve", reviewer="Maya")
+    refused = site.post("/review", 400, do="approve", reviewer="agent", case=ticked)
+    assert "needs a named reviewer" in refused and len(queue.cases()) == 3
+    after = site.post("/review", do="approve", reviewer="Maya", case=ticked[1:])
+    assert "The ticked cases are decided" in text_of(after)
+    assert [queue.case(one).status for one in ticked] == ["open", "approved", "approved"]
+    assert [queue.case(one).decisions[0].reason for one in ticked[1:]] == ["It replaces it", "Keep"]
+    site.memory.undo()
+    assert [queue.case(one).status for one in ticked] == ["open", "approved", "open"]
+
+
+def test_a_ticked_case_that_cannot_be_decided_leaves_those_before_it_decided(site: Site) -> None:
+    site.memory.remember("The code of the gate is 1000.")
+    site.memory.remember("The code of the gate is 3000.")
+    (case,) = site.memory.continuum.review.cases()
+    ticked = [case.id, "capture-0123456789"]
+    assert "there is no review case" in site.post("/review", 400, do="reject", reviewer="Maya", case=ticked)
+    assert site.memory.continuum.review.case(case.id).status == "rejected"
 
 
 def test_the_navigation_tells_how_many_cases_wait(site: Site) -> None:

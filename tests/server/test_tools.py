@@ -356,6 +356,17 @@ def test_a_case_is_put_off_or_turned_down(waiting: str, ask: Ask, decision: str,
     assert (done["status"], done["tier"]) == (status, None)
 
 
+def test_some_memories_of_a_session_are_kept_in_a_persons_name(service: Service, ask: Ask) -> None:
+    store = service.memory.store
+    made = [store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    with store.files.transaction():
+        case = service.memory.continuum.review.add_captured("s-1", "claude-code", made)
+    decision = {"case_id": case.id, "reviewer": "Maya", "reason": "Seen it.", "keep": case.chunk_ids[:1]}
+    assert "approval" in ask("review_decide", decision="reject", **decision)
+    assert ask("review_decide", decision="approve", **decision)["status"] == "approved"
+    assert list(store.get_many(case.chunk_ids)) == case.chunk_ids[:1]
+
+
 @pytest.mark.parametrize("reviewer", ["agent", "MemoryConsolidationAgent", " "])
 def test_an_agent_decides_nothing_in_its_own_name(waiting: str, ask: Ask, reviewer: str) -> None:
     said = ask("review_decide", case_id=waiting, decision="approve", reviewer=reviewer, reason="I like it.")

@@ -465,6 +465,42 @@ def test_pairs_of_characters_alone_make_no_later_note(question: str, earlier: st
     assert not retold(question, earlier, other)
 
 
+@pytest.mark.parametrize(
+    ("question", "earlier", "other", "later"),
+    [
+        (
+            "How many cores does the server in Bonn have?",
+            "The server in Bonn has 8 cores.",
+            "The server in Kiel has 16 cores.",
+            "The server in Bonn has 16 cores.",
+        ),
+        (
+            "What do I eat in the morning?",
+            "I eat two eggs with bread in the morning.",
+            "I eat three apples with rice in the evening.",
+            "I eat three apples with rice in the morning.",
+        ),
+        (
+            "Wer ist Leas Klavierlehrerin?",
+            "Leas Klavierlehrerin ist Frau Sommer.",
+            "Leas Sportlehrerin ist Frau Winter.",
+            "Leas Klavierlehrerin ist Frau Winter.",
+        ),
+        (
+            "De quelle couleur est peint le portail ?",
+            "Le portail est peint en vert sapin.",
+            "Le garage est peint en gris clair.",
+            "Le portail est peint en gris clair.",
+        ),
+    ],
+)
+def test_a_sentence_of_the_same_form_about_another_thing_is_no_later_note(
+    question: str, earlier: str, other: str, later: str
+) -> None:
+    assert not retold(question, earlier, other)
+    assert retold(question, earlier, later)
+
+
 def test_notes_of_one_form_are_about_different_things() -> None:
     """Records that are written alike, or with another number of the thing asked about, are no later state of it."""
     question = "What filled the queue of runner 3?"

@@ -131,7 +131,7 @@ _COMMANDS = (
     ("tier skills", "continuum:tier_skills", "Write stable memories as skills for agents."),
     ("trace record", "traces:trace_record", "Write the log of an interaction or a session."),
     ("trace use", "traces:trace_use", "Record that a memory was used, and whether it succeeded."),
-    ("review list", "review:review_list", "List cases, oldest first."),
+    ("review list", "review:review_list", "List cases, the most important first."),
     ("review show", "review:review_show", "Show a case with its evidence for and against."),
     (
         "review approve",

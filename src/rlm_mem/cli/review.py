@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import rlm_mem
@@ -12,12 +13,18 @@ from rlm_mem.cli.ids import known_id, short_ids
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
 from rlm_mem.config import MAX_NEAREST
+from rlm_mem.continuum.cases import ABOUT, PROPOSED
 from rlm_mem.continuum.changes import Change
+from rlm_mem.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
+    from rlm_mem.continuum.review import ReviewQueue
     from rlm_mem.proposals.judging import Comparison
 
 CaseId = Annotated[str, argument("ID", "The id of a case (rlm-mem review list), or its beginning.")]
+CaseIds = Annotated[
+    list[str], argument("ID...", "Ids of cases (rlm-mem review list), or the beginning of each.")
+]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
 Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
 
@@ -31,7 +38,7 @@ def review_list(
         option("--status", "STATUS", "open, deferred, approved, rejected, obsolete or all."),
     ] = "open",
 ) -> None:
-    """List cases, oldest first."""
+    """List cases, the most important kind first, then the oldest."""
     with call.open() as memory:
         cases = memory.continuum.review.cases(None if status == "all" else status)
     if call.json:
@@ -39,7 +46,8 @@ def review_list(
         return
     for case in cases:
         print_text(
-            text(case.id, "cyan") + text(f"  {case.kind} · {case.status} · {moment(case.opened_at)}", "dim")
+            text(case.id, "cyan")
+            + text(f"  {ABOUT[case.kind]} · {case.status} · {moment(case.opened_at)}", "dim")
         )
         print_text(case.title, indent=4)
         if case.kind == "capture":  # its title names only the session
@@ -55,7 +63,7 @@ def review_list(
         print_text(f"rlm-mem{chosen} review approve (or reject) CASE --reviewer NAME --reason WHY", "dim")
     if any(case.status == "open" and case.kind == "capture" for case in cases):
         print_text(
-            f"to keep some of a session: rlm-mem{chosen} delete ID for the others, then approve", "dim"
+            "to keep some of a session: approve CASE with --keep ID for each; the others are archived", "dim"
         )
 
 
@@ -71,7 +79,8 @@ def review_show(call: Call, case_id: CaseId) -> None:
     print_text(f"{case.entry} · {case.status}{because}", "dim")
     print_text(case.question)
     decided = [f"{one.at} {one.decision} by {one.reviewer}: {one.reason}" for one in case.decisions]
-    figures = [f"{name}: {value}" for name, value in case.figures.items()]
+    # Those of a proposal are in its evidence.
+    figures = [f"{name}: {value}" for name, value in case.figures.items() if case.kind not in PROPOSED]
     for title, lines in (
         ("figures", figures), ("evidence", case.evidence), ("counter-evidence", case.counter_evidence),
         ("history", case.history), ("decisions", decided),
@@ -83,6 +92,8 @@ def review_show(call: Call, case_id: CaseId) -> None:
 
 
 def _full_case_id(memory: rlm_mem.Memory, given: str) -> str:
+    with suppress(NotFoundError):
+        return memory.continuum.review.case(given).id
     known = (case.id for case in memory.continuum.review.cases(None))
     return known_id(given, known, "review case", "rlm-mem review list --status all shows the ids.")
 
@@ -92,6 +103,9 @@ def _outcome(case_id: str, change: Change) -> str:
     match kind:
         case "replace" | "contradict":
             return f"{change.entry} {f'{kind}s' if is_approved else 'is kept beside'} the older memory"
+        case "capture" if is_approved and change.archived:
+            archived = f"{len(change.archived):,} archived"
+            return f"of session {change.entry}, {amount(len(change.marks), 'memory')} kept, {archived}"
         case "capture":
             return f"the memories of session {change.entry} are {'kept' if is_approved else 'archived'}"
         case "quarantine":
@@ -100,34 +114,70 @@ def _outcome(case_id: str, change: Change) -> str:
             return f"{change.entry} is {change.tier_to or ('kept' if is_approved else 'where it was')}"
 
 
-def review_approve(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
-    """Approve a case: promote, keep, release from quarantine, or link the newer memory to the older one."""
+def _decide(
+    call: Call, given: list[str], decided: str, decide: Callable[[ReviewQueue, str], str], **more: Any
+) -> None:
+    """Decide cases one after the other, each a change of its own, and report each as soon as it is decided.
+
+    Args:
+        decided: the word for the decision. more: further data to print with ``--json``.
+        decide: decides a case, and returns what to print.
+    """
     with call.open() as memory:
-        case_id = _full_case_id(memory, case_id)
-        change = memory.continuum.review.approve(case_id, reviewer=reviewer, reason=reason)
-    call.report({"approved": case_id}, f"approved; {_outcome(case_id, change)}")
+        review = memory.continuum.review
+        for case_id in [_full_case_id(memory, one) for one in given]:
+            said = decide(review, case_id)
+            call.report({decided: case_id, **more}, said if len(given) == 1 else f"{case_id}: {said}")
+
+
+def review_approve(
+    call: Call,
+    case_ids: CaseIds,
+    reviewer: Reviewer,
+    reason: Reason,
+    keep: Annotated[
+        list[str] | None,
+        option("--keep", "ID", "Of a session, keep this memory and archive those not named; repeatable."),
+    ] = None,
+) -> None:
+    """Approve cases: promote, keep, release from quarantine, or link the newer memory to the older one."""
+    if keep and len(case_ids) > 1:
+        raise InputError("--keep names memories of one case", hint="approve the other cases by themselves")
+
+    def approve(review: ReviewQueue, case_id: str) -> str:
+        kept = None
+        if keep:
+            of_case, hint = review.case(case_id).chunk_ids, "rlm-mem review show CASE has the ids"
+            kept = [known_id(one, of_case, f"memory of {case_id}", hint) for one in keep]
+        change = review.approve(case_id, reviewer=reviewer, reason=reason, keep=kept)
+        return f"approved; {_outcome(case_id, change)}"
+
+    _decide(call, case_ids, "approved", approve)
 
 
 def review_defer(
     call: Call,
-    case_id: CaseId,
+    case_ids: CaseIds,
     reviewer: Reviewer,
     reason: Reason,
     days: Annotated[int, option("--days", "N", "Open it again after N days.", min=1)] = 30,
 ) -> None:
-    """Postpone the decision on a case."""
-    with call.open() as memory:
-        case_id = _full_case_id(memory, case_id)
-        memory.continuum.review.defer(case_id, reviewer=reviewer, reason=reason, days=days)
-    call.report({"deferred": case_id, "days": days}, f"deferred for {amount(days, 'day')}")
+    """Postpone the decision on cases."""
+
+    def defer(review: ReviewQueue, case_id: str) -> str:
+        review.defer(case_id, reviewer=reviewer, reason=reason, days=days)
+        return f"deferred for {amount(days, 'day')}"
+
+    _decide(call, case_ids, "deferred", defer, days=days)
 
 
-def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
-    """Reject a case: nothing is promoted or linked; captured and quarantined memories are archived."""
-    with call.open() as memory:
-        case_id = _full_case_id(memory, case_id)
-        change = memory.continuum.review.reject(case_id, reviewer=reviewer, reason=reason)
-    call.report({"rejected": case_id}, f"rejected; {_outcome(case_id, change)}")
+def review_reject(call: Call, case_ids: CaseIds, reviewer: Reviewer, reason: Reason) -> None:
+    """Reject cases: nothing is promoted or linked; captured and quarantined memories are archived."""
+
+    def reject(review: ReviewQueue, case_id: str) -> str:
+        return f"rejected; {_outcome(case_id, review.reject(case_id, reviewer=reviewer, reason=reason))}"
+
+    _decide(call, case_ids, "rejected", reject)
 
 
 def review_judge(

@@ -9,33 +9,44 @@ memory may replace or contradict an earlier one (docs/spec/links.md, Proposals).
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
-from rlm_mem.arguments import check_words
+from rlm_mem.arguments import check_items, check_words
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.chunk.types import amount, shown
 from rlm_mem.continuum import places
+from rlm_mem.continuum.cases import (
+    CLOSED,
+    FOLDER,
+    PROPOSED,
+    Case,
+    Decision,
+    DecisionWord,
+    case_file,
+    case_id_of,
+    decode,
+    encode,
+    order_of,
+    quarantine_case,
+    shorten,
+)
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
+from rlm_mem.continuum.model_decisions import decide_proposals
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
-from rlm_mem.merging import MERGE_CONFLICT, in_conflict
+from rlm_mem.proposals.judging import compare_stored
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.traces import Traces
-    from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.models.base import LLM
     from rlm_mem.proposals.finding import Proposal
     from rlm_mem.proposals.judging import Comparison
@@ -44,69 +55,12 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("rlm_mem.continuum")
 
-FOLDER = "system/review"
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
 _MAX_DAYS = 3650
-_Word = Literal["approved", "deferred", "rejected"]
-_CLOSED = ("approved", "rejected", "obsolete")
-"""States that need no further decision."""
-_PROPOSED = {
-    "replace": (
-        "Does the newer memory replace the older one? Approving links them; rejecting leaves both as they are.",
-        "replaces",
-    ),
-    "contradict": (
-        "Do the two memories contradict each other? Approving links them; rejecting leaves both as they are.",
-        "contradicts",
-    ),
-}
+_LONGEST_ID = 60
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
-
-
-class Decision(msgspec.Struct, kw_only=True):
-    """A reviewer's decision on a case, with the reason."""
-
-    reviewer: str
-    decision: _Word
-    reason: str
-    at: str
-
-
-class Case(msgspec.Struct, kw_only=True):
-    """A question for a reviewer, with evidence and counter-evidence.
-
-    Attributes:
-        kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?), ``capture`` (shall the
-            memories of this session be kept?), ``quarantine`` (shall this chunk be released?), ``replace`` (does the
-            newer memory replace the older one?) or ``contradict`` (do the two contradict each other?).
-        entry: the memory; for a capture the conversation, for a quarantine the chunk, for a proposal the newer chunk.
-        chunk_ids: for a capture or a quarantine, the chunks in question; for a proposal, the newer and the older one.
-        status: ``obsolete`` (never stored) while there is nothing to decide, for the reason ``obsolete_because``.
-        evidence, counter_evidence: for and against the memory.
-        defer_until: time at which a deferred case is open again.
-        usage_at: number of uses of the memory at the last decision.
-        sentences: for a proposal, the statements of the newer and the older chunk that it compares.
-    """
-
-    id: str
-    kind: Literal["promote", "retain", "capture", "quarantine", "replace", "contradict"]
-    entry: str
-    title: str
-    status: Literal["open", "approved", "deferred", "rejected", "obsolete"]
-    opened_at: str
-    question: str
-    figures: dict[str, Any]
-    evidence: list[str]
-    counter_evidence: list[str]
-    history: list[str]
-    decisions: list[Decision] = []
-    defer_until: str | None = None
-    usage_at: int = 0
-    chunk_ids: list[str] = []
-    sentences: list[str] = []
-    obsolete_because: str | None = None
 
 
 class ReviewQueue:
@@ -119,29 +73,26 @@ class ReviewQueue:
         self._traces = traces
         self._last_full: tuple[Mapping[str, Signature], Mapping[str, int]] = ({}, {})
         """Files of the proposals when the queue was last full, and the revisions of their chunks."""
+        self._decided: dict[str, Signature] = {}
+        """Files of cases known to be approved or rejected, which are read only when all cases are asked for."""
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def cases(self, status: str | None = "open") -> list[Case]:
-        """Cases, oldest first; ``status`` None: all. A deferred case is open again after ``defer_until``.
+        """Cases, the most important kind first, the oldest of a kind first; ``status`` None: all.
+
+        A deferred case is open again after ``defer_until``.
 
         A case whose memory was deleted, is in quarantine, or no longer contains the statement in question is obsolete,
         not open. A file that cannot be read is skipped with a warning.
         """
-        now = self._store.clock()
         damaged: list[InvalidEntry] = []
-        found = list(self._load_cases(damaged))
+        found = list(self._load_cases(damaged, with_decided=status in (None, "approved", "rejected")))
         for one in damaged:
             _logger.warning("a case of the review queue is left out: %s", one.message)
-        found += [_quarantine_case(chunk) for chunk in self._store.quarantined()]
-        for case in found:
-            if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
-                case.status = "open"
-        self._mark_obsolete(found)
-        return sorted(
-            (case for case in found if status in (None, case.status)),
-            key=lambda case: (case.opened_at, case.id),
-        )
+        found += [quarantine_case(chunk) for chunk in self._store.quarantined()]
+        self._settle(found)
+        return sorted((case for case in found if status in (None, case.status)), key=order_of)
 
     def damaged(self) -> list[InvalidEntry]:
         """Case files that cannot be read, with the error of each."""
@@ -149,18 +100,36 @@ class ReviewQueue:
         list(self._load_cases(damaged))
         return damaged
 
-    def _load_cases(self, damaged: list[InvalidEntry]) -> Iterator[Case]:
+    def _load_cases(self, damaged: list[InvalidEntry], *, with_decided: bool = True) -> Iterator[Case]:
+        """Read the stored cases.
+
+        Args:
+            damaged: receives the files that cannot be read.
+            with_decided: also read the files that had an approved or rejected case when they last changed.
+        """
         stored = self._files.stored
-        names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
+        # Taken before the files are read: a file that changes in between is read again the next time.
+        signed = {name: one for name, one in stored.signatures(FOLDER).items() if name.endswith(".json")}
+        known = self._decided
+        decided = self._decided = {name: one for name, one in signed.items() if known.get(name) == one}
+        names = [name for name in signed if with_decided or name not in decided]
         for name, data in stored.contents(names):
             try:
-                yield _decode(data, name)
+                case = decode(data, name)
             except InvalidMemory as error:
                 damaged.append(InvalidEntry(name, error.message, "unreadable-case"))
+                continue
+            if case.status in ("approved", "rejected"):
+                decided[name] = signed[name]
+            yield case
 
-    def _mark_obsolete(self, cases: Sequence[Case]) -> None:
-        """Mark undecided cases as obsolete if there is nothing left to decide."""
-        waiting = [case for case in cases if case.status not in _CLOSED and case.kind != "quarantine"]
+    def _settle(self, cases: Sequence[Case]) -> None:
+        """Open deferred cases that are due, and mark undecided ones as obsolete if there is nothing left to decide."""
+        now = self._store.clock()
+        for case in cases:
+            if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
+                case.status = "open"
+        waiting = [case for case in cases if case.status not in CLOSED and case.kind != "quarantine"]
         readable = self._store.get_many([one for case in waiting for one in case.chunk_ids])
         hidden = self._store.quarantined_ids() if waiting else frozenset()
         for case in waiting:
@@ -181,7 +150,7 @@ class ReviewQueue:
                     return f"{case.entry} no longer exists"
                 return f"{case.entry} is in quarantine" if entry.chunk_id in hidden else ""
             return ""
-        if case.kind not in _PROPOSED:  # a capture is open while any of its chunks exists
+        if case.kind not in PROPOSED:  # a capture is open while any of its chunks exists
             left = any(one in readable for one in case.chunk_ids)
             return "" if left else "none of its memories is there any more"
         analyser = get_analyser(self._store.config.search.language)
@@ -189,25 +158,41 @@ class ReviewQueue:
             if chunk_id not in readable:
                 return f"{chunk_id} {'is in quarantine' if chunk_id in hidden else 'no longer exists'}"
             if all(one.text != sentence for one in statements_in(readable[chunk_id].content, analyser)):
-                return f"{chunk_id} was edited and does not say “{_shorten(sentence)}” any more"
+                return f"{chunk_id} was edited and does not say “{shorten(sentence)}” any more"
         by = readable[case.chunk_ids[1]].metadata.superseded_by
         return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
 
     def case(self, case_id: str) -> Case:
         """One case; raises NotFoundError."""
-        found = next((case for case in self.cases(None) if case.id == case_id), None)
+        found = self._stored(check_words(case_id, "case_id"))
+        if found is None:
+            hidden = map(
+                quarantine_case, self._store.quarantined() if case_id.startswith("quarantine-") else ()
+            )
+            found = next((case for case in hidden if case.id == case_id), None)
         if found is None:
             raise NotFoundError(
                 f"there is no review case {case_id!r:.60}", hint="rlm-mem review list shows them"
             )
+        self._settle([found])
         return found
+
+    def _stored(self, case_id: str) -> Case | None:
+        """The stored case with an id, as its file has it; raises InvalidMemory if the file cannot be read."""
+        if len(case_id) > _LONGEST_ID or not case_id.replace("-", "").isalnum():
+            return None  # no name of a file
+        file = case_file(case_id)
+        data = self._files.stored.read(file)
+        return None if data is None else decode(data, file)
 
     # --- opening -----------------------------------------------------------------------------------------------------
 
     def should_open(self, kind: Literal["promote", "retain"], entry: TieredMemory) -> bool:
         """Whether ``open`` would open a case: none is open, and there are enough new uses since the last decision."""
-        case_id = _case_id(kind, entry.key)
-        former = next((case for case in self.cases(None) if case.id == case_id), None)
+        try:
+            former = self._stored(case_id_of(kind, entry.key))
+        except InvalidMemory:
+            return False  # checks report the file
         if former is None:
             return True
         if former.status in ("open", "deferred"):
@@ -216,21 +201,21 @@ class ReviewQueue:
 
     def open(self, kind: Literal["promote", "retain"], key: str, why: str) -> Case | None:
         """Open a case for a memory; None if one is open, or if it has too few uses since the last decision."""
-        case_id = _case_id(kind, key)
+        case_id = case_id_of(kind, key)
         made: list[Case] = []
 
         def build() -> Change | None:
             entry = self._files.get(key)
             if entry is None or not self.should_open(kind, entry):
                 return None
-            file = _file(case_id)
+            file = case_file(case_id)
             text = self._files.read(file)
-            former = _decode(text.encode(), file) if text is not None else None
+            former = self._stored(case_id)
             case = self._prepare(kind, entry, case_id, why, former.decisions if former else [])
             made.append(case)
             return self._changes.draft(
                 "review", key, f"queued for review: {why}",
-                [Edit(file=file, before=text, after=_encode(case))], tier_from=entry.meta.tier,
+                [Edit(file=file, before=text, after=encode(case))], tier_from=entry.meta.tier,
             )  # fmt: skip
 
         self._changes.apply(build)
@@ -241,22 +226,23 @@ class ReviewQueue:
 
         Called within the transaction that stores the chunks.
         """
-        case_id = _case_id("capture", conversation_id)
-        file = _file(case_id)
-        data = self._files.stored.read(file)
-        case = _decode(data, file) if data is not None else None
+        case_id = case_id_of("capture", conversation_id)
+        case = self._stored(case_id)
         at = stamp(self._store.clock())
         if case is None or case.status in ("approved", "rejected"):
             case = Case(
                 id=case_id, kind="capture", entry=conversation_id, title="", status="open", opened_at=at,
-                question="Shall these be kept? A rule took them from the session. Rejecting archives them.",
+                question="Shall these be kept? Rules took them from what was said in the session, and they are in use "
+                "already. Approving marks them as reviewed, rejecting archives them.",
                 figures={}, evidence=[], counter_evidence=[], history=[], decisions=case.decisions if case else [],
             )  # fmt: skip
         case.chunk_ids += [chunk.id for chunk in chunks]
         case.evidence += [f"{chunk.id}: {chunk.content[:400]}" for chunk in chunks]
         case.figures = {"client": client, "memories": len(case.chunk_ids)}
-        case.title = f"{amount(len(case.chunk_ids), 'memory')} of session {conversation_id[:60]} of {client}"
-        self._files.stored.write(file, _encode(case).encode())
+        case.title = (
+            f"{amount(len(case.chunk_ids), 'memory')} of a session with {client}, {case.opened_at[:10]}"
+        )
+        self._files.stored.write(case_file(case_id), encode(case).encode())
         return case
 
     def add_proposed(self, proposals: Sequence[Proposal]) -> list[str]:
@@ -270,23 +256,27 @@ class ReviewQueue:
             room = self._room(len(proposals))
             for one in proposals[:room]:
                 case = Case(
-                    id=_case_id(one.kind, f"{one.newer_id} {one.older_id}"), entry=one.newer_id,
+                    id=case_id_of(one.kind, f"{one.newer_id} {one.older_id}"), entry=one.newer_id,
                     kind="replace" if one.kind == "replace" else "contradict",
-                    title=f"{_shorten(one.older)} → {_shorten(one.newer)}", status="open", opened_at=at,
-                    question=_PROPOSED[one.kind][0],
+                    title=f"{shorten(one.older)} → {shorten(one.newer)}", status="open", opened_at=at,
+                    question=PROPOSED[one.kind][0],
                     figures={"confidence": one.confidence, "reason": one.reason},
                     evidence=[f"{one.newer_id} (newer): {one.newer}", one.reason],
                     counter_evidence=[f"{one.older_id} (older): {one.older}"],
                     history=[], chunk_ids=[one.newer_id, one.older_id], sentences=[one.newer, one.older],
                 )  # fmt: skip
-                self._files.stored.write(_file(case.id), _encode(case).encode())
+                self._files.stored.write(case_file(case.id), encode(case).encode())
                 opened.append(case.id)
         return opened
 
     def judge(
-        self, llm: LLM, limit: int = 10, *, only: Sequence[str] | None = None,
+        self,
+        llm: LLM,
+        limit: int = 10,
+        *,
+        only: Sequence[str] | None = None,
         on_step: Callable[[Change], None] | None = None,
-    ) -> list[Change]:  # fmt: skip
+    ) -> list[Change]:
         """Let a model decide open proposals, in one call each about two sentences of at most 1,200 characters.
 
         Proposals that it is sure of are decided in the name ``model NAME``, which ``undo`` reverts. The others stay
@@ -295,42 +285,24 @@ class ReviewQueue:
 
         Args:
             limit: calls at most.
-            only: ids of the cases to decide; None: the oldest cases.
+            only: ids of the cases to decide; None: the first of the queue.
             on_step: called with each decision, also with those before a failure.
 
         Raises:
             InputError: ``limit`` is below 1. InvalidConfig: the model is the offline one, which cannot judge.
             ModelError: the model failed; earlier decisions stay.
         """
-        from rlm_mem.proposals.finding import is_trusted_as_far
-        from rlm_mem.proposals.judging import check_judge, judged
-
-        check_judge(llm, limit)
-        decided: list[Change] = []
-        calls = 0
-        for case in self.cases():
-            if calls >= limit or case.kind not in _PROPOSED or (only is not None and case.id not in only):
-                continue
-            newer, older = map(self._store.get_many(case.chunk_ids, track=False).get, case.chunk_ids)
-            if newer is None or older is None or not is_trusted_as_far(newer, older):
-                continue
-            calls += 1
-            verdict = judged(llm, *case.sentences, timeout=self._store.config.llm.timeout_seconds)
-            if verdict.word not in ("both", _PROPOSED[case.kind][1]):
-                continue
-            decide = self.reject if verdict.word == "both" else self.approve
-            # It may have been decided or changed while the model was asked.
-            with suppress(ConflictError, NotFoundError):
-                made = decide(case.id, reviewer=f"model {llm.name}", reason=verdict.reason or verdict.word)
-                decided.append(made)
-                if on_step is not None:
-                    on_step(made)
-        return decided
+        return decide_proposals(self._store, self, llm, limit, only=only, on_step=on_step)
 
     def find(
-        self, llm: LLM, limit: int = 20, *, since: str | date | None = None, nearest: int = 1,
+        self,
+        llm: LLM,
+        limit: int = 20,
+        *,
+        since: str | date | None = None,
+        nearest: int = 1,
         on_step: Callable[[Comparison], None] | None = None,
-    ) -> list[Comparison]:  # fmt: skip
+    ) -> list[Comparison]:
         """Let a model compare memories, the newest first, with the nearest earlier ones, in one call for each two.
 
         What it is certain of becomes a link, which ``undo`` reverts (``proposals.judging.compare_nearest``). For
@@ -346,50 +318,12 @@ class ReviewQueue:
             InputError: an argument is out of range. InvalidConfig: the model is the offline one, which cannot judge.
             ModelError: the model failed; what it decided before stays.
         """
-        from rlm_mem.proposals.judging import compare_stored
-
         found: list[Comparison] = []
         for one in compare_stored(self._store, llm, limit, nearest=nearest, since=since):
             found.append(one)
             if on_step is not None:
                 on_step(one)
         return found
-
-    def judged(self, made: RememberResult, llm: Callable[[], LLM]) -> RememberResult:
-        """The result of remembering, after the configured model decided what the text replaces.
-
-        It decides up to ``updates.judge`` of its proposals, and compares a new text of one chunk with up to
-        ``updates.nearest`` of the nearest earlier ones. Called after the transaction. If the model fails, what is
-        left stays as it is, and a warning is logged.
-        """
-        settings = self._store.config.updates
-        limit = settings.judge if made.proposed else 0
-        nearest = settings.nearest if made.is_one_new_chunk else 0
-        if not (limit or nearest) or self._store.backend.in_transaction:
-            return made
-        replaced = list(made.replaced)
-        try:
-            model = llm()
-            if model.name == "offline":
-                return made
-            if limit:
-                self.judge(model, limit, only=made.proposed)
-            newer = self._store.get_chunk(made.chunk_ids[0], track=False) if nearest else None
-            if newer is not None:
-                from rlm_mem.proposals.judging import compare_nearest
-
-                for one in compare_nearest(self._store, model, newer, nearest):
-                    if one.word == "replaces":
-                        replaced.append(one.older_id)
-        except Exception as error:  # noqa: BLE001 - a callable may raise anything, and the text is stored
-            _logger.warning("the model could not judge what the text replaces: %s", error)
-        asked = [case for case in self.cases(None) if case.id in made.proposed] if made.proposed else []
-        approved = [case for case in asked if case.kind == "replace" and case.status == "approved"]
-        return replace(
-            made,
-            replaced=[*replaced, *(case.chunk_ids[1] for case in approved)],
-            proposed=[case.id for case in asked if case.status == "open"],
-        )
 
     def _room(self, requested: int) -> int:
         """How many of ``requested`` proposals may be queued; closed cases are removed if there is not enough room.
@@ -398,7 +332,7 @@ class ReviewQueue:
         """
         most = self._store.config.updates.max_open
         stored = self._files.stored
-        beginnings = tuple(f"{FOLDER}/{kind}-" for kind in _PROPOSED)
+        beginnings = tuple(f"{FOLDER}/{kind}-" for kind in PROPOSED)
         signed = stored.signatures(FOLDER).items()
         files = {name: signature for name, signature in signed if name.startswith(beginnings)}
         names = list(files)
@@ -410,9 +344,9 @@ class ReviewQueue:
         cases: dict[str, Case] = {}
         for name, data in stored.contents(names):
             with suppress(InvalidMemory):  # an unreadable case: checks report it
-                cases[name] = _decode(data, name)
-        self._mark_obsolete(list(cases.values()))
-        closed = [name for name, case in cases.items() if case.status in _CLOSED]
+                cases[name] = decode(data, name)
+        self._settle(list(cases.values()))
+        closed = [name for name, case in cases.items() if case.status in CLOSED]
         for name in closed:
             stored.remove(name)  # the audit log keeps the decision
         waiting = len(names) - len(closed)
@@ -430,18 +364,25 @@ class ReviewQueue:
         return {one.id: one.revision for one in self._store.summaries(list(chunk_ids))}
 
     def _prepare(
-        self, kind: Literal["promote", "retain"], entry: TieredMemory, case_id: str, why: str,
+        self,
+        kind: Literal["promote", "retain"],
+        entry: TieredMemory,
+        case_id: str,
+        why: str,
         decisions: list[Decision],
-    ) -> Case:  # fmt: skip
+    ) -> Case:
         meta = entry.meta
-        evidence = [f"{check.rule}: {check.detail}" for check in low_to_ultra(meta) if check.met]
+        checks = [
+            (check.met, f"{check.rule.replace('_', ' ')}: {check.detail}") for check in low_to_ultra(meta)
+        ]
+        evidence = [line for met, line in checks if met]
         evidence += [
             f"{context}: {good} of {uses} uses went well"
             for context, (uses, good) in meta.contexts.items()
             if good
         ]
         evidence += [f"made from {source}" for source in meta.sources]
-        against = [f"{check.rule}: {check.detail}" for check in low_to_ultra(meta) if not check.met]
+        against = [line for met, line in checks if not met]
         against += [
             f"{context}: {uses - good} of {uses} uses failed"
             for context, (uses, good) in meta.contexts.items()
@@ -452,7 +393,7 @@ class ReviewQueue:
         for link in self._store.linked(entry.chunk_id, "contradicts", "both", 20):
             against.append(f"{link.chunk_id} contradicts it: {link.reasoning or 'no reason given'}")
         question = (
-            f"Shall this become part of the core, kept for good? {why}"
+            "Shall this become part of the core, kept for good?"
             if kind == "promote"
             else f"Does this still hold? {why}"
         )
@@ -471,17 +412,27 @@ class ReviewQueue:
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 
-    def approve(self, case_id: str, *, reviewer: str, reason: str) -> Change:
+    def approve(
+        self, case_id: str, *, reviewer: str, reason: str, keep: Iterable[str] | None = None
+    ) -> Change:
         """Approve a case.
 
         The change promotes to the core (``promote``), confirms the memories (``retain``, ``capture``), releases the
         chunk (``quarantine``) or links the two chunks (``replace``, ``contradict``).
 
+        Args:
+            keep: of a capture, the ids of the memories to keep; the others are archived in the same change. None: all
+                are kept.
+
         Raises:
+            InputError: ``keep`` is empty, names a memory that is not of the case, or the case is no capture.
             InvalidMemory: reviewer or reason is missing, or the memory no longer meets the rule.
             ConflictError: the case was already decided.
         """
-        return self._decide(case_id, "approved", reviewer, reason)
+        kept = None if keep is None else [check_words(one, "keep") for one in check_items(keep, "keep")]
+        if kept == []:
+            raise InputError("keep names no memory", hint="reject the case to archive all of its memories")
+        return self._decide(case_id, "approved", reviewer, reason, keep=kept)
 
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
         """Reject a case.
@@ -496,10 +447,17 @@ class ReviewQueue:
         if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _MAX_DAYS:
             raise InputError(f"days must be a whole number from 1 to {_MAX_DAYS:,}, not {shown(days)}")
         until = stamp(self._store.clock() + timedelta(days=days))
-        return self._decide(case_id, "deferred", reviewer, reason, until)
+        return self._decide(case_id, "deferred", reviewer, reason, until=until)
 
     def _decide(
-        self, case_id: str, decision: _Word, reviewer: str, reason: str, until: str | None = None
+        self,
+        case_id: str,
+        decision: DecisionWord,
+        reviewer: str,
+        reason: str,
+        *,
+        until: str | None = None,
+        keep: Sequence[str] | None = None,
     ) -> Change:
         check_words(case_id, "case_id")
         reviewer, reason = check_words(reviewer, "reviewer").strip(), check_words(reason, "reason").strip()
@@ -511,9 +469,12 @@ class ReviewQueue:
         if not reason:
             raise InvalidMemory("a decision needs a reason")
         made = Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
-        if case_id.startswith(tuple(f"{kind}-" for kind in _PROPOSED)):
+        kind = case_id.partition("-")[0]
+        if keep is not None and kind != "capture":
+            raise InputError(f"only memories of a session can be kept in part, and {case_id:.60} is none")
+        if kind in PROPOSED:
             return self._decide_proposal(case_id, made, until)
-        return self._changes.apply(lambda: self._decision_change(case_id, made, until))
+        return self._changes.apply(lambda: self._decision_change(case_id, made, until, keep))
 
     def _with_decision(self, case_id: str, made: Decision, until: str | None) -> Case:
         """The case with one more decision; raises ConflictError if it is already decided or obsolete."""
@@ -540,10 +501,12 @@ class ReviewQueue:
                     self._store.supersede(older, newer, why, confidence=confidence, force=True)
                 else:
                     self._store.add_link(newer, older, "contradicts", confidence, why)
-            self._files.stored.write(_file(case_id), _encode(case).encode())
+            self._files.stored.write(case_file(case_id), encode(case).encode())
         return change
 
-    def _decision_change(self, case_id: str, made: Decision, until: str | None) -> Change:
+    def _decision_change(
+        self, case_id: str, made: Decision, until: str | None, keep: Sequence[str] | None
+    ) -> Change:
         """The change that carries out a decision on any case but a proposal."""
         case = self._with_decision(case_id, made, until)
         if case.kind == "quarantine":
@@ -555,7 +518,7 @@ class ReviewQueue:
         op: str = made.decision
         edits: list[Edit] = []
         if case.kind == "capture":
-            more = self._capture_fields(case, made)
+            more = self._capture_fields(case, made, keep)
         else:
             entry = self._files.get(case.entry)
             if entry is None:
@@ -565,8 +528,8 @@ class ReviewQueue:
             if moves:
                 op = "promote" if moves["tier_to"] == "ultra-low" else "demote"
             more = {"keep": bool(moves), "tier_from": "low", **moves}
-        file = _file(case_id)
-        edits.append(Edit(file=file, before=self._files.read(file), after=_encode(case)))
+        file = case_file(case_id)
+        edits.append(Edit(file=file, before=self._files.read(file), after=encode(case)))
         return self._draft_decision(case, op, edits, **more)
 
     def _draft_decision(
@@ -579,15 +542,23 @@ class ReviewQueue:
             details={"case": case.id, "reviewer": made.reviewer}, **more,
         )  # fmt: skip
 
-    def _capture_fields(self, case: Case, made: Decision) -> dict[str, Any]:
+    def _capture_fields(self, case: Case, made: Decision, keep: Sequence[str] | None) -> dict[str, Any]:
         """Fields of a change that confirms or archives the memories captured from a session."""
+        for one in keep or ():
+            if one not in case.chunk_ids:
+                raise InputError(f"{one!r:.140} is no memory of {case.id}", hint="review show lists them")
         here = [chunk_id for chunk_id in case.chunk_ids if self._store.exists(chunk_id)]
-        if made.decision == "approved":
-            return {
-                "marks": {one: {"reviewed_by": made.reviewer} for one in here},
-                "unmarks": {one: {"reviewed_by": None} for one in here},
-            }
-        return {"archived": here} if made.decision == "rejected" else {}
+        if made.decision == "deferred":
+            return {}
+        kept = [] if made.decision == "rejected" else [one for one in here if keep is None or one in keep]
+        if keep and not kept:
+            raise ConflictError(f"{keep[0]} cannot be kept: it is archived or in quarantine")
+        made.archived = [one for one in here if one not in kept]
+        return {
+            "marks": {one: {"reviewed_by": made.reviewer} for one in kept},
+            "unmarks": {one: {"reviewed_by": None} for one in kept},
+            "archived": made.archived,
+        }
 
     def _tier_move(self, entry: TieredMemory, kind: str, made: Decision) -> tuple[list[Edit], dict[str, Any]]:
         """The edits and fields of a change that moves a memory; raises InvalidMemory if its rule is unmet."""
@@ -648,52 +619,3 @@ class ReviewQueue:
 
 def _decision_text(made: Decision) -> str:
     return f"{made.decision} by {made.reviewer}: {made.reason}"
-
-
-def _file(case_id: str) -> str:
-    return f"{FOLDER}/{case_id}.json"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:119]}…"
-
-
-def _case_id(kind: str, key: str) -> str:
-    return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
-
-
-def _quarantine_case(chunk: Chunk) -> Case:
-    """A case for a chunk in quarantine; it is derived from the chunk, not stored."""
-    about = chunk.metadata
-    stored = about.extra.get("quarantine")
-    details: dict[str, Any] = stored if isinstance(stored, dict) else {}
-    reason = str(details.get("reason") or "no reason was given")
-    return Case(
-        id=_case_id("quarantine", chunk.id), kind="quarantine", entry=chunk.id,
-        title=" ".join(chunk.content[:300].split())[:100], status="open",
-        opened_at=str(details.get("at") or about.modified_at),
-        question="Shall this be released from quarantine? Rejecting moves it to the archive.",
-        figures={"origin": about.origin, "trust before": str(details.get("trust") or "not known")},
-        evidence=[f"{chunk.id}: {chunk.content[:400]}"], counter_evidence=[reason[:1000]], history=[],
-        chunk_ids=[chunk.id],
-    )  # fmt: skip
-
-
-def _encode(case: Case) -> str:
-    return msgspec.json.format(msgspec.json.encode(case), indent=2).decode("utf-8") + "\n"
-
-
-def _decode(data: bytes, name: str) -> Case:
-    try:
-        case = msgspec.json.decode(data, type=Case)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        conflict = in_conflict(data)
-        raise InvalidMemory(f"{name}: {MERGE_CONFLICT if conflict else error}") from None
-    if case.kind in _PROPOSED:
-        if not case.sentences:  # earlier versions wrote the statements only as evidence
-            newer, older = case.evidence[:1], case.counter_evidence[:1]
-            sides = zip(case.chunk_ids, ("newer", "older"), newer + older, strict=False)
-            case.sentences = [line.removeprefix(f"{one} ({side}): ") for one, side, line in sides]
-        if len(case.chunk_ids) != 2 or len(case.sentences) != 2:
-            raise InvalidMemory(f"{name}: a proposal names two chunks, and what each of them says")
-    return case

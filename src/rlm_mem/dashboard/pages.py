@@ -92,6 +92,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
     reviewing: Pages = {
         "/changes/undo": changes_page.undo,
         "/tiers/undo": tiers.undo,
+        "/review": tiers.decide_ticked,
         "/review/{case}": tiers.decide,
     }
     served: list[tuple[str, Permission, Pages]] = [

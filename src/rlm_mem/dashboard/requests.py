@@ -71,6 +71,7 @@ NOTICES: Mapping[str, str] = {
     "contradicting": "The two are linked as contradicting.",
     "both-hold": "Both stay as they are.",
     "deferred": "Deferred: it will be asked again later.",
+    "decided-ticked": "The ticked cases are decided, each in a change of its own. Changes undoes each.",
     "undone": "The transition was undone: its files are as they were.",
     "taken-back": "Undone. Undoing is a change too: undo it to restore the change.",
     "persona": "The persona was changed.",

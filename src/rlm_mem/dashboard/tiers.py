@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import HTMLResponse
 
+from rlm_mem.continuum.cases import ABOUT
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.dashboard.charts import Flow, flow_chart
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, day
-from rlm_mem.errors import InputError, InvalidMemory, NotFoundError
+from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
 from rlm_mem.operations.problems import Refused, problem_of
 
 if TYPE_CHECKING:
@@ -193,9 +194,8 @@ class _Choice(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """How cases of a kind are shown: description, headings of the two lists, and the two decisions."""
+    """How cases of a kind are shown: headings of the two lists, and the two decisions."""
 
-    about: str
     evidence: str
     against: str
     approve: _Choice
@@ -206,42 +206,36 @@ _BOTH_HOLD = _Choice("Both are valid", "leaves both as they are", "both-hold")
 _ARCHIVE = "hides the listed memories from searches; they can be restored"
 _KINDS: Mapping[str, _Kind] = {
     "promote": _Kind(
-        "proposed for the core",
         "For it",
         "Against it",
         _Choice("Move to the core", "keeps it permanently, above the other tiers", "core"),
         _Choice("Not yet", "leaves it where it is; it is proposed again after further uses", "not-core"),
     ),
     "retain": _Kind(
-        "to be confirmed",
         "For it",
         "Against it",
         _Choice("It is still valid", "leaves it where it is", "holds"),
         _Choice("It is no longer valid", "moves it to the mid tier", "holds-not"),
     ),
     "capture": _Kind(
-        "captured from a session",
         "What was captured",
         "Against it",
         _Choice("Keep", "marks the ticked memories as reviewed by you and archives the others", "captured"),
         _Choice("Archive all", _ARCHIVE, "captures-archived"),
     ),
     "quarantine": _Kind(
-        "in quarantine: hidden from searches until it is released",
         "What is held back",
         "Why",
         _Choice("Release", "makes searches find it again", "released"),
         _Choice("Archive", _ARCHIVE, "archived-case"),
     ),
     "replace": _Kind(
-        "may replace an earlier memory",
         "The newer memory",
         "The older memory",
         _Choice("It replaces it", "marks the older one as replaced; it stays readable", "replaced"),
         _BOTH_HOLD,
     ),
     "contradict": _Kind(
-        "may contradict an earlier memory",
         "The newer memory",
         "The older memory",
         _Choice("They contradict", "links them as contradicting; both stay", "contradicting"),
@@ -273,6 +267,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         cases=shown,
         more=address("/review", state=state, limit=limit * 2) if len(matching) > limit else "",
         kinds=_KINDS,
+        about=ABOUT,
         counts={name: sum(case.status == name for case in cases) for name in _STATES},
         chunk_ids=titles,
         times={one: chunk.metadata.at for one, chunk in named.items()},
@@ -298,38 +293,63 @@ def waiting_part(request: PageRequest) -> Response:
 
 def decide(request: PageRequest) -> Response:
     """Record a reviewer's decision."""
-    case_id, what = request.part("case"), request.text("do", 20)
-    reviewer, reason = request.text("reviewer", 100), request.text("reason", 1_000).strip()
-    if what not in _OPERATIONS:
-        raise InputError("choose to approve, defer or reject")
-    name = case_id.partition("-")[0]
-    kind, dropped = _KINDS.get(name), list[str]()
-    if name == "capture" and what == "approve":
-        ticked = request.texts("keep")
-        dropped = [one for one in request.text("listed", 0).split() if one not in ticked]
-        if dropped and not ticked:
-            what = "reject"
-    choice = getattr(kind, what) if kind and what != "defer" else None
-    notice = choice.notice if choice else "deferred"
-    if name in _UNEXPLAINED:
-        reason = reason or (choice.label if choice else "later")
-    days = {"days": request.text("days", 10)} if what == "defer" else {}
+    case_id, what = request.part("case"), _asked(request)
+    more: dict[str, Any] = {}
+    if what == "defer":
+        more["days"] = request.text("days", 10)
+    if case_id.startswith("capture-") and what == "approve":
+        ticked, listed = request.texts("keep"), request.text("listed", 0).split()
+        if not set(listed) <= set(ticked):
+            store, of_case = request.memory.store, request.memory.continuum.review.case(case_id).chunk_ids
+            # What the session left since the page was shown stays, too.
+            keep = [one for one in of_case if one in ticked or (one not in listed and store.exists(one))]
+            what, more = ("approve", {"keep": keep}) if keep else ("reject", {})
     try:
-        request.carry_out(_OPERATIONS[what], {"case_id": case_id}, reviewer=reviewer, reason=reason, **days)
+        notice = _record(request, case_id, what, **more)
     except (InputError, Refused) as error:
         return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
-    if dropped and what == "approve":
-        store, of_case = request.memory.store, request.memory.continuum.review.case(case_id).chunk_ids
-        for one in dropped:
-            if one in of_case and store.exists(one):
-                store.update_chunk(
-                    one, metadata={"reviewed_by": None}
-                )  # restored, it is not taken for reviewed
-                request.carry_out("deleteChunk", {"chunk_id": one})
-                notice = "captured-some"
+    return _decided(request, "captured-some" if "keep" in more else notice)
+
+
+def decide_ticked(request: PageRequest) -> Response:
+    """Record one decision on each of the ticked cases; those before one that is refused stay decided."""
+    what, cases = _asked(request), request.texts("case")
+    if not cases:
+        return review_page(request, problem="tick the cases to decide first", status=400)
+    for case_id in cases:
+        try:
+            _record(request, case_id, what)
+        except (InputError, Refused, NotFoundError, ConflictError) as error:
+            return review_page(request, problem=problem_of(error).sentence, at=case_id, status=400)
+    return _decided(request, "decided-ticked")
+
+
+def _asked(request: PageRequest) -> str:
+    what = request.text("do", 20)
+    if what not in _OPERATIONS:
+        raise InputError("choose to approve, defer or reject")
+    return what
+
+
+def _record(request: PageRequest, case_id: str, what: str, **more: Any) -> str:
+    """Record a decision with the reviewer and reason of the form; return the name of its notice."""
+    name, reason = case_id.partition("-")[0], request.text("reason", 1_000).strip()
+    kind = _KINDS.get(name)
+    choice: _Choice | None = getattr(kind, what) if kind and what != "defer" else None
+    if name in _UNEXPLAINED:
+        reason = reason or (choice.label if choice else "later")
+    who = {"reviewer": request.text("reviewer", 100), "reason": reason}
+    request.carry_out(_OPERATIONS[what], {"case_id": case_id}, **who, **more)
+    return choice.notice if choice else "deferred"
+
+
+def _decided(request: PageRequest, notice: str) -> Response:
+    """Back to the queue; the browser keeps the reviewer's name for the next case."""
     response = request.go("/review", notice)
     signed = "".join(
-        sign for sign in reviewer.strip() if (sign.isalnum() and sign.isascii()) or sign in " .-_"
+        sign
+        for sign in request.text("reviewer", 100).strip()
+        if (sign.isalnum() and sign.isascii()) or sign in " .-_"
     )
     response.set_cookie(REVIEWER, signed[:60], max_age=31_536_000, httponly=True, samesite="strict")
     return response

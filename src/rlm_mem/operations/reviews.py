@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
+from rlm_mem.continuum.cases import order_of
+from rlm_mem.errors import InputError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import page_of
-from rlm_mem.operations.types import CaseId, Cursor, Limit, Line, Request
+from rlm_mem.operations.types import CaseId, ChunkId, Cursor, Limit, Line, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlm_mem.continuum.cases import Case
     from rlm_mem.continuum.changes import Change
-    from rlm_mem.continuum.review import Case
 
 _GROUP = "review"
 Decision = Literal["approve", "defer", "reject"]
@@ -44,12 +46,13 @@ class CaseQuery(ReviewArguments):
 
 
 class DecisionOut(Struct):
-    """What a reviewer decided, and why."""
+    """What a reviewer decided, and why, and which memories of a session that archived."""
 
     reviewer: str
     decision: str
     reason: str
     at: str
+    archived: list[str]
 
 
 class CaseOut(MayBeCut):
@@ -66,6 +69,7 @@ class CaseOut(MayBeCut):
     opened_at: str
     question: str
     figures: dict[str, Any]
+    chunk_ids: list[str]
     evidence: list[str]
     counter_evidence: list[str]
     history: list[str]
@@ -75,7 +79,7 @@ class CaseOut(MayBeCut):
 
 
 class CasePage(MayBeCut):
-    """Cases, oldest first; ``next_cursor`` is null on the last page."""
+    """Cases, the most important kind first; ``next_cursor`` is null on the last page."""
 
     items: list[CaseOut]
     next_cursor: str | None
@@ -88,6 +92,20 @@ class DecideRequest(Request):
         Line, Meta(description="Name of the person who decided; the agent that prepares cases cannot.")
     ]
     reason: Annotated[Line, Meta(description="Why, in the person's words.")]
+
+
+Keep = Annotated[
+    Annotated[list[ChunkId], Meta(min_length=1, max_length=1000)] | None,
+    Meta(
+        description="Of a session, the ids of the memories to keep; approving archives the others. None: all."
+    ),
+]
+
+
+class ApproveRequest(DecideRequest):
+    """Who approves, why, and which memories of a session."""
+
+    keep: Keep = None
 
 
 class DeferRequest(DecideRequest):
@@ -104,6 +122,7 @@ class DecideArguments(DeferRequest, kw_only=True):
         Decision,
         Meta(description="approve: make it part of the core, or confirm it; defer: decide later."),
     ]
+    keep: Keep = None
 
 
 class DecisionResponse(Struct):
@@ -128,7 +147,7 @@ class CaseSummary(Struct):
 
 
 class CaseSummaries(MayBeCut):
-    """Cases, oldest first."""
+    """Cases, the most important kind first."""
 
     cases: list[CaseSummary]
 
@@ -149,7 +168,7 @@ def _cases(context: Context, request: ReviewArguments) -> list[Case]:
 
 def _list(context: Context, request: CaseQuery) -> CasePage:
     cases = _cases(context, request)
-    page, cursor = page_of("cases", cases, lambda case: (case.opened_at, case.id), tuple[str, str], request)
+    page, cursor = page_of("cases", cases, order_of, tuple[int, str, str], request)
     return fill(CasePage, items=page, next_cursor=cursor)
 
 
@@ -164,11 +183,16 @@ def _record_decision(
     review = context.memory.continuum.review
     case = review.case(case_id)
     who = {"reviewer": request.reviewer, "reason": request.reason}
-    if decision == "defer":
+    keep = getattr(request, "keep", None)
+    if decision == "approve":
+        change = review.approve(case.id, **who, keep=keep)
+    elif keep is not None:
+        raise InputError("keep belongs to an approval", hint="approve the case to keep some of its memories")
+    elif decision == "defer":
         assert isinstance(request, DeferRequest)
         change = review.defer(case.id, **who, days=request.days)
     else:
-        change = (review.approve if decision == "approve" else review.reject)(case.id, **who)
+        change = review.reject(case.id, **who)
     # The case of a chunk that was released from quarantine is not kept.
     kept = (one for one in review.cases(None) if one.id == case.id)
     return next(kept, structs.replace(case, status=_STATUSES[decision])), change
@@ -215,7 +239,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST", "/review/{case_id}/approve", "approveCase",
         "Make a memory part of the core, confirm it, release it, or record that it replaces or contradicts the other.",
         _GROUP,
-        permission="review", run=_decide_as("approve"), request=DecideRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_decide_as("approve"), request=ApproveRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",

@@ -37,7 +37,7 @@ _WORDS: tuple[_Word, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """A model's judgement of two notes.
 
     Attributes:
@@ -49,7 +49,7 @@ class Verdict:
     reason: str
 
 
-def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) -> Verdict:
+def judgement_of(llm: LLM, newer: str, older: str, *, timeout: float | None = None) -> Judgement:
     """Ask a model about two notes, of which it sees the first 1,200 characters.
 
     Args:
@@ -73,11 +73,11 @@ def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) ->
     word: _Word = next((one for one in _WORDS if answer == one), "unsure")
     # A reply may have lone surrogates, which no file can.
     shown = " ".join(reason.split())[:_REASON].encode("utf-8", "replace").decode("utf-8")
-    return Verdict(word, shown)
+    return Judgement(word, shown)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Verdict):
+class Comparison(Judgement):
     """A model's judgement of a chunk and an earlier one; ``replaces`` and ``contradicts`` have become a link.
 
     Attributes:
@@ -106,20 +106,20 @@ def compare_nearest(store: ChunkStore, llm: LLM, newer: Chunk, most: int) -> Ite
     for older in store.get_many(near, track=False).values():
         if not is_trusted_as_far(newer, older):
             continue
-        verdict = judged(llm, newer.content, older.content, timeout=store.config.llm.timeout_seconds)
-        reason = f"model {llm.name}: {verdict.reason or verdict.word}"
+        said = judgement_of(llm, newer.content, older.content, timeout=store.config.llm.timeout_seconds)
+        reason = f"model {llm.name}: {said.reason or said.word}"
         try:
-            if verdict.word == "replaces":
+            if said.word == "replaces":
                 store.supersede(older.id, newer.id, reason, confidence=_CONFIDENCE)
-            elif verdict.word == "contradicts":
+            elif said.word == "contradicts":
                 store.add_link(newer.id, older.id, "contradicts", _CONFIDENCE, reason)
         except (
             ConflictError,
             NotFoundError,
             InvalidLink,
         ) as error:  # one was changed while the model was asked
-            verdict = Verdict("unsure", error.message)
-        yield Comparison(verdict.word, verdict.reason, newer.id, older.id)
+            said = Judgement("unsure", error.message)
+        yield Comparison(said.word, said.reason, newer.id, older.id)
 
 
 def check_judge(llm: LLM, calls: int) -> None:

@@ -7,11 +7,13 @@ or tells again later comes after that, and so does one that a later note changes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from rlm_mem import text as language
+from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import rank
 from rlm_mem.search.ranking import STEP, Hit, OtherNote
 from rlm_mem.store.core.records import surroundings
@@ -32,6 +34,8 @@ LONGEST_NOTE = 600
 ANSWERING = 3
 #: Number of best hits in which a later note is looked for.
 NEAR = 10
+#: Most time between the first and the last file of a copy.
+_WRITTEN_TOGETHER = timedelta(minutes=1)
 #: Most successive changes that are followed.
 _MAX_FOLLOWED = 4
 
@@ -256,6 +260,19 @@ def is_valid_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -
     return hit.superseded_by is None and is_note_hit(hit, read, asked)
 
 
+def is_made_after(hit: Hit, other: Hit, read: Mapping[str, Chunk]) -> bool:
+    """Whether a hit is of a later time than another.
+
+    The files of a folder that is copied or checked out get times in the order of writing, which says nothing of what
+    they contain: of two files only one that changed some time after the other is later.
+    """
+    if hit.at <= other.at:
+        return False
+    if not all("path" in read[one.chunk_id].metadata.provenance for one in (hit, other)):
+        return True
+    return parse_time(hit.at) - parse_time(other.at) > _WRITTEN_TOGETHER
+
+
 def later_places(hits: list[Hit]) -> list[int]:
     """Return the places of hits that are not superseded, not older than the first and trusted at least as far."""
     first, found = hits[0], []
@@ -288,7 +305,7 @@ def _later_note_places(
     named = asked.stems & stems_in(around[hits[0].chunk_id], analyser)
     for place in later_places(hits):
         hit = hits[place]
-        if hit.at == hits[0].at or not is_note_hit(hit, read, asked):
+        if not is_made_after(hit, hits[0], read) or not is_note_hit(hit, read, asked):
             continue
         if not named or named <= stems_in(f"{around[hit.chunk_id]} {texts[place]}", analyser):
             yield place

@@ -19,6 +19,7 @@ from rlm_mem.search.current import (
     NEAR,
     answering_places,
     compared_texts,
+    is_made_after,
     is_valid_note,
 )
 from rlm_mem.search.ranking import Hit, OtherNote
@@ -103,7 +104,7 @@ def _later_of(
     nearest, odds, later = "", _LEAST_ODDS, None
     for other, hit in enumerate(found):
         if (
-            hit.at <= earlier.at
+            not is_made_after(hit, earlier, read)
             or rank(hit.trust) < rank(earlier.trust)
             or not is_valid_note(hit, read, asked)
         ):

@@ -24,7 +24,7 @@ _NOUN_OF = {
 _ONE_VALUE = words(
     "live work cost weigh start end open close meet report drive run listen pay earn leave arrive lead "
     "host due call name  base locat plan schedul held set freez frozen empti written write engag marri "
-    "choos bank sit belong change need expir read go deploy"
+    "choos bank sit belong change expir read go deploy"
 )
 """Attributes with one value at a time."""
 _ONE_WORD = words(
@@ -49,6 +49,9 @@ _OF_KIND = {
 """Nouns that name a kind of value: "the schedule of the job" and "the job runs at 2:00"."""
 _LASTING = words("like hate write teach help")
 """Attributes whose values remain in force when something else changes."""
+_AMOUNTS = words("cost pay earn weigh")
+_NUMBERED = late(r"(?:(?:an?|the|our|my) )?([^\W\d_]\S*)(?: [^\W\d_]\S*)? v?\d")
+"""A name before its number: "PostgreSQL 16", "an iPhone 15"."""
 _CALENDAR = frozenset(one for day in DAYS for one in (day, f"{day}s")) | words(
     "summer winter weekend holiday"
 )
@@ -180,12 +183,12 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
         fits = new_topic <= full_old | {_verb(older)} or (
             old_topic <= full_new and _head_fits(newer, older, full_old)
         )
-        if not fits:
+        if not fits or _owned(newer, older):
             return None
         added = new_topic - full_old - {newer.head, _verb(older)}
         if added and ME in older.topic and ME not in newer.topic:
             return None  # it belongs to somebody else
-        strong = not added and _contexts_meet(newer, older, new_topic, old_topic) and not _owned(newer, older)
+        strong = not added and _contexts_meet(newer, older, new_topic, old_topic)
         strong = strong and (
             new_topic == old_topic or older.head in newer.named | {""} or older.kind == "name"
         )
@@ -354,6 +357,8 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
         return None  # "tests run in parallel", "the tests were converted to pytest"
     if newer.number is not None and older.number is not None and newer.number <= older.number:
         return None
+    if newer.added and newer.kind in ("word", "name"):
+        return None  # "it also needs a belt" ends nothing
     attribute = older.attribute.split(":")[0]
     # "The guide moved to Rome" does not name a new guide, but "the guide changed to Ana" does.
     people = newer.attribute == "change" and newer.preposition == "to" and newer.news != "changed to"
@@ -384,11 +389,35 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
     if not single:
         return None
     reason = f"“{older.shown}”, then “{newer.shown}”"
+    if _other_thing(newer, older):
+        # "It runs on Python 3.13 now" ends "it runs on MySQL 8" only if both are answers to one question.
+        return Conflict("replace", _UNSURE, False, reason) if said else None
     if said and not _narrower(newer, older):
         return Conflict("replace", 0.92, True, f"says “{newer.news}”: {reason}")
     if echoed and not newer.former and not _narrower(newer, older):
         return Conflict("replace", 0.92, True, f"names both: {reason}")
+    if _narrower(newer, older) and not said:
+        return None  # "at nine on Fridays" leaves the other days as they are
     return Conflict("replace", 0.7 if newer.number is not None else 0.6, False, reason)
+
+
+def _other_thing(newer: Stated, older: Stated) -> bool:
+    """Whether two numbers are of things with different names: "Python 3.13" and "PostgreSQL 16", "one CX32".
+
+    A version is of its product. A topic that names the kind of its value has one value, whatever its name: "the
+    database is MySQL 8"; and so have a place ("in hall 3") and an amount.
+    """
+    if not (newer.kind == older.kind == "number") or older.preposition in ("in", "at", "from"):
+        return False
+    if _verb(older) in _AMOUNTS or _OF_KIND["number"] & older.topic:
+        return False
+    things = [{stem for stem in one.value if not stem[:1].isdigit()} for one in (newer, older)]
+    if not all(things) or things[0] & things[1]:
+        return False
+    named = [match for one in (newer, older) if (match := _NUMBERED.match(one.shown))]
+    if len(named) == len(things):
+        return _verb(older) != "be" or bool(older.preposition)
+    return any(match[1][0].isupper() for match in named)
 
 
 def _restates(newer: Stated, older: Stated) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
@@ -83,6 +84,13 @@ DIGIT = late(r"\d")
 NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
 _TITLE = late(r"\s*([^\n]{1,120}[^\s.!?;:,])[ \t]*\n\s*([^\n]{1,300})")
 """A first line without a final punctuation mark, and the beginning of the next one."""
+_UNCOUNTED = OWNERS | ARTICLES
+_LONGEST_SAID = 40
+"""Most words of a sentence that is compared with another one word by word."""
+_LONGEST_VALUE = 2
+"""Most words of a value that stands for one of another number of words: "Redis" and "the database"."""
+_SAME = 2
+"""Fewest words that such sentences have in common."""
 _LONGEST_CLAUSE = 200
 """Number of characters read after "back to"."""
 MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
@@ -149,6 +157,7 @@ def exceptions(
         or DENIAL.search(later[:LONGEST])
         or _is_about_unnamed_thing(best, has, known, analyser)
         or _is_about_another_of_the_sort(asked, later, known, after, analyser)
+        or (not says(later).change and _is_said_of_another(asked, earlier, best, analyser))
         or (asked.is_english and _is_about_another_person(best, known, asked, analyser))
         or _denies_another_value(best, value & after, analyser)
     ):
@@ -401,6 +410,38 @@ def _is_about_another_of_the_sort(
         if others and words_beside.isdisjoint(after) and known.isdisjoint(others):
             return True
     return False
+
+
+def _is_said_of_another(asked: PresentQuestion, earlier: str, best: str, analyser: Analyser) -> bool:
+    """Whether a later sentence says of another thing what the earlier note says of the one that is asked about.
+
+    Both have the same words in the same order except two or more: a word of the question, and the value. "The server in
+    Bonn has 8 cores" and "the server in Kiel has 16 cores", asked for the one in Bonn.
+    """
+    if asked.spaceless:
+        return False
+    mine = best_of(sentences(earlier, analyser), asked.stems, asked.stems)
+    here, there = (
+        [one for one in WORD.findall(text.lower()) if one not in _UNCOUNTED] for text in (mine, best)
+    )
+    if not here or max(len(here), len(there)) > _LONGEST_SAID:
+        return False
+    same = others = values = 0
+    for op, start, end, from_, to in SequenceMatcher(None, here, there, autojunk=False).get_opcodes():
+        if op == "equal":
+            same += end - start
+            continue
+        if op != "replace" or (end - start != to - from_ and max(end - start, to - from_) > _LONGEST_VALUE):
+            return False
+        # A stretch of as many words is taken word by word: "in the morning tea", "in the evening milk".
+        step = 1 if end - start == to - from_ else end - start
+        for place in range(start, end, step):
+            stems = {stem for one in here[place : place + step] for stem in analyser.terms(one)}
+            if asked.stems.isdisjoint(stems):
+                values += 1
+            else:
+                others += 1
+    return same >= _SAME and others == 1 and values > 0
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,151 @@
+"""Cases of the review queue: one question to a reviewer each, with evidence, decisions, and the file it is kept in."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.errors import InvalidMemory
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
+
+FOLDER = "system/review"
+"""Of the brain files of a namespace, the folder with the cases."""
+DecisionWord = Literal["approved", "deferred", "rejected"]
+CLOSED = ("approved", "rejected", "obsolete")
+"""States that need no further decision."""
+PROPOSED = {
+    "replace": (
+        "Does the newer memory replace the older one? Approving marks the older one as replaced: it stays readable, "
+        "and searches rank it below the newer one. Rejecting keeps both valid.",
+        "replaces",
+    ),
+    "contradict": (
+        "Do the two memories contradict each other? Approving notes it, and both stay. Rejecting keeps both valid.",
+        "contradicts",
+    ),
+}
+"""By kind of a proposal: its question, and the word with which a model approves it."""
+
+
+ABOUT = {
+    "contradict": "may contradict an earlier memory",
+    "replace": "may replace an earlier memory",
+    "retain": "may no longer be valid",
+    "quarantine": "in quarantine: hidden from searches until it is released",
+    "capture": "captured from a session",
+    "promote": "proposed for the core",
+}
+"""By kind: what a case is about. Those that wait longest at the cost of right answers come first: of two statements one
+may be wrong, a learning fails, a memory is hidden; what was captured or proved itself is in use already."""
+_RANKS = {kind: rank for rank, kind in enumerate(ABOUT)}
+
+
+class Decision(msgspec.Struct, kw_only=True):
+    """A reviewer's decision on a case, with the reason.
+
+    Attributes:
+        archived: memories of a session that the decision archived.
+    """
+
+    reviewer: str
+    decision: DecisionWord
+    reason: str
+    at: str
+    archived: list[str] = []
+
+
+class Case(msgspec.Struct, kw_only=True):
+    """A question for a reviewer, with evidence and counter-evidence.
+
+    Attributes:
+        kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?), ``capture`` (shall the
+            memories of this session be kept?), ``quarantine`` (shall this chunk be released?), ``replace`` (does the
+            newer memory replace the older one?) or ``contradict`` (do the two contradict each other?).
+        entry: the memory; for a capture the conversation, for a quarantine the chunk, for a proposal the newer chunk.
+        chunk_ids: for a capture or a quarantine, the chunks in question; for a proposal, the newer and the older one.
+        status: ``obsolete`` (never stored) while there is nothing to decide, for the reason ``obsolete_because``.
+        evidence, counter_evidence: for and against the memory.
+        defer_until: time at which a deferred case is open again.
+        usage_at: number of uses of the memory at the last decision.
+        sentences: for a proposal, the statements of the newer and the older chunk that it compares.
+    """
+
+    id: str
+    kind: Literal["promote", "retain", "capture", "quarantine", "replace", "contradict"]
+    entry: str
+    title: str
+    status: Literal["open", "approved", "deferred", "rejected", "obsolete"]
+    opened_at: str
+    question: str
+    figures: dict[str, Any]
+    evidence: list[str]
+    counter_evidence: list[str]
+    history: list[str]
+    decisions: list[Decision] = []
+    defer_until: str | None = None
+    usage_at: int = 0
+    chunk_ids: list[str] = []
+    sentences: list[str] = []
+    obsolete_because: str | None = None
+
+
+def order_of(case: Case) -> tuple[int, str, str]:
+    """The sort key of a case: the most important kind first, the oldest of a kind first."""
+    return _RANKS[case.kind], case.opened_at, case.id
+
+
+def case_file(case_id: str) -> str:
+    """Name of the file of a case."""
+    return f"{FOLDER}/{case_id}.json"
+
+
+def shorten(text: str) -> str:
+    """The first 120 characters of a text."""
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def case_id_of(kind: str, key: str) -> str:
+    """The id of the case of a kind about something, which is the same whenever it is asked."""
+    return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
+
+
+def quarantine_case(chunk: Chunk) -> Case:
+    """A case for a chunk in quarantine; it is derived from the chunk, not stored."""
+    about = chunk.metadata
+    stored = about.extra.get("quarantine")
+    details: dict[str, Any] = stored if isinstance(stored, dict) else {}
+    reason = str(details.get("reason") or "no reason was given")
+    return Case(
+        id=case_id_of("quarantine", chunk.id), kind="quarantine", entry=chunk.id,
+        title=" ".join(chunk.content[:300].split())[:100], status="open",
+        opened_at=str(details.get("at") or about.modified_at),
+        question="Shall this be released from quarantine? Rejecting moves it to the archive.",
+        figures={"origin": about.origin, "trust before": str(details.get("trust") or "not known")},
+        evidence=[f"{chunk.id}: {chunk.content[:400]}"], counter_evidence=[reason[:1000]], history=[],
+        chunk_ids=[chunk.id],
+    )  # fmt: skip
+
+
+def encode(case: Case) -> str:
+    """The content of the file of a case."""
+    return msgspec.json.format(msgspec.json.encode(case), indent=2).decode("utf-8") + "\n"
+
+
+def decode(data: bytes, name: str) -> Case:
+    """Read the file of a case; raises InvalidMemory if it is none."""
+    try:
+        case = msgspec.json.decode(data, type=Case)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        conflict = in_conflict(data)
+        raise InvalidMemory(f"{name}: {MERGE_CONFLICT if conflict else error}") from None
+    if case.kind in PROPOSED:
+        if not case.sentences:  # earlier versions wrote the statements only as evidence
+            newer, older = case.evidence[:1], case.counter_evidence[:1]
+            sides = zip(case.chunk_ids, ("newer", "older"), newer + older, strict=False)
+            case.sentences = [line.removeprefix(f"{one} ({side}): ") for one, side, line in sides]
+        if len(case.chunk_ids) != 2 or len(case.sentences) != 2:
+            raise InvalidMemory(f"{name}: a proposal names two chunks, and what each of them says")
+    return case
