@@ -151,19 +151,11 @@ class Scene(FrozenRecord, frozen=True, dict=True):
     def in_talk(self) -> Bools:
         """Whether anybody speaks in the conversation of each segment.
 
-        Of a long turn only the first segment names its speaker.
+        Of a long turn only the first segment names its speaker. A label before a colon ("Note: ...") makes talk of one
+        text, not of the others.
         """
         conv = self.candidates.conv
         return np.asarray((np.bincount(conv, self.spoken) > 0)[conv], np.bool_)
-
-    @cached_property
-    def conversational(self) -> float:
-        """Share of the candidates' text that is in talk, 0 to 1.
-
-        One passage with a label before a colon ("Note: ...") does not make talk of all others.
-        """
-        length = self.candidates.length
-        return float(length[self.in_talk].sum()) / max(float(length.sum()), 1.0)
 
     @cached_property
     def document_share(self) -> float:

@@ -350,7 +350,9 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
         total += column
     # In talk, feedback counts less the more one speaker says, and nothing from three quarters on: an assistant
     # repeats itself at length. The chunks of a document share words, too, whatever they are about.
-    alike = 2 * scene.conversational * (1 - scene.talk) + scene.document_share
+    length = candidates.length
+    talked = float(length[scene.in_talk].sum()) / max(float(length.sum()), 1.0)
+    alike = 2 * talked * (1 - scene.talk) + scene.document_share
     weight = FEEDBACK * WEIGHTS["whole"] * max(0.0, 1 - alike)
     if feedback and weight and scene.size:
         scores = Scores(total, parts, relevant)
