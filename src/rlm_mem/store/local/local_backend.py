@@ -528,8 +528,7 @@ class LocalBackend(LocalIndex):
 
         What killed backups left is removed: it has links to erased files.
         """
-        from rlm_mem.store.core.backup_archive import remove_abandoned
-        from rlm_mem.store.local.backup import STAGING
+        from rlm_mem.store.local.backup import remove_abandoned_backups
 
         namespace = next(iter(namespaces), DEFAULT_NAMESPACE)  # all namespaces share one index
         self.rebuild(namespace)
@@ -538,7 +537,7 @@ class LocalBackend(LocalIndex):
         self.vacuum(namespace)
         if any(self.layout.index.glob("*.json")):
             self.write_views()
-        remove_abandoned(self.layout.base.parent, STAGING)
+        remove_abandoned_backups(self.layout.base.parent)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
         for path in sorted(self.layout.base.parent.rglob("*")):
