@@ -241,6 +241,7 @@ def test_a_failure_at_every_file_operation_undoes_the_write(
         assert {path: path.read_bytes() for path in (base / "chunks").rglob("*.json")} == before
         assert store.list_chunks() == [victim.id]
         assert store.list_chunks(archived=True) == []
+        assert not list((base / "archive").rglob("*.json")), "no former version of a change that failed"
         store.close()
         sound(base).close()
     pytest.fail("the write never went through")

@@ -438,6 +438,7 @@ class Transaction:
             # Kept under a second name until the commit for an undo, even if no version is wanted.
             name = f"{os.path.basename(item.target)}.{os.urandom(4).hex()}.undo"  # noqa: PTH119
             kept = item.version or self._layout.unfinished / name
+            self._undo.append(partial(files.remove, kept))
             files.link_or_copy(item.target, kept)
         files.publish(item.temp, item.target)
 
