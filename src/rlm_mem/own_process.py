@@ -45,6 +45,23 @@ def prepare() -> None:
     gc.set_threshold(GARBAGE_THRESHOLD)
 
 
+def end_in_order() -> None:
+    """Let SIGTERM and SIGHUP (a closed terminal) end this process by an exception, as Ctrl-C does.
+
+    Temporary files are then removed and files closed. A signal that is ignored or handled already stays so.
+    """
+    import signal
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+        sys.exit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
+
+
 def leave(code: int) -> NoReturn:
     """Exit the process with a code without freeing memory, which takes 10 ms for numpy.
 

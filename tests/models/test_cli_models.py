@@ -179,7 +179,9 @@ Path({str(tmp_path / "pids")!r}).write_text(f'{{os.getpid()}} {{child.pid}}')
 print('begun', flush=True)
 time.sleep(600)
 """
-    asking = "import sys; from rlm_mem.models import get_llm; get_llm(sys.argv[1]).complete('x', on_text=print)"
+    asking = (
+        "import sys; from rlm_mem.models import get_llm; get_llm(sys.argv[1]).complete('x', on_text=print)"
+    )
     command = f"cli:{script(tmp_path, 'works', 'from pathlib import Path' + body)}"
     with subprocess.Popen([sys.executable, "-uc", asking, command], stdout=subprocess.PIPE) as asks:
         assert asks.stdout is not None
