@@ -62,19 +62,23 @@ def end_in_order() -> None:
             signal.signal(number, end)
 
 
-def leave(code: int) -> NoReturn:
+def leave(code: int, *, wait: bool = True) -> NoReturn:
     """Exit the process with a code without freeing memory, which takes 10 ms for numpy.
 
     Functions registered with `atexit` are called and output is flushed. If numpy is not loaded, another thread runs or
     the output cannot be written, the interpreter exits normally.
+
+    Args:
+        wait: for other threads; False if one cannot be ended.
     """
-    if "numpy" in sys.modules and sys.modules["threading"].active_count() == 1:
+    if not wait or ("numpy" in sys.modules and sys.modules["threading"].active_count() == 1):
         atexit._run_exitfuncs()
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except (OSError, ValueError):
-            sys.exit(code)
+            if wait:
+                sys.exit(code)
         os._exit(code)
     sys.exit(code)
 
