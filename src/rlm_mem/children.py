@@ -28,6 +28,7 @@ class PerProcess(Generic[_T]):
         self._made: _T | None = None
 
     def get(self) -> _T:
+        """Return the object of this process."""
         with self._lock:
             if self._made is None or self._pid != os.getpid():
                 self._pid, self._made = os.getpid(), self._make()

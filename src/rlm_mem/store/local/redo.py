@@ -73,11 +73,6 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> st
     return files.write_temp(layout.unfinished, "write", data)
 
 
-def new_path(layout: Layout) -> Path:
-    """Return where a new record belongs."""
-    return layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
-
-
 def publish(temp: str, path: Path, *, durable: bool) -> None:
     """Rename a record into place, before its operations are carried out; after a failure, ``abandon`` it."""
     files.publish(temp, path)

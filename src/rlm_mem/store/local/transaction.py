@@ -308,7 +308,7 @@ class Transaction:
                 WAIT.get()(partial(files.sync_files, unsynced))
             self._note_folder_times(publishes)
             for unnamed in self._record_temp:
-                self._record = redo.new_path(self._layout)
+                self._record = self._layout.unfinished / f"{os.urandom(8).hex()}{redo.REDO_SUFFIX}"
                 redo.publish(unnamed, self._record, durable=self._durable and several)
             self._record_temp.clear()
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
