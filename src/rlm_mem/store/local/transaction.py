@@ -32,7 +32,7 @@ from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, index_key
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
-from rlm_mem.store.local.folder import Layout
+from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
@@ -308,7 +308,7 @@ class Transaction:
                 WAIT.get()(partial(files.sync_files, unsynced))
             self._note_folder_times(publishes)
             for unnamed in self._record_temp:
-                self._record = self._layout.unfinished / f"{os.urandom(8).hex()}{redo.REDO_SUFFIX}"
+                self._record = self._layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
                 redo.publish(unnamed, self._record, durable=self._durable and several)
             self._record_temp.clear()
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
