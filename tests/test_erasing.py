@@ -650,7 +650,7 @@ def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_an_erasure_that_is_cut_off_leaves_a_report_of_what_it_may_have_erased(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     brain, (first, second) = tmp_path / "brain", (tmp_path / "first.json", tmp_path / "second.json")
     command = ["--brain", str(brain), "erase", "--person", NAME, "--apply", "--report"]
@@ -658,6 +658,7 @@ def test_an_erasure_that_is_cut_off_leaves_a_report_of_what_it_may_have_erased(
     with monkeypatch.context() as patch:
         patch.setattr(LocalBackend, "purge", _killed)
         assert main([*command, str(first)]) != 0
+    assert "part may be erased" in capsys.readouterr().err
     assert main([*command, str(second)]) == 0
     for file in (first, second):
         assert main(["--brain", str(brain), "erase", "--verify", str(file)]) == 0

@@ -45,19 +45,40 @@ def prepare() -> None:
     gc.set_threshold(GARBAGE_THRESHOLD)
 
 
-def leave(code: int) -> NoReturn:
+def end_in_order() -> None:
+    """Let SIGTERM and SIGHUP (a closed terminal) end this process by an exception, as Ctrl-C does.
+
+    Temporary files are then removed and files closed. A signal that is ignored or handled already stays so.
+    """
+    import signal
+
+    def end(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+        sys.exit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
+
+
+def leave(code: int, *, wait: bool = True) -> NoReturn:
     """Exit the process with a code without freeing memory, which takes 10 ms for numpy.
 
     Functions registered with `atexit` are called and output is flushed. If numpy is not loaded, another thread runs or
     the output cannot be written, the interpreter exits normally.
+
+    Args:
+        wait: for other threads; False if one cannot be ended.
     """
-    if "numpy" in sys.modules and sys.modules["threading"].active_count() == 1:
+    if not wait or ("numpy" in sys.modules and sys.modules["threading"].active_count() == 1):
         atexit._run_exitfuncs()
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except (OSError, ValueError):
-            sys.exit(code)
+            if wait:
+                sys.exit(code)
         os._exit(code)
     sys.exit(code)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,25 @@ def test_output_that_cannot_be_written_is_an_error(brain: Path) -> None:
         )
     assert ran.returncode == 1
     assert "the output cannot be written" in ran.stderr
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_command_in_order(brain: Path, tmp_path: Path, how: str) -> None:
+    """As does Ctrl-C: what it had begun is taken back, and no temporary file stays."""
+    slow = (
+        "from rlm_mem.store.local import backup\n"
+        "def wait(*_):\n    print('begun', flush=True)\n    import time\n    time.sleep(60)\n"
+        "backup.packing = wait"
+    )
+    words = ["store", "backup", str(tmp_path / "backup.tar.gz"), "--brain", str(brain)]
+    code = f"import sys\n{slow}\nsys.argv[1:] = {words!r}\nfrom rlm_mem.cli import command\ncommand()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as ran:
+        assert ran.stdout is not None and ran.stderr is not None
+        assert ran.stdout.readline() == b"begun\n"
+        assert list(brain.glob(".backup-*"))
+        ran.send_signal(signal.Signals[how])
+        assert (ran.wait(30), ran.stderr.read()) == (128 + signal.Signals[how], b"")
+    assert not list(brain.glob(".backup-*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["brain"]

@@ -40,6 +40,7 @@ LAYERS = (
         "lazy",
         "merging",
         "own_process",
+        "children",
     ),
 )
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}

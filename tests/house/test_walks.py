@@ -43,7 +43,7 @@ FIND_FILES, FIND_FUNCTIONS = 32, 211
 ASK_FILES, ASK_FUNCTIONS = 36, 251
 """The same where the candidates are looked up again, because the memory changed since the first look-up."""
 
-RECALL_FILES = 60
+RECALL_FILES = 61
 RECALL_FUNCTIONS = 652
 """One question, answered by the built-in offline model in its first program."""
 

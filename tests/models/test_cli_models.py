@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -165,6 +167,28 @@ time.sleep(600)
     with pytest.raises(KeyboardInterrupt):
         get_llm(f"cli:{script(tmp_path, 'talks', body)}").complete("x", on_text=stop, timeout=60)
     until(lambda: gone(int((tmp_path / "pid").read_text(encoding="utf-8"))), "the end of the command")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="needs signals of POSIX")
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_a_command_ends_with_the_process_that_asked_it(tmp_path: Path, how: str) -> None:
+    """However that one ends: a closed terminal must not leave an agent working, whose tokens cost."""
+    body = f"""
+child = subprocess.Popen(['sleep', '600'])
+Path({str(tmp_path / "pids")!r}).write_text(f'{{os.getpid()}} {{child.pid}}')
+print('begun', flush=True)
+time.sleep(600)
+"""
+    asking = (
+        "import sys; from rlm_mem.models import get_llm; get_llm(sys.argv[1]).complete('x', on_text=print)"
+    )
+    command = f"cli:{script(tmp_path, 'works', 'from pathlib import Path' + body)}"
+    with subprocess.Popen([sys.executable, "-uc", asking, command], stdout=subprocess.PIPE) as asks:
+        assert asks.stdout is not None
+        assert asks.stdout.readline() == b"begun\n"
+        asks.send_signal(signal.Signals[how])
+    for pid in (tmp_path / "pids").read_text(encoding="utf-8").split():
+        until(lambda pid=pid: gone(int(pid)), "the end of a command")
 
 
 def test_the_configured_timeout_holds_when_a_call_names_none(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,6 +67,16 @@ def test_one_process_serves_agents_programs_and_people(tmp_path: Path) -> None:
         with httpx.Client(follow_redirects=True, headers={"Accept": "text/html"}, timeout=60) as person:
             assert person.get(link).status_code == 200
             assert "Ana chose" in person.get(f"{address}/memories").text
+
+
+def test_a_closed_terminal_ends_the_server_in_order(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rlm_mem", "serve", "--brain", str(tmp_path / "brain"), "--port", "0"]
+    with subprocess.Popen([*command, "--no-dashboard"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().split()[2].rstrip(",")
+        assert httpx.get(address, timeout=30).status_code
+        process.send_signal(signal.SIGHUP)
+        assert (process.wait(30), "Traceback" in process.stderr.read()) == (0, False)
 
 
 def test_the_token_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -315,3 +316,19 @@ def test_mcp_over_http_is_made_by_its_first_request_and_once(tmp_path: Path) -> 
     finally:
         server.close()
     assert calls == 2
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_over_stdio_a_signal_ends_the_server_although_its_client_stays(tmp_path: Path, how: str) -> None:
+    command = [sys.executable, "-m", "rlm_mem", "mcp", "--brain", str(tmp_path / "brain")]
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(signal.Signals[how])
+        try:
+            assert process.wait(20) == 128 + signal.Signals[how]
+        finally:
+            process.kill()

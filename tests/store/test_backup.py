@@ -153,6 +153,21 @@ def test_what_a_killed_backup_or_restore_left_is_removed_by_the_next_one(brain: 
     assert not any(folder.exists() for folder in (*left, used))
 
 
+def test_what_a_killed_backup_left_is_erased_with_the_memory_and_a_living_one_is_not_touched(
+    brain: Path,
+) -> None:
+    chunk = next((brain / "memory" / "chunks").rglob("*.json"))
+    left = brain / ".backup-0a0a0a0a"
+    with staging_folder(brain, backup_module.STAGING) as used, Memory.open(brain) as memory:
+        memory.remember("Vera lives in Halle.")
+        for folder in (left, used):
+            folder.mkdir(exist_ok=True)
+            os.link(chunk, folder / chunk.name)
+        memory.erase(person="Vera", dry_run=False)
+        assert not left.exists()
+        assert (used / chunk.name).exists()
+
+
 def test_access_counts_travel_with_the_backup(brain: Path, tmp_path: Path) -> None:
     with Memory.open(brain) as memory:
         read = memory.list_chunks()[0]

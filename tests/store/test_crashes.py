@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.chunk import decode_chunk
-from rlm_mem.errors import StoreFull
+from rlm_mem.errors import RlmMemError, StoreFull, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
@@ -200,14 +201,13 @@ def test_a_failure_at_every_file_operation_undoes_the_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk at any point: one clear error, and the store is as it was before that write."""
-    import errno
-
-    from rlm_mem.errors import RlmMemError
 
     for number in range(1, 60):
         base = tmp_path / str(number)
         store = ChunkStore(base)
         victim = store.create_chunk("victim", tags=["t"])
+        doomed = store.create_chunk("doomed")
+        kept = [victim.id, doomed.id]
         before = {path: path.read_bytes() for path in (base / "chunks").rglob("*.json")}
         count = 0
 
@@ -230,19 +230,22 @@ def test_a_failure_at_every_file_operation_undoes_the_write(
                     store.update_chunk(victim.id, content="changed")
                     store.create_chunk("new")
                     store.delete_chunk(store.create_chunk("other").id)
+                    store.delete_chunk(doomed.id, permanent=True)
             except RlmMemError as caught:
                 error = caught
         if error is None:
             assert number > 5
-            assert store.list_chunks() != [victim.id]
+            assert store.list_chunks() != kept
             store.close()
             return
         assert "full" in str(error)
         assert {path: path.read_bytes() for path in (base / "chunks").rglob("*.json")} == before
-        assert store.list_chunks() == [victim.id]
+        assert store.list_chunks() == kept
         assert store.list_chunks(archived=True) == []
+        assert not list((base / "archive").rglob("*.json")), "no former version of a change that failed"
         store.close()
-        sound(base).close()
+        with sound(base) as reopened:
+            assert reopened.list_chunks() == kept, "nor does the next open finish it"
     pytest.fail("the write never went through")
 
 
@@ -314,3 +317,42 @@ def test_a_chunk_is_synced_before_it_is_acknowledged(tmp_path: Path, monkeypatch
         store.create_chunk("kept")
     (written,) = (tmp_path / "chunks").rglob("*.json")
     assert {written.stat().st_ino, written.parent.stat().st_ino} <= synced
+
+
+def test_a_file_that_cannot_be_removed_after_a_write_fails_nothing_and_is_removed_by_the_next_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    remove = files.remove
+
+    def broken(path: str | os.PathLike[str]) -> None:
+        if os.fspath(path).endswith((".gone", ".erased")):
+            raise OSError(errno.EIO, "Input/output error")
+        remove(path)
+
+    store = ChunkStore(tmp_path)
+    victim, kept = store.create_chunk("victim"), store.create_chunk("kept")
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "remove", broken)
+        assert store.delete_chunk(victim.id, permanent=True)
+    assert "removal after a write" in caplog.text
+    store.close()
+    with sound(tmp_path) as reopened:
+        assert reopened.list_chunks() == [kept.id]
+    assert not list((tmp_path / ".tmp").iterdir())
+
+
+def test_a_write_whose_undo_fails_too_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that turns read-only in the middle of a write takes nothing back either."""
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with ChunkStore(tmp_path) as store:
+        victim = store.create_chunk("victim")
+        with monkeypatch.context() as patch:
+            for name in ("rename", "replace", "unlink", "link"):
+                patch.setattr(files.os, name, read_only)
+            with pytest.raises(StoreReadOnly):
+                store.update_chunk(victim.id, content="changed")
+        assert store.create_chunk("after").id in store.list_chunks()
+    sound(tmp_path).close()

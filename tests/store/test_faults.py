@@ -27,7 +27,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceWriter
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.local import integrity
+from rlm_mem.store.local import integrity, schema
 from rlm_mem.store.local.local_index import LocalIndex
 from tests.store.test_crashes import in_child
 from tests.waiting import takes
@@ -62,6 +62,41 @@ def test_a_disk_that_is_full_for_the_index_is_the_same_error_as_for_a_file(base:
             store.create_chunk("word " * 20_000)
         assert store.list_chunks() == kept
         assert check(store) == []
+
+
+def test_what_is_indexed_is_read_while_the_disk_is_full_and_the_rest_once_there_is_space(
+    base: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("kept")
+    path = file_of(base, chunk.id)
+    others = {f"chunk-by-hand-{number}" for number in range(60)}
+    for other in others:  # not in the index, and more than fits into it
+        (path.parent / f"{other}.json").write_text(path.read_text("utf-8").replace(chunk.id, other), "utf-8")
+    unlimited = schema.connect
+
+    def full(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection = unlimited(*args, **options)
+        connection.execute("PRAGMA max_page_count=1")  # as many as it has
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "connect", full)
+        store = ChunkStore(base)
+    with store:
+        assert "indexed once there is space" in caplog.text
+        assert [hit.chunk_id for hit in search(store, "kept")] == [chunk.id]
+        with pytest.raises(StoreFull):
+            store.create_chunk(" ".join(f"word{number}" for number in range(3000)))
+        assert store.list_chunks() == [chunk.id]
+        store.backend.connection.execute("PRAGMA max_page_count=100000")  # type: ignore[attr-defined]
+        store.backend.look()  # type: ignore[attr-defined]
+        assert set(store.list_chunks()) == {chunk.id, *others}
+        assert not check(store)
+    (base / "index" / "index.sqlite").unlink()
+    monkeypatch.setattr(schema, "connect", full)
+    with pytest.raises(StoreFull):  # there is nothing to read from
+        ChunkStore(base)
 
 
 # --- a check while others write ---------------------------------------------------------------------------------

@@ -211,6 +211,20 @@ def test_a_full_disk_gives_one_error_and_changes_nothing(
     assert store.create_chunk("after").id in store.list_chunks()
 
 
+@pytest.mark.parametrize("call", ["write", "fsync", "replace"])
+def test_an_interrupted_write_of_a_file_leaves_no_unfinished_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> int:
+        raise KeyboardInterrupt
+
+    files.write_atomic(tmp_path / "record.json", b"before")
+    monkeypatch.setattr(files.os, call, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_atomic(tmp_path / "record.json", b"after")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"record.json": b"before"}
+
+
 @pytest.mark.local_only("look at files")
 def test_a_writer_that_waits_too_long_gets_an_error(base: Path) -> None:
     from rlm_mem.config import Config

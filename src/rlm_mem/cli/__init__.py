@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not os.environ.get("COLUMNS", "1").strip("0"):
         del os.environ["COLUMNS"]  # empty or 0 means unknown
     try:
-        return _run(list(sys.argv[1:] if arguments is None else arguments))
+        return _run(list(sys.argv[1:] if arguments is None else arguments), own=arguments is None)
     except OSError as error:
         # Python would flush the output again at exit, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run(given: list[str]) -> int:
+def _run(given: list[str], *, own: bool) -> int:
     """Run the command; raise OSError if its output cannot be written."""
     answer = None if "_RLM_MEM_COMPLETE" in os.environ else answer_for(given)
     if answer is not None:
@@ -72,6 +72,8 @@ def _run(given: list[str]) -> int:
             return 0
     from rlm_mem.cli.app import main as run  # Typer takes 100 ms of CPU; nothing above needs it
 
+    if own:
+        own_process.end_in_order()
     code = run(given)
     # For agents, exit code 2 of a hook means that the user's prompt is refused.
     return 1 if code == 2 and given[:1] == ["hook"] else code

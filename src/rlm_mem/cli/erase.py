@@ -75,8 +75,11 @@ def erase_(
             )
             texts = memory.store.get_many(made.chunk_ids[:_LISTED]) if made.dry_run else {}
         except BaseException:
-            if report is not None and report.exists() and not report.stat().st_size:
-                report.unlink()
+            if report is not None and report.exists():
+                if report.stat().st_size:
+                    note(f"part may be erased of what {report} lists; repeat the command with a new --report")
+                else:
+                    report.unlink()
             raise
     _write(report, made)
     call.report(made, lambda: _show(made, {one: chunk.content for one, chunk in texts.items()}))

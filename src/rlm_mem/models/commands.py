@@ -19,6 +19,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO
 
+from rlm_mem.children import unwatch, watch
 from rlm_mem.errors import ModelError, ModelRefused, ModelTimeout, ModelUnavailable
 from rlm_mem.own_process import environment_of_programs
 
@@ -69,6 +70,7 @@ def run_command(
     """
     began = time.monotonic()
     process = _start(argv, name, cwd)
+    watch(-process.pid)
     assert process.stdin and process.stdout and process.stderr
     errors = bytearray()
     pieces: SimpleQueue[bytes] = SimpleQueue()
@@ -86,6 +88,7 @@ def run_command(
     finally:
         # Also reached after Ctrl-C and exceptions of on_text; harmless if everything has exited.
         _end(process)
+        unwatch(-process.pid)
         for thread in threads:
             thread.join(timeout=_LINGER_SECONDS)
     tail = bytes(errors).decode("utf-8", errors="replace")

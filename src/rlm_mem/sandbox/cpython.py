@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem import errors
+from rlm_mem.children import start_detached, unwatch, watch
 from rlm_mem.sandbox import cpython_worker as protocol, seccomp, wire
 from rlm_mem.sandbox.engine import (
     Call,
@@ -30,10 +31,7 @@ from rlm_mem.sandbox.engine import (
     Printed,
     alarm,
     program_error,
-    start_detached,
     timed_out,
-    unwatch,
-    watch,
 )
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import only_reads

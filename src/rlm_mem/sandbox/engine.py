@@ -7,32 +7,29 @@ session, never per program.
 
 Three mechanisms end running programs. Calls can be abandoned from any thread, and by Ctrl-C while the main thread is in
 C code. A program that loops without calling the host never returns to the thread that drives it, so one thread watches
-the deadlines of all sessions of the process. Workers end with their host, even if it is killed with SIGKILL: a small
-shell reads worker ids from a pipe and kills these workers when the pipe closes. (``PR_SET_PDEATHSIG`` does not work
-here: it depends on the thread that started the worker, not on the process.)
+the deadlines of all sessions of the process. Workers end with their host, even if it is killed
+(:mod:`rlm_mem.children`).
 """
 
 from __future__ import annotations
 
 import ast
-import atexit
 import contextvars
 import heapq
 import itertools
 import os
 import queue
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from rlm_mem.children import PerProcess
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import Bounds, well_formed
@@ -350,22 +347,6 @@ def _run_jobs(jobs: queue.SimpleQueue[_Job | None]) -> None:
 _T = TypeVar("_T")
 
 
-class _PerProcess(Generic[_T]):
-    """An object that is made on first use, and again in a forked child, which inherits objects but not threads."""
-
-    def __init__(self, make: Callable[[], _T]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._pid = 0
-        self._made: _T | None = None
-
-    def get(self) -> _T:
-        with self._lock:
-            if self._made is None or self._pid != os.getpid():
-                self._pid, self._made = os.getpid(), self._make()
-            return self._made
-
-
 class _InterruptListener:
     """Detects Ctrl-C while the main thread is inside C code that does not check for signals."""
 
@@ -400,7 +381,7 @@ class _InterruptListener:
                     self._action()
 
 
-_interrupts = _PerProcess(_InterruptListener)
+_interrupts = PerProcess(_InterruptListener)
 
 
 @contextmanager
@@ -487,7 +468,7 @@ class _Watchdog:
             entry.fire()
 
 
-_watchdog = _PerProcess(_Watchdog)
+_watchdog = PerProcess(_Watchdog)
 
 
 def alarm(deadline: float, action: Callable[[], None]) -> Alarm:
@@ -498,79 +479,3 @@ def alarm(deadline: float, action: Callable[[], None]) -> Alarm:
         action: a short function that does not raise, such as killing a process.
     """
     return _watchdog.get().arm(deadline, action)
-
-
-_SHELL = "/bin/sh"
-_SCRIPT = 'trap "" INT TERM HUP; while read -r pids; do last=$pids; done; [ -z "$last" ] || kill -9 $last'
-
-
-def start_detached(command: Sequence[str], *, stdout: int) -> subprocess.Popen[bytes]:
-    """Start a process in a new session, with an empty environment and no open file but its pipes.
-
-    ``stdin`` is a pipe; ``stdout`` is ``subprocess.PIPE`` or ``subprocess.DEVNULL``. Raises OSError.
-    """
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=stdout,
-        stderr=subprocess.DEVNULL,
-        env={},
-        cwd="/",
-        close_fds=True,
-        start_new_session=True,
-        bufsize=0,
-    )
-
-
-class _Reaper:
-    def __init__(self) -> None:
-        self._pids: set[int] = set()
-        self._guard = threading.Lock()
-        self._shell: subprocess.Popen[bytes] | None = None
-
-    def change(self, pid: int, *, add: bool) -> None:
-        with self._guard:
-            (self._pids.add if add else self._pids.discard)(pid)
-            line = " ".join(map(str, sorted(self._pids))).encode() + b"\n"
-            for _ in range(2):
-                if self._shell is None:
-                    self._start()
-                if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
-                    return  # no shell on this system, or the process is ending and has closed its pipe
-                try:
-                    self._shell.stdin.write(line)
-                    return
-                except OSError:
-                    # The shell was ended from outside: start a new one.
-                    self._shell = None
-
-    def _start(self) -> None:
-        if not Path(_SHELL).exists():
-            # Windows: only the time limits of the workers apply.
-            return
-        with suppress(OSError):
-            self._shell = start_detached([_SHELL, "-c", _SCRIPT], stdout=subprocess.DEVNULL)
-            atexit.register(_end, self._shell)
-
-
-def _end(shell: subprocess.Popen[bytes]) -> None:
-    if shell.stdin is not None:
-        with suppress(OSError):
-            shell.stdin.close()
-    with suppress(subprocess.TimeoutExpired, OSError):
-        shell.wait(timeout=2)
-
-
-_reaper = _PerProcess(_Reaper)
-
-
-def watch(pid: int | None) -> None:
-    """Have this worker killed if this process ends without ending it."""
-    if pid is not None:
-        _reaper.get().change(pid, add=True)
-
-
-def unwatch(pid: int | None) -> None:
-    """Stop watching a worker that has ended, or that is idle and detects the end of its host itself."""
-    if pid is not None:
-        _reaper.get().change(pid, add=False)

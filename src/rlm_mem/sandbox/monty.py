@@ -44,6 +44,7 @@ from pydantic_monty import (
 from pydantic_monty._binary import find_monty_binary
 
 from rlm_mem import errors
+from rlm_mem.children import unwatch, watch
 from rlm_mem.errors import SandboxError
 from rlm_mem.sandbox.dispatch import Finished
 from rlm_mem.sandbox.engine import (
@@ -56,8 +57,6 @@ from rlm_mem.sandbox.engine import (
     interruptible,
     program_error,
     timed_out,
-    unwatch,
-    watch,
 )
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import EMULATED, Rewritten, only_reads, rewrite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem import telemetry
+from rlm_mem import own_process, telemetry
 from rlm_mem.access.grants import client_of
 from rlm_mem.access.tokens import TokenFile
 from rlm_mem.config import Config, locate
@@ -57,6 +58,18 @@ async def _stdio(server: McpServer) -> None:
 
     from rlm_mem.mcp.messages import AnsweredMessages
 
+    def end(number: int) -> None:
+        server.close()
+        own_process.leave(128 + number, wait=False)
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)):
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            # A task that is cancelled would wait for the thread that reads stdin, which nothing interrupts.
+            with contextlib.suppress(
+                NotImplementedError, ValueError, RuntimeError
+            ):  # Windows, another thread
+                loop.add_signal_handler(number, end, number)
     async with stdio_server() as (reading, writing):
         options = server.protocol.create_initialization_options()
         await server.protocol.run(AnsweredMessages(reading, writing), writing, options)

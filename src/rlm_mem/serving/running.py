@@ -109,6 +109,14 @@ class Running(uvicorn.Server):
                     transport.abort()  # close() would wait until all data is sent
         self._unread = unread
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal ends it; a closed terminal (SIGHUP) does as SIGTERM."""
+        hang_up = getattr(signal, "SIGHUP", None)
+        if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(hang_up, lambda *_: self.handle_exit(signal.SIGTERM, None))
+        await super().serve(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start serving."""
         await super().startup(sockets)

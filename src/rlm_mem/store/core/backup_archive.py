@@ -270,7 +270,7 @@ def _checked(path: Path, name: str, found: dict[str, tuple[int, str]]) -> str:
 
 STAGING = ".rlm-mem-backup-"
 """Name prefix of the staging folders beside a backup; the next backup removes those of killed processes."""
-_MIN_AGE_SECONDS = 60.0  # seconds after which a folder without a lock counts as left by a killed process
+_MIN_AGE_SECONDS = 60.0  # after which an empty folder without a lock counts as left by a killed process
 
 
 def _locked(folder: Path) -> int | None:
@@ -288,21 +288,24 @@ def _locked(folder: Path) -> int | None:
     return handle
 
 
+def remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove the staging folders that killed processes left."""
+    for left in parent.glob(f"{glob.escape(prefix)}*"):
+        with contextlib.suppress(OSError):
+            # An empty one may be new, and not locked yet.
+            begun = any(left.iterdir()) or left.stat().st_mtime < time.time() - _MIN_AGE_SECONDS
+            if begun and (handle := _locked(left)) is not None:
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(handle)
+
+
 @contextlib.contextmanager
 def staging_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """Yield a staging folder, removed at the end unless renamed; those left by killed processes are removed first.
 
     A process locks its folder; the system releases the lock when the process ends.
     """
-    for left in parent.glob(f"{glob.escape(prefix)}*"):
-        with contextlib.suppress(OSError):
-            # A younger one may not be locked yet.
-            if (
-                left.stat().st_mtime < time.time() - _MIN_AGE_SECONDS
-                and (handle := _locked(left)) is not None
-            ):
-                shutil.rmtree(left, ignore_errors=True)
-                os.close(handle)
+    remove_abandoned(parent, prefix)
     folder = parent / f"{prefix}{os.urandom(4).hex()}"
     files.make_folder(folder)
     handle = _locked(folder)

@@ -278,9 +278,11 @@ def write_temp(
     temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN_ID}{next(_NUMBERS):x}.tmp"
     try:
         write_bytes(temp, data, os.O_CREAT | os.O_EXCL, mode)
-    except OSError as error:
+    except BaseException as error:  # an interruption, too
         with contextlib.suppress(OSError):  # if nothing can be written, nothing can be removed either
             remove(temp)
+        if not isinstance(error, OSError):
+            raise
         translate(error, str(target or os.path.join(folder, name)))  # noqa: PTH118 - a folder given as text
     return temp
 
@@ -386,7 +388,9 @@ def write_atomic(
         publish(temp, target)
         if durable:
             sync_folder(target.parent)
-    except OSError as error:
+    except BaseException as error:  # an interruption, too
         with contextlib.suppress(OSError):
             remove(temp)
+        if not isinstance(error, OSError):
+            raise
         translate(error, str(target))

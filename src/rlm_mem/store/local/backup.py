@@ -16,7 +16,14 @@ from rlm_mem.chunk import format_time
 from rlm_mem.errors import InputError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.backup_archive import BackupInfo, can_be_packed, packing, read_backup, staging_folder
+from rlm_mem.store.core.backup_archive import (
+    BackupInfo,
+    can_be_packed,
+    packing,
+    read_backup,
+    remove_abandoned,
+    staging_folder,
+)
 from rlm_mem.store.core.brain_files import OF_BRAIN, owned_by
 from rlm_mem.store.core.contents import owners
 from rlm_mem.store.local.local_index import LocalIndex
@@ -100,6 +107,11 @@ def back_up_folder(
                 if progress is not None and (done % 100 == 0 or done == len(staged)):
                     progress(done, len(staged))
     return read_backup(target)
+
+
+def remove_abandoned_backups(brain: Path) -> None:
+    """Remove the links that killed backups left in a brain folder."""
+    remove_abandoned(brain, STAGING)
 
 
 class _Stage:

@@ -524,7 +524,12 @@ class LocalBackend(LocalIndex):
                 transaction.erase_versions(chunk_id)
 
     def purge(self, namespaces: Sequence[str]) -> None:
-        """Rebuild and vacuum the index, so that neither its terms nor its free pages contain erased text."""
+        """Rebuild and vacuum the index, so that neither its terms nor its free pages contain erased text.
+
+        What killed backups left is removed: it has links to erased files.
+        """
+        from rlm_mem.store.local.backup import remove_abandoned_backups
+
         namespace = next(iter(namespaces), DEFAULT_NAMESPACE)  # all namespaces share one index
         self.rebuild(namespace)
         with schema.translated(self.layout.database), self._index_transaction(self.connection):
@@ -532,6 +537,7 @@ class LocalBackend(LocalIndex):
         self.vacuum(namespace)
         if any(self.layout.index.glob("*.json")):
             self.write_views()
+        remove_abandoned_backups(self.layout.base.parent)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
         for path in sorted(self.layout.base.parent.rglob("*")):

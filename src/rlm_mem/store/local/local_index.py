@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rlm_mem.config import Config
-from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError
+from rlm_mem.errors import ConflictError, CorruptStore, InvalidChunk, StorageError, StoreFull
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
@@ -157,12 +157,24 @@ class LocalIndex:
                 self.layout.prepare_for_git()
         self._discard_unsynced_index()
         try:
+            self._catch_up()
+        except StoreFull as error:
+            connection = self.connection
+            filled = connection.execute("SELECT 1 FROM chunks LIMIT 1").fetchone()
+            if not (filled and self._is_current(connection)):
+                raise
+            # Reading needs no space, and a later look catches up.
+            _logger.warning("%s; what changed in the files since is indexed once there is space", error)
+        self._connections.schedule_look()
+
+    def _catch_up(self) -> None:
+        """Index what changed in the files since the index was last used, in a new index if that one is damaged."""
+        try:
             report = self.sync(paths=self._edited_files(), renew=True)
         except CorruptStore as error:
             self._set_index_aside(error)
             report = self.sync(renew=True)
         self._recheck_unreadable(report.unreadable)
-        self._connections.schedule_look()
 
     @healed
     def _recheck_unreadable(self, logged: Sequence[str]) -> None:
@@ -190,10 +202,8 @@ class LocalIndex:
         if os.access(self.layout.database, os.R_OK) and not self._mark.of_earlier_boots:
             try:
                 connection = self.connection
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
                 if (
-                    version == schema.INDEX_VERSION
-                    and schema.analysis_of(connection, self._analysis) == self._analysis
+                    self._is_current(connection)
                     and not changed_folders(connection, self.layout, racy=False, copied=False)
                     and not edited_in_place(connection, self.layout, before=None)[0]
                 ):
@@ -204,6 +214,14 @@ class LocalIndex:
         # nothing.
         self._index_in_memory(self.layout.folders())
         self._connections.schedule_look()
+
+    def _is_current(self, connection: sqlite3.Connection) -> bool:
+        """Return whether the tables and the terms of an index are of this version."""
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        return bool(
+            version == schema.INDEX_VERSION
+            and schema.analysis_of(connection, self._analysis) == self._analysis
+        )
 
     def _discard_unsynced_index(self) -> None:
         """Set the index aside if the system crashed before all of its commits were synced."""

@@ -73,13 +73,11 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> st
     return files.write_temp(layout.unfinished, "write", data)
 
 
-def publish(layout: Layout, temp: str, *, durable: bool) -> Path:
-    """Rename a record into place, before its operations are carried out."""
-    path = layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
+def publish(temp: str, path: Path, *, durable: bool) -> None:
+    """Rename a record into place, before its operations are carried out; after a failure, ``abandon`` it."""
     files.publish(temp, path)
     if durable:
-        files.sync_folder(layout.unfinished)
-    return path
+        files.sync_folder(path.parent)
 
 
 def forget(layout: Layout, path: Path, record: RedoRecord, *, durable: bool) -> None:

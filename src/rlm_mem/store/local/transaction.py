@@ -11,7 +11,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -32,7 +32,7 @@ from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, index_key
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
-from rlm_mem.store.local.folder import Layout
+from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
@@ -308,7 +308,8 @@ class Transaction:
                 WAIT.get()(partial(files.sync_files, unsynced))
             self._note_folder_times(publishes)
             for unnamed in self._record_temp:
-                self._record = redo.publish(self._layout, unnamed, durable=self._durable and several)
+                self._record = self._layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
+                redo.publish(unnamed, self._record, durable=self._durable and several)
             self._record_temp.clear()
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
@@ -346,7 +347,8 @@ class Transaction:
         self._undo.clear()
         self.files.clear()
         for path in self._deleted:
-            files.remove(path)
+            with _logged_failure("removal after a write"):
+                files.remove(path)
         for emptied in self._emptied:
             with contextlib.suppress(OSError):  # not empty after all, or already removed: either is fine
                 emptied.rmdir()
@@ -357,24 +359,22 @@ class Transaction:
     def rollback(self) -> None:
         """Undo every file operation done so far, then the index rows."""
         if self._record is not None:  # first: a process that finds it would finish the write
-            self._record = redo.abandon(self._record)
+            with _logged_failure("undo of a failed write"):
+                self._record = redo.abandon(self._record)
         for step in reversed(self._undo):
-            try:
+            with _logged_failure("undo of a failed write"):
                 step()
-            except OSError as error:
-                # The next open indexes the files as they are; nothing acknowledged is affected
-                _logger.error("undo of a failed write: %s", error)
         self._undo.clear()
         for temp in (
             *(item.temp for item in self._pending.values()),
             *self.files.values(),
             *self._record_temp,
+            self._record,
         ):
             if temp is not None:
-                files.remove(temp)
-        if self._record is not None:
-            files.remove(self._record)
-            self._record = None
+                with _logged_failure("undo of a failed write"):
+                    files.remove(temp)
+        self._record = None
         self.rows.forget()
         with contextlib.suppress(sqlite3.Error):  # a failed statement may have ended the transaction already
             self.connection.execute("ROLLBACK")
@@ -438,6 +438,7 @@ class Transaction:
             # Kept under a second name until the commit for an undo, even if no version is wanted.
             name = f"{os.path.basename(item.target)}.{os.urandom(4).hex()}.undo"  # noqa: PTH119
             kept = item.version or self._layout.unfinished / name
+            self._undo.append(partial(files.remove, kept))
             files.link_or_copy(item.target, kept)
         files.publish(item.temp, item.target)
 
@@ -494,3 +495,15 @@ class Transaction:
                 files.remove(path)
         except OSError as error:  # too many versions do no harm; the write itself is complete
             _logger.warning("former versions in %s: %s", folder, error)
+
+
+@contextlib.contextmanager
+def _logged_failure(doing: str) -> Iterator[None]:
+    """Log an error of the operating system instead of raising it.
+
+    The next open removes what is left, and indexes the files as they are; nothing acknowledged is affected.
+    """
+    try:
+        yield
+    except OSError as error:
+        _logger.error("%s: %s", doing, error)

@@ -385,7 +385,8 @@ def _serve_and_exit(asked: int, answers: int) -> NoReturn:
     """Serve requests in a fork, then exit without any cleanup of the parent process."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent to the whole group: the parent ends this process
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         gc.freeze()  # the parent's objects are neither traversed nor finalised here
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
