@@ -332,3 +332,39 @@ def test_over_stdio_a_signal_ends_the_server_although_its_client_stays(tmp_path:
             assert process.wait(20) == 128 + signal.Signals[how]
         finally:
             process.kill()
+
+
+def test_over_stdio_a_second_signal_ends_the_server_although_a_call_runs(tmp_path: Path) -> None:
+    slow = (
+        "import time\nfrom rlm_mem.mcp.service import Service\n"
+        "def call(*_, **__):\n    print('begun', file=sys.stderr, flush=True)\n    time.sleep(600)\n"
+        "Service.call = call"
+    )
+    words = ["mcp", "--brain", str(tmp_path / "brain")]
+    code = f"import sys\n{slow}\nsys.argv[1:] = {words!r}\nfrom rlm_mem.cli import command\ncommand()"
+    client = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    asked: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": client},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "why?"}}},
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked)
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(lines.encode())
+        process.stdin.flush()
+        assert process.stderr.readline() == b"begun\n"
+        try:
+            process.send_signal(signal.SIGINT)
+            with pytest.raises(subprocess.TimeoutExpired):  # it waits for the call
+                process.wait(0.5)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == -signal.SIGTERM
+        finally:
+            process.kill()

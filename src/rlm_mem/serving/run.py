@@ -58,17 +58,20 @@ async def _stdio(server: McpServer) -> None:
 
     from rlm_mem.mcp.messages import AnsweredMessages
 
+    ending = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
     def end(number: int) -> None:
+        for one in ending:
+            signal.signal(one, signal.SIG_DFL)  # a second one ends the process at once, whatever runs
         server.close()
         own_process.leave(128 + number, wait=False)
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", None)):
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+    for number in ending:
+        if signal.getsignal(number) is not signal.SIG_IGN:
             # A task that is cancelled would wait for the thread that reads stdin, which nothing interrupts.
-            with contextlib.suppress(
-                NotImplementedError, ValueError, RuntimeError
-            ):  # Windows, another thread
+            # Not on Windows, nor in another thread than the main one.
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
                 loop.add_signal_handler(number, end, number)
     async with stdio_server() as (reading, writing):
         options = server.protocol.create_initialization_options()
