@@ -114,6 +114,15 @@ def test_the_review_queue_from_the_command_line(run: Run, log: str, brain: Path)
     assert run("review", "reject", case["id"], "--reviewer", "Ana", "--reason", "no").code == 1
 
 
+def test_a_proposal_is_shown_with_its_confidence_and_its_reason_once(run: Run) -> None:
+    for code in (1000, 3000):
+        run("remember", f"The code of the gate is {code}.")
+    (case,) = run("review", "list", "--json").json
+    shown = run("review", "show", case["id"]).out
+    assert "confidence: 0." in shown
+    assert shown.count(case["figures"]["reason"]) == 1
+
+
 def test_working_state_is_set_shown_and_cleared(run: Run) -> None:
     assert run("state", "set", "plan", "1. fetch").code == 0
     run("state", "step", "WebFetch", "--call", "x", "--result", "200")

@@ -13,7 +13,7 @@ from rlm_mem.cli.ids import known_id, short_ids
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, moment, one_line, print_json, print_text, text
 from rlm_mem.config import MAX_NEAREST
-from rlm_mem.continuum.cases import ABOUT, PROPOSED
+from rlm_mem.continuum.cases import ABOUT
 from rlm_mem.continuum.changes import Change
 from rlm_mem.errors import InputError, NotFoundError
 
@@ -79,8 +79,8 @@ def review_show(call: Call, case_id: CaseId) -> None:
     print_text(f"{case.entry} · {case.status}{because}", "dim")
     print_text(case.question)
     decided = [f"{one.at} {one.decision} by {one.reviewer}: {one.reason}" for one in case.decisions]
-    # Those of a proposal are in its evidence.
-    figures = [f"{name}: {value}" for name, value in case.figures.items() if case.kind not in PROPOSED]
+    # The reason of a proposal is among its evidence.
+    figures = [f"{name}: {value}" for name, value in case.figures.items() if value not in case.evidence]
     for title, lines in (
         ("figures", figures), ("evidence", case.evidence), ("counter-evidence", case.counter_evidence),
         ("history", case.history), ("decisions", decided),
