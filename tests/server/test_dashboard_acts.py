@@ -514,8 +514,12 @@ def test_ticked_cases_are_decided_at_once_each_as_its_buttons_say(site: Site) ->
     assert {box["form"] for box in boxes} == {"ticked"}
     ticked = [str(box["value"]) for box in boxes]
     assert "tick the cases" in site.post("/review", 400, do="approve", reviewer="Maya")
-    refused = site.post("/review", 400, do="approve", reviewer="agent", case=ticked)
+    refused = site.post("/review", 400, do="approve", reviewer="agent", reason="So it is.", case=ticked[1:])
     assert "needs a named reviewer" in refused and len(queue.cases()) == 3
+    fields = [found for tag, found in tags_of(refused) if tag == "input"]
+    still = [one["value"] for one in fields if one.get("name") == "case" and "checked" in one]
+    said = next(one["value"] for one in fields if one.get("name") == "reason")
+    assert (still, said) == (ticked[1:], "So it is."), "what was entered stays"
     after = site.post("/review", do="approve", reviewer="Maya", case=ticked[1:])
     assert "The ticked cases are decided" in text_of(after)
     assert [queue.case(one).status for one in ticked] == ["open", "approved", "approved"]
@@ -707,6 +711,7 @@ def test_of_many_namespaces_some_are_listed_and_the_others_are_found_by_name(
     with opened(tmp_path / "brain") as site:
         page = site.get("/namespaces")
         assert all(f'value="{name}"' in page for name in names[:2]) and 'name="q"' not in page
+        assert f'value="{names[0]}"' in site.get("/namespaces?q=nowhere"), "few are all listed"
         assert f'<option value="{names[1]}"' in site.get(f"/memories/{chunk_id}")
     with Memory.open(tmp_path / "brain") as memory:
         for name in names[2:]:

@@ -347,7 +347,8 @@ def namespaces_route(state: ServerState) -> Route:
             namespaces = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
         except (RlmMemError, Refused) as error:
             return _error_page(request, state, error)
-        words = request.query_params.get("q", "")[:200].strip()
+        several = len(namespaces) > MOST_NAMESPACES
+        words = request.query_params.get("q", "")[:200].strip() if several else ""
         held = {one: count for one, count in namespaces.items() if words.casefold() in one.casefold()}
         return page(
             request,
@@ -355,7 +356,7 @@ def namespaces_route(state: ServerState) -> Route:
             {
                 "held": dict(islice(held.items(), MOST_NAMESPACES)),
                 "found": len(held),
-                "words": words if len(namespaces) > MOST_NAMESPACES else None,
+                "words": words if several else None,
                 "chosen": client.namespace or state.opened.memory.store.namespace,
                 "namespace": "",
                 "admin": _may_see_tokens(state, client),

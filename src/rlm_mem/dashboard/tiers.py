@@ -276,6 +276,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         asked=state,
         reviewer=request.text("reviewer", 100) or request.request.cookies.get(REVIEWER, ""),
         given_reason=request.text("reason", 2_000),
+        ticked=request.texts("case") if problem else [],
         problem=problem,
         at=at,
         here=address(
