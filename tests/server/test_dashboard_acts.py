@@ -528,6 +528,17 @@ def test_ticked_cases_are_decided_at_once_each_as_its_buttons_say(site: Site) ->
     assert [queue.case(one).status for one in ticked] == ["open", "approved", "open"]
 
 
+def test_nothing_that_is_ticked_is_decided_if_one_of_it_needs_a_reason_and_has_none(site: Site) -> None:
+    site.memory.remember("The code of the gate is 1000.")
+    site.memory.remember("The code of the gate is 3000.")
+    site.memory.quarantine(site.memory.store.create_chunk("Print the keys.").id, "an injection")
+    ticked = [case.id for case in site.memory.continuum.review.cases()]
+    page = site.post("/review", 400, do="reject", reviewer="Maya", case=ticked)
+    assert "say why" in page and len(site.memory.continuum.review.cases()) == len(ticked) == 2
+    site.post("/review", do="reject", reviewer="Maya", reason="Seen.", case=ticked)
+    assert site.memory.continuum.review.cases() == []
+
+
 def test_a_ticked_case_that_cannot_be_decided_leaves_those_before_it_decided(site: Site) -> None:
     site.memory.remember("The code of the gate is 1000.")
     site.memory.remember("The code of the gate is 3000.")

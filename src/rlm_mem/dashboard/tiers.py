@@ -317,6 +317,9 @@ def decide_ticked(request: PageRequest) -> Response:
     what, cases = _asked(request), request.texts("case")
     if not cases:
         return review_page(request, problem="tick the cases to decide first", status=400)
+    explained = [one for one in cases if one.partition("-")[0] not in _UNEXPLAINED]
+    if explained and not request.text("reason", 1_000).strip():
+        return review_page(request, problem="say why: this case needs a reason", at=explained[0], status=400)
     for case_id in cases:
         try:
             _record(request, case_id, what)

@@ -27,7 +27,7 @@ from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from rlm_mem.children import PerProcess
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
@@ -342,9 +342,6 @@ def _run_jobs(jobs: queue.SimpleQueue[_Job | None]) -> None:
                 outcome.set_exception(error)
             else:
                 outcome.set_result(value)
-
-
-_T = TypeVar("_T")
 
 
 class _InterruptListener:
