@@ -469,7 +469,7 @@ class Memory:
     def archive(
         self, *, restore: bool = False, dry_run: bool = True, **wanted: Unpack[bulk.Wanted]
     ) -> list[str]:
-        """Archive, or restore, all chunks of a conversation, with tags or from a source, as one change; return their ids.
+        """Archive, or restore, all chunks of a conversation, with tags or from a source, as one change; returns ids.
 
         The filters are ``conversation_id``, ``tags`` and ``source``, at least one, of which a chunk must match all that
         are given. By default nothing is changed (``dry_run``). Raises InputError: there is no filter.
