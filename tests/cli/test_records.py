@@ -89,3 +89,13 @@ def test_events_say_what_was_done_to_a_chunk(run: Run, notes: Notes) -> None:
 def test_the_latest_events_are_kept_by_a_limit(run: Run, notes: Notes) -> None:
     events = run("events", "--limit", "2", "--json").json
     assert [event["chunk_id"] for event in events] == [notes["tea"], notes["cake"]]
+
+
+def test_recalls_are_written_to_a_new_file_only(run: Run, asked: str, tmp_path: Path) -> None:
+    target = tmp_path / "runs.jsonl"
+    assert run("trajectories", "export", "--to", str(target)).code == 0
+    written = target.read_text(encoding="utf-8")
+    assert written == run("trajectories", "export").out and len(written.splitlines()) == 1
+    again = run("trajectories", "export", "--to", str(target))
+    assert again.code == 2 and "exists already" in again.err
+    assert target.read_text(encoding="utf-8") == written
