@@ -6,6 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
+from rlm_mem.config import Config
+from rlm_mem.models.base import Limits
+from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.recall import RecallOperation
+
 from .conftest import Run
 
 Notes = dict[str, str]
@@ -101,3 +107,20 @@ def test_recalls_are_written_to_a_new_file_only(run: Run, asked: str, tmp_path: 
     again = run("trajectories", "export", "--to", str(target))
     assert again.code == 2 and "exists already" in again.err
     assert target.read_text(encoding="utf-8") == written
+
+
+@pytest.mark.parametrize(
+    ("limits", "ending"),
+    [
+        (Limits(iterations=1), "stopped by the budget of iterations"),
+        (None, "stopped, because the model repeated a reply that failed"),
+    ],
+)
+def test_a_list_says_why_a_run_was_stopped(
+    run: Run, memory: Memory, limits: Limits | None, ending: str
+) -> None:
+    config = Config.load(None, recall={"scaffold": "never"})
+    model = ScriptedLLM(default="```repl\n1 / 0\n```")
+    result = RecallOperation(memory.store, model, config=config).recall("Who?", limits=limits)
+    assert ending in str(result)
+    assert f"recall · {ending} · " in run("trajectories", "list").out

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.config import Config
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.recall import RecallOperation
 from tests.server.site import OWN, Site, opened, text_of
 
 
@@ -49,6 +51,14 @@ def test_what_stayed_the_same_in_a_long_text_is_shortened(site: Site) -> None:
     history = text_of(site.get(f"/memories/{one}/history"))
     compared = history[history.index("new word0") : history.index("end.")]
     assert " … " in compared and "word75" not in compared and "word149" in compared
+
+
+def test_a_run_without_progress_is_not_said_to_have_used_up_a_budget(site: Site) -> None:
+    model = ScriptedLLM(default="```repl\n1 / 0\n```")
+    config = Config.load(None, recall={"scaffold": "never"})
+    result = RecallOperation(site.memory.store, model, config=config).recall("What does Ben drink?")
+    for page in ("/recalls", f"/recalls/{result.trajectory.id}"):
+        assert "because the model repeated a reply that failed" in text_of(site.get(page))
 
 
 class _Waiting:
