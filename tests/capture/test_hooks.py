@@ -578,6 +578,19 @@ def test_a_memory_that_a_failed_hook_found_is_given_with_the_next_prompt(
     assert "short answers" in hook("user-prompt", prompt=asked).out
 
 
+@pytest.mark.parametrize(
+    ("client", "field"), [("codex", "last_assistant_message"), ("gemini-cli", "prompt_response")]
+)
+def test_without_a_transcript_what_the_event_tells_is_captured(
+    hook: Hook, brain: Path, client: str, field: str
+) -> None:
+    hook("user-prompt", client=client, prompt="We decided to store every date of the ledger in UTC.")
+    told = "The root cause was that the importer read dates in the local time zone."
+    for _ in range(2):
+        hook("stop", client=client, **{field: told})
+    assert texts(brain) == [f"Agent: {told}", "User: We decided to store every date of the ledger in UTC."]
+
+
 @pytest.mark.parametrize("client", ["claude-code", "gemini-cli"])
 @pytest.mark.local_only("about transcripts, not about the store")
 def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
