@@ -277,8 +277,6 @@ class FolderSync:
 
     def _is_read(self, change: FileChange) -> bool:
         """Return whether the text of the file must be read: its content changed, or is to be stored again."""
-        if change.path is None:
-            return False
         same = change.former is not None and change.former.digest == change.digest
         return not same or (self._options.again and change.kind == "changed")
 
