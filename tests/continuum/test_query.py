@@ -62,6 +62,7 @@ def test_stable_knowledge_is_of_the_task_type_and_validated_across_projects(cont
     )  # fmt: skip
     assert [hit.key for hit in continuum.queries.stable("research")] == [wanted.key]
     assert len(continuum.queries.stable()) == 2
+    assert [hit.key for hit in continuum.queries.stable(goal=REWORDED)] == [wanted.key]
 
 
 def test_the_weighted_query_shows_the_parts_of_its_scores(continuum: Continuum) -> None:
