@@ -503,3 +503,49 @@ def test_json_of_another_encoding_is_read_or_said_to_be_damaged(
 def test_an_empty_archive_is_said_to_be_empty(store: ChunkStore, tmp_path: Path) -> None:
     (tmp_path / "chat.zip").touch()
     assert [one.reason for one in import_source(store, tmp_path / "chat.zip").problems] == ["empty"]
+
+
+def test_conversations_with_their_messages_in_arrays_and_in_lines(store: ChunkStore, tmp_path: Path) -> None:
+    def talk(number: int, **fields: Any) -> dict[str, Any]:
+        said = [
+            {"role": "system", "content": "Be kind."}, {"role": "user", "content": f"Where is key {number}?"},
+            "junk", {"role": "assistant", "content": {"parts": ["Behind the clock."]}},
+        ]  # fmt: skip
+        return {"title": f"Keys {number}", "created_at": "2026-01-05T10:00:00Z", "messages": said, **fields}
+
+    import_source(store, write(tmp_path / "talks.json", [talk(1, id="talk 1"), talk(2)]))
+    import_source(store, write(tmp_path / "talks.jsonl", lines(talk(3, id="talk 3"), talk(4))))
+    found = {chunk.content: chunk.metadata for chunk in store.iter_chunks()}
+    assert list(found) == [
+        f"User: Where is key {number}?\nAssistant: Behind the clock." for number in range(1, 5)
+    ]
+    assert [one.conversation_id for one in found.values()] == [
+        "talk 1", f"file:{tmp_path}/talks.json:Keys 2", "talk 3", f"file:{tmp_path}/talks.jsonl:Keys 4",
+    ]  # fmt: skip
+    assert {one.occurred_at for one in found.values()} == {"2026-01-05T10:00:00.000000Z"}
+
+
+def test_layered_links_in_a_list(store: ChunkStore, tmp_path: Path) -> None:
+    write(
+        tmp_path / ".agents/memory/global/memory.jsonl",
+        lines(
+            layered(
+                scope="user_global",
+                links=[{"type": "supports", "target_id": "m2"}, {"target": "m3"}, "m2", 5],
+            ),
+            layered(
+                scope="user_global", id="m2", content="Files are simple.", links={"extends": [{"id": "m3"}]}
+            ),
+            layered(scope="user_global", id="m3", content="Files are many."),
+            layered(scope="user_global", id="m4", created_at="soon"),
+            layered(scope="user_global", id="m5", confidence=7),
+        ),
+    )
+    report = import_source(store, tmp_path)
+    assert "line 4: created_at 'soon' is not a time" in reasons(report)
+    assert "line 5: chunk-m5" in reasons(report) and report.problem_count == 2
+    first, second, third = store.iter_chunks(namespace="user")
+    assert [(link.type, link.target_id) for link in first.links] == [
+        ("supports", second.id), ("related_to", third.id), ("related_to", second.id),
+    ]  # fmt: skip
+    assert [link.target_id for link in second.links] == [third.id]
