@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -436,6 +437,31 @@ def test_a_brain_that_is_there_is_replaced_only_when_asked_and_kept(brain: Path,
     with Memory.open(brain) as memory, Memory.open(restored.kept) as former:
         assert memory.get(later) is None
         assert former.get(later) is not None
+
+
+def test_a_brain_that_cannot_be_replaced_is_left_in_its_place(
+    brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = backed_up(brain, tmp_path / "backup.tar.gz")
+    rename = Path.rename
+
+    def refused(source: Path, target: Path) -> Path:
+        if ".restoring-" in source.name:
+            raise OSError(errno.EACCES, "Permission denied")
+        return rename(source, target)
+
+    before = sorted(path.name for path in tmp_path.iterdir())
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(StorageError, match="Permission denied"):
+        restore_folder(file, brain, replace=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    with Memory.open(brain) as memory:
+        assert memory.list_chunks()
+    monkeypatch.undo()
+    (tmp_path / "empty").mkdir()
+    assert restore_folder(file, tmp_path / "empty").kept is None
+    with Memory.open(tmp_path / "empty") as memory:
+        assert memory.list_chunks()
 
 
 def test_a_store_that_is_open_while_it_is_replaced_sees_what_was_restored(
