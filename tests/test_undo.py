@@ -339,3 +339,15 @@ def test_a_change_whose_former_version_is_not_kept_is_not_undone(place: Path | s
         with pytest.raises(ConflictError, match="not kept any more"):
             memory.undo()
         assert [one.content for one in memory.store.iter_chunks()] == ["The quince is ripe."]
+
+
+def test_a_batch_that_made_and_erased_a_memory_is_undone_as_nothing(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        memory.remember("The pear is ripe.")
+        with memory.store.batch():
+            made = memory.store.create_chunk("The quince blooms.")
+            memory.store.delete_chunk(made.id, permanent=True)
+        assert memory.undo() is not None
+        assert [one.content for one in memory.store.iter_chunks()] == ["The pear is ripe."]
+        assert memory.undo() is not None
+        assert memory.list_chunks() == []

@@ -549,3 +549,25 @@ def test_layered_links_in_a_list(store: ChunkStore, tmp_path: Path) -> None:
         ("supports", second.id), ("related_to", third.id), ("related_to", second.id),
     ]  # fmt: skip
     assert [link.target_id for link in second.links] == [third.id]
+
+
+def test_files_of_an_archive_that_are_locked_repeated_or_without_a_date(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "notes.zip", "w") as packed:
+        for name, text in (
+            ("gate.md", "The gate is green."),
+            ("boat.md", "The boat is blue."),
+            ("lock.md", "Shut."),
+        ):
+            packed.writestr(name, text)
+        packed.writestr(".git/config.md", "Of a tool.")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            packed.writestr("gate.md", "The gate is red.")
+        packed.getinfo("lock.md").flag_bits |= 1
+        packed.getinfo("boat.md").date_time = (1980, 0, 0, 0, 0, 0)
+    report = import_source(store, tmp_path / "notes.zip")
+    assert set(contents(store)) == {"The gate is green.", "The boat is blue."}
+    assert sorted(f"{one.where}: {one.reason}" for one in report.problems) == [
+        "gate.md: a repeated name in the archive: the first file is read", "lock.md: encrypted",
+    ]  # fmt: skip

@@ -526,6 +526,22 @@ def test_a_document_of_hindsight_whose_text_is_in_its_chunks(store: ChunkStore, 
     assert found["Ann sailed."].metadata.extra == {"occurred_end": "2024-01-03T00:00:00.000000Z"}
 
 
+def test_a_page_of_hindsight_that_was_edited_in_the_memory_is_not_archived(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    def imported(text: str) -> None:
+        page = {"id": "mm", "bank_id": "b", "name": "Bob", "content": text}
+        import_source(store, write(tmp_path / "pages.json", [page]), format="hindsight")
+
+    imported("Bob likes tea.")
+    imported("Bob likes milk.")
+    assert set(by_text(store)) == {"Bob likes milk."}
+    (chunk,) = store.iter_chunks()
+    store.update_chunk(chunk.id, "Bob likes warm milk.")
+    imported("Bob likes coffee.")
+    assert set(by_text(store)) == {"Bob likes warm milk.", "Bob likes coffee."}
+
+
 # --- folders of agents -----------------------------------------------------------------------------
 
 
