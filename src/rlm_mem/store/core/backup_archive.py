@@ -114,6 +114,7 @@ class HashingReader:
         self._hash = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
+        """Read at most ``size`` bytes, or all that are left; raises StorageError if the source ends too soon."""
         data = self._source.read(self._left if size < 0 else min(size, self._left))
         if not data and self._left:
             raise StorageError("a file became shorter while it was backed up", hint="start the backup again")
@@ -122,6 +123,7 @@ class HashingReader:
         return data
 
     def digest(self) -> str:
+        """Return the SHA-256 of what was read, in hexadecimal."""
         return self._hash.hexdigest()
 
 
