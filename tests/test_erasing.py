@@ -479,6 +479,16 @@ def test_torn_lines_of_the_audit_log_and_those_of_lost_namespaces_are_erased(tmp
         assert memory.erase(**what, dry_run=False).events == 0
 
 
+def test_nothing_is_erased_within_a_batch(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        ids = memory.remember("Tessa keeps the key of the tower.").chunk_ids
+        with memory.batch():
+            assert memory.erase(person="Tessa").chunk_ids == ids
+            with pytest.raises(ConflictError, match="within a batch"):
+                memory.erase(person="Tessa", dry_run=False)
+        assert memory.list_chunks() == ids
+
+
 def test_a_namespace_without_chunks_is_cleaned_too(place: Path | str) -> None:
     with Memory.open(place, namespace="people/ann") as memory:
         memory.store.files.write("memory/long_term/tower.md", b"# Tower\n\nTessa keeps the key.\n")

@@ -12,7 +12,7 @@ from rlm_mem.continuum.traces import MARK
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.memory import Memory
 
-from .conftest import PROVEN, StillClock, by_hand, learning, record, replaced, rewrite, trace_of
+from .conftest import PROVEN, StillClock, added, by_hand, learning, record, replaced, rewrite, trace_of
 
 
 def test_the_example_of_the_schema_day_1_day_2_and_day_30(continuum: Continuum, still: StillClock) -> None:
@@ -230,3 +230,12 @@ def test_figures_of_a_chunk_that_are_damaged_are_reported_and_left(continuum: Co
     with pytest.raises(InvalidMemory, match="usage_count"):
         continuum.traces.use(damaged.id, True)
     assert continuum.store.get_chunk(damaged.id, track=False) == damaged
+
+
+def test_memories_of_one_name_are_archived_beside_each_other(continuum: Continuum) -> None:
+    changes, stored = continuum.changes, continuum.files.stored
+    for number in range(3):
+        entry = added(continuum, "system/memory_log.md", "Quince", f"Graft in March {number}.")
+        changes.apply(lambda: changes.draft("archive", entry.key, "", changes.archived(entry)))  # noqa: B023
+    archived = [stored.read(name) or b"" for name in stored.names("archive/system", recursive=True)]
+    assert [sum(f"March {number}".encode() in one for one in archived) for number in range(3)] == [1, 1, 1]

@@ -799,3 +799,16 @@ def test_a_former_text_whose_chunk_was_deleted_by_hand_is_stored_again(
     assert not made.refused and planned.chunks_created == made.chunks_created == 1
     assert [one[0] for one in current(store).values()] == [GATE]
     assert check(store) == []
+
+
+def test_a_sync_within_a_batch_is_a_part_of_its_change(store: ChunkStore, folder: Path) -> None:
+    with Memory(store) as memory:
+        memory.remember(KEY)
+        with memory.batch():
+            store.create_chunk("The rope is wet.")
+            report = sync_folder(store, folder)
+        undone = memory.undo()
+        assert undone is not None
+        assert undone.change == report.change
+        assert [chunk.content for chunk in store.iter_chunks()] == [KEY]
+        assert sync_folder(store, folder).added == report.added

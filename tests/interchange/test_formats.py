@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlm_mem.interchange import import_source
+from rlm_mem.interchange import import_source, places
 from rlm_mem.interchange.detection import Detector
 from rlm_mem.interchange.format import FileHead
 from rlm_mem.interchange.report import ImportReport
@@ -571,3 +571,33 @@ def test_files_of_an_archive_that_are_locked_repeated_or_without_a_date(
     assert sorted(f"{one.where}: {one.reason}" for one in report.problems) == [
         "gate.md: a repeated name in the archive: the first file is read", "lock.md: encrypted",
     ]  # fmt: skip
+
+
+def test_a_source_of_too_many_files_is_said_to_be_one(
+    store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_MAX_FILES", 2)
+    for number in range(3):
+        write(tmp_path / f"notes/{number}.md", f"Note {number}.")
+    with zipfile.ZipFile(tmp_path / "notes.zip", "w") as packed:
+        for number in range(3):
+            packed.writestr(f"{number}.md", f"Packed note {number}.")
+    assert "more than 2 files: the rest is not read" in reasons(import_source(store, tmp_path / "notes"))
+    assert "more than 2 files: nothing is read" in reasons(import_source(store, tmp_path / "notes.zip"))
+    assert contents(store) == ["Note 0.", "Note 1."]
+
+
+def test_a_record_of_imports_that_was_written_anew_knows_every_file(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    def said(name: str, text: str) -> Path:
+        return write(tmp_path / name, {"messages": [{"role": "user", "content": text}]})
+
+    first = said("first.json", "Tea?")
+    assert import_source(store, first).created == 1
+    (record,) = store.files.names("imports")
+    store.files.write(record, (store.files.read(record) or b"") * 1200)
+    second = said("second.json", "Milk?")
+    assert import_source(store, second).created == 1
+    assert len((store.files.read(record) or b"").splitlines()) < 10
+    assert [import_source(store, file).unchanged_files for file in (first, second)] == [1, 1]

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem.errors import CorruptStore, InputError, StorageError
+from rlm_mem.errors import CorruptStore, InputError, StorageError, StoreReadOnly
 from rlm_mem.memory import Memory
 from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import read_backup, staging_folder
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import backup as backup_module
 from rlm_mem.store.local.restore import restore_folder
@@ -437,6 +438,20 @@ def test_a_brain_that_is_there_is_replaced_only_when_asked_and_kept(brain: Path,
     with Memory.open(brain) as memory, Memory.open(restored.kept) as former:
         assert memory.get(later) is None
         assert former.get(later) is not None
+
+
+def test_a_store_that_is_read_only_or_in_no_brain_is_not_backed_up(brain: Path, tmp_path: Path) -> None:
+    with (
+        ChunkStore(brain / "memory", read_only=True) as store,
+        pytest.raises(StoreReadOnly, match="cannot be locked"),
+    ):
+        back_up(store, tmp_path / "backup.tar.gz")
+    with (
+        ChunkStore(tmp_path / "chunks-only") as store,
+        pytest.raises(InputError, match="is not the store of a brain"),
+    ):
+        back_up(store, tmp_path / "backup.tar.gz")
+    assert not (tmp_path / "backup.tar.gz").exists()
 
 
 def test_a_brain_that_cannot_be_replaced_is_left_in_its_place(
