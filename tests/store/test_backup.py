@@ -508,11 +508,15 @@ def test_a_full_disk_leaves_no_half_backup(
     assert not [path for path in tmp_path.iterdir() if "backup" in path.name]
 
 
-def test_an_existing_file_is_not_overwritten(brain: Path, tmp_path: Path) -> None:
-    (tmp_path / "backup.tar.gz").write_text("precious")
-    with Memory.open(brain) as memory, pytest.raises(InputError):
-        back_up(memory.store, tmp_path / "backup.tar.gz")
-    assert (tmp_path / "backup.tar.gz").read_text() == "precious"
+def test_an_existing_file_is_not_overwritten(place: Path | str, tmp_path: Path) -> None:
+    target = tmp_path / "backup.tar.gz"
+    with Memory.open(place) as memory:
+        memory.remember("The quince blooms.")
+        with pytest.raises(InputError, match="exists by now"):
+            back_up(memory.store, target, progress=lambda *_: target.write_text("precious"))
+        with pytest.raises(InputError, match="exists already"):
+            back_up(memory.store, target)
+    assert target.read_text() == "precious"
 
 
 def test_a_log_that_grows_while_it_is_packed_is_cut_at_the_moment_of_the_backup(

@@ -132,11 +132,9 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
     """Write a backup; the file gets its final name only once all of it is on disk.
 
     Raises:
-        InputError: ``target`` exists already.
+        InputError: ``target`` exists by now.
         StorageError: it cannot be written.
     """
-    if target.exists():
-        raise InputError(f"the file {target} exists already", hint="choose another name, or remove it first")
     folder = target.absolute().parent
     files.make_folder(folder)
     try:
