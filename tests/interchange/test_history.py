@@ -153,6 +153,34 @@ def test_secrets_of_the_past_go_the_way_of_the_settings(
     assert (done.problem_count, len(former)) == ((0, 1) if action == "redact" else (1, 0))
 
 
+def test_no_version_of_the_past_is_trusted_more_than_the_import(
+    source: Memory, tmp_path: Path, memories: ExitStack, place: Path | str
+) -> None:
+    (chunk_id,) = source.remember("The quince blooms.", trust="trusted").chunk_ids
+    source.update(chunk_id, "The quince is ripe.")
+    export_store(source.store, tmp_path / "vault", history=True)
+    copy = memories.enter_context(opened(place))
+    import_source(copy.store, tmp_path / "vault", history=True, trust="untrusted")
+    assert [one.chunk.metadata.trust for one in copy.history(chunk_id)] == ["untrusted", "untrusted"]
+
+
+def test_a_secret_in_the_reason_of_a_link_is_hidden(
+    source: Memory, tmp_path: Path, memories: ExitStack, place: Path | str
+) -> None:
+    first, second = (source.store.create_chunk(text).id for text in ("The gate is green.", "It was painted."))
+    source.link(first, second, "supports", 0.5, "QUINCE")
+    export_store(source.store, tmp_path / "vault.jsonl")
+    text = (tmp_path / "vault.jsonl").read_text(encoding="utf-8")
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    (tmp_path / "vault.jsonl").write_text(text.replace("QUINCE", f"the key is {key}"), encoding="utf-8")
+    copy = memories.enter_context(opened(place))
+    done = import_source(copy.store, tmp_path / "vault.jsonl")
+    assert done.secrets == {"aws-access-key": 1}
+    assert [link.reasoning for link in copy.links(first, "supports")] == [
+        "the key is [redacted:aws-access-key]"
+    ]
+
+
 def test_an_export_of_nothing_but_a_past_is_read_as_one(place: Path | str, tmp_path: Path) -> None:
     with opened(place) as memory:
         memory.delete(memory.remember("The key hangs behind the clock.").chunk_ids[0])

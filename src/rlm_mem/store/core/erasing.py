@@ -55,7 +55,6 @@ _TORN = "lines of the audit log that cannot be read, since they may be of any na
 _PLACEHOLDER = "[erased]"
 _WINDOW = 32
 _STEP = 64
-_MAX_FINGERPRINTS = 50
 _LOT = 200
 _MAX_NAME = 200
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
@@ -190,12 +189,12 @@ def _hash(salt: str, window: bytes) -> str:
 
 
 def _fingerprints(salt: str, content: str) -> list[Fingerprint]:
-    windows: dict[bytes, None] = {}
-    for run in _PLAIN.finditer(content.encode("utf-8")):
-        for start in range(run.start(), run.end() - _WINDOW + 1, _STEP):
-            windows[content.encode("utf-8")[start : start + _WINDOW]] = None
-            if len(windows) >= _MAX_FINGERPRINTS:
-                break
+    data = content.encode("utf-8")
+    windows = dict.fromkeys(
+        data[start : start + _WINDOW]
+        for run in _PLAIN.finditer(data)
+        for start in range(run.start(), run.end() - _WINDOW + 1, _STEP)
+    )
     return [Fingerprint(int(_sums(window)[0]), _hash(salt, window)) for window in windows]
 
 
