@@ -12,6 +12,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
+from rlm_mem.errors import NotFoundError
 from rlm_mem.interchange import export_store, import_source
 
 
@@ -211,6 +212,9 @@ def test_undo_takes_the_last_change_of_this_memory_not_one_of_an_imported_log(
     export_store(source.store, tmp_path / "all.jsonl", history=True)
     own = copy.remember("The ferry is back.").chunk_ids
     import_source(copy.store, tmp_path / "all.jsonl", history=True)
+    assert [one.ops for one in copy.recorded_changes()] == [("import",), ("create",)]
+    with pytest.raises(NotFoundError):
+        copy.undo(change=source.recorded_changes()[0].id)
     undone = copy.undo()
     assert undone is not None and undone.ops == ("import",) and copy.list_chunks() == own
     undone = copy.undo()

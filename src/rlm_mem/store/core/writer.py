@@ -105,8 +105,8 @@ def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "provenance":
             if not isinstance(value, Mapping):
                 raise InvalidChunk(f"provenance must be a dict, not {type(value).__name__}")
-            check_plain(value, "provenance")
             checked[name] = dict(value)
+            check_plain(checked[name], "provenance")
     if checked.get("valid_from") and checked.get("valid_to") and checked["valid_from"] > checked["valid_to"]:
         raise InvalidChunk(f"valid_from {checked['valid_from']} is after valid_to {checked['valid_to']}")
     return checked
