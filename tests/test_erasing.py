@@ -18,7 +18,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.config import Config, RecallConfig
-from rlm_mem.errors import ConflictError, InputError, NamespaceError
+from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
 from rlm_mem.store.core import erasing, files
 from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
 from rlm_mem.store.core.contents import NamespaceReader
@@ -710,6 +710,23 @@ def test_an_erasure_that_is_cut_off_leaves_a_report_of_what_it_may_have_erased(
     assert read_report(first.read_bytes()).chunk_ids and not read_report(second.read_bytes()).chunk_ids
     (brain / "left.txt").write_text(SAYS.replace(NAME, "somebody"))
     assert main(["--brain", str(brain), "erase", "--verify", str(first)]) == 1
+
+
+def test_an_erasure_on_a_full_disk_does_not_say_that_nothing_was_changed(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreFull("the disk is full: the index was not written: nothing was changed")
+
+    with Memory.open(place) as memory:
+        [gone] = memory.remember(SAYS).chunk_ids
+        with monkeypatch.context() as patch:
+            patch.setattr(type(memory.store.backend), "purge", full)
+            with pytest.raises(StoreFull, match="not written: part may be erased"):
+                memory.erase(person=NAME, dry_run=False)
+        assert memory.get(gone) is None
+        memory.erase(person=NAME, dry_run=False)
+        assert NAME.encode() not in everything(memory)
 
 
 @pytest.mark.parametrize("report", ["brain/report.json", "nowhere/report.json"])

@@ -146,6 +146,18 @@ def test_importing_again_adds_nothing_and_a_file_that_differs_is_kept(
     assert aside == [before["default", "system/memory_log.md"]]
 
 
+def test_a_notice_says_that_files_keep_the_old_ids_of_mapped_memories(
+    source: Path, tmp_path: Path, memories: ExitStack, copy: Memory
+) -> None:
+    memory = memories.enter_context(opened(source))
+    memory.store.create_chunk("Theirs.", chunk_id="chunk-001")
+    export_store(memory.store, tmp_path / "vault")
+    copy.store.create_chunk("Mine.", chunk_id="chunk-001")
+    (notice,) = import_source(copy.store, tmp_path / "vault").notices
+    assert notice.text.startswith("1 memory got a new id")
+    assert import_source(copy.store, tmp_path / "vault", again=True).notices == []
+
+
 def test_a_dry_run_writes_no_file(source: Path, tmp_path: Path, memories: ExitStack, copy: Memory) -> None:
     memory = memories.enter_context(opened(source))
     export_store(memory.store, tmp_path / "vault")

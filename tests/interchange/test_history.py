@@ -12,6 +12,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
+from rlm_mem.errors import NotFoundError
 from rlm_mem.interchange import export_store, import_source
 
 
@@ -233,12 +234,35 @@ def test_what_names_a_chunk_whose_id_was_taken_names_it_by_its_new_id(
     assert mine.check() == []
 
 
+def test_a_memory_that_an_import_keeps_as_it_is_keeps_its_links(
+    tmp_path: Path, memories: ExitStack, place: Path | str
+) -> None:
+    theirs = memories.enter_context(opened(tmp_path / "source"))
+    mine = memories.enter_context(opened(place))
+    theirs.store.create_chunk("Both have this.", chunk_id="chunk-002")
+    export_store(theirs.store, tmp_path / "before.jsonl")
+    theirs.store.create_chunk("Theirs.", chunk_id="chunk-001")
+    theirs.link("chunk-002", "chunk-001", "supports")
+    export_store(theirs.store, tmp_path / "after.jsonl")
+    import_source(mine.store, tmp_path / "before.jsonl")
+    mine.store.create_chunk("Mine.", chunk_id="chunk-001")
+    mine.link("chunk-002", "chunk-001", "elaborates")
+    mine.update("chunk-002", "Both had this.")
+    kept = mine.store.get_many(["chunk-002"], track=False)
+    done = import_source(mine.store, tmp_path / "after.jsonl")
+    assert done.mapped and len(done.conflicts) == 1
+    assert mine.store.get_many(["chunk-002"], track=False) == kept
+
+
 def test_undo_takes_the_last_change_of_this_memory_not_one_of_an_imported_log(
     source: Memory, copy: Memory, tmp_path: Path
 ) -> None:
     export_store(source.store, tmp_path / "all.jsonl", history=True)
     own = copy.remember("The ferry is back.").chunk_ids
     import_source(copy.store, tmp_path / "all.jsonl", history=True)
+    assert [one.ops for one in copy.recorded_changes()] == [("import",), ("create",)]
+    with pytest.raises(NotFoundError):
+        copy.undo(change=source.recorded_changes()[0].id)
     undone = copy.undo()
     assert undone is not None and undone.ops == ("import",) and copy.list_chunks() == own
     undone = copy.undo()
