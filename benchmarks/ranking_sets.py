@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from locomo import Conversation, load
+from offline_corpora import library, questions
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -104,6 +105,7 @@ def sets(data: Path | None, half: str) -> list[RankingSet]:
                 pairs=_spaceless(stores[0]["items"]),
             )
         )
+    found.append(RankingSet("documentation", "documentation", (partial(_documentation, half),)))
     found.append(RankingSet("notes", "notes", (partial(_notes, half),)))
     return found
 
@@ -188,6 +190,24 @@ def _notes(half: str, folder: Path) -> Place:
                 note["text"], "note", conversation_id=note.get("document"), occurred_at=note.get("at")
             )
             place.add(chunk.id, note["text"], note["id"])
+    return place
+
+
+def _documentation(half: str, folder: Path) -> Place:
+    """That of the standard library, in chunks; the chunks with an accepted answer are what a question asks for."""
+    asked = _half([one for one in questions("documentation")[1] if one.answers], half)
+    tasks = [Task(one.question, {one.question: 1.0}, "documentation") for one in asked]
+    place = Place(ChunkStore(folder), [], [], {}, [])
+    remember = RememberOperation(place.store)
+    for module, text in library():
+        result = remember.remember(text, module)
+        if not result["success"]:
+            raise RuntimeError(f"{module}: {result['error']}")
+        for chunk in place.store.get_many(result["chunk_ids"]).values():
+            place.add(
+                chunk.id, chunk.content, *(one.question for one in asked if one.is_answered_by(chunk.content))
+            )
+    place.tasks = [task for task in tasks if any(task.marks.keys() & covered for covered in place.covers)]
     return place
 
 

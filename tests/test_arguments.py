@@ -11,6 +11,7 @@ from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
 from traceback import format_exception_only
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -164,9 +165,13 @@ def test_text_of_a_subclass_is_stored_as_text(tmp_path: Path) -> None:
             assert (found.content, found.metadata.conversation_id) == (f"{text} And back.", "trip")
             assert found.tags == ["rail"]
         [one] = memory.remember_many([np.str_("Ben took the bus.")])
-        for metadata in ({"seat": np.str_("4A")}, {"price": [np.float64(4.5)]}):
+        nested = MappingProxyType({"car": 4})
+        for metadata in ({"seat": np.str_("4A")}, {"price": [np.float64(4.5)]}, {"place": nested}):
             with pytest.raises(InvalidChunk, match="which JSON cannot represent"):
                 memory.remember("Cleo walked.", metadata=metadata)
+        [one] = memory.remember("Cleo ran.", provenance=nested).chunk_ids
+        found = memory.get(one)
+        assert found is not None and found.metadata.provenance["car"] == 4
 
 
 def test_a_wrong_setting_of_a_memory_is_an_error_of_the_tree(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.config import Config, RecallConfig
-from rlm_mem.errors import ConflictError, InputError, NamespaceError
+from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
 from rlm_mem.store.core import erasing, files
 from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
 from rlm_mem.store.core.contents import NamespaceReader
@@ -278,6 +278,21 @@ def test_a_name_that_a_line_break_divides_is_taken_out_of_a_text_file(place: Pat
         assert len(report.files) == 1 and memory.verify_erasure(report) == []
 
 
+def test_a_quotation_of_any_part_of_a_long_text_is_taken_out_of_a_text_file(place: Path | str) -> None:
+    words = [f"lantern{number} burns" for number in range(500)]
+    with Memory.open(place) as memory:
+        long_text = memory.store.create_chunk(" ".join(words), metadata={"conversation_id": "tower"})
+        for quoted in (words[:12], words[-12:]):
+            note = f"# Notes\n\nThey wrote: {' '.join(quoted)}\nIt is of glass.\n"
+            memory.store.files.write("memory/long_term/lens.md", note.encode())
+            planned = memory.erase(source="tower")
+            assert planned.chunk_ids == [long_text.id] and len(planned.files) == 1
+        report = memory.erase(source="tower", dry_run=False)
+        left = memory.store.files.read("memory/long_term/lens.md")
+        assert left == b"# Notes\n\n[erased]\nIt is of glass.\n"
+        assert memory.verify_erasure(report) == []
+
+
 def test_a_line_that_another_process_appends_during_an_erasure_is_not_lost(
     place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,6 +396,26 @@ def test_chunk_files_that_cannot_be_read_are_said_to_remain(
         assert verify_erasure(memory.store, report) == []
 
 
+@pytest.mark.local_only("chunk files edited by hand")
+@pytest.mark.parametrize("by", ["person", "namespace"])
+def test_a_damaged_version_of_a_chunk_whose_file_was_removed_is_erased(tmp_path: Path, by: str) -> None:
+    brain = tmp_path / "brain"
+    with Memory.open(brain, namespace="tower") as memory:
+        (named,) = memory.remember("Tessa has the key.").chunk_ids
+        memory.update(named, "Somebody has it.")
+    (version,) = (brain / "memory/archive/versions").glob("*/1.json")
+    version.write_text(version.read_text("utf-8").replace('"content"', "content"), encoding="utf-8")
+    next((brain / "memory/chunks").glob(f"*/{named}.json")).unlink()
+    with Memory.open(brain, namespace="tower") as memory:
+        elsewhere = {"person": "Anna"} if by == "person" else {"namespace": "harbour"}
+        assert not memory.erase(**elsewhere).chunk_ids
+        report = memory.erase(
+            **({"person": "Tessa"} if by == "person" else {"namespace": "tower"}), dry_run=False
+        )
+        assert report.chunk_ids == [named] and memory.verify_erasure(report) == []
+        assert not version.exists() and b"Tessa" not in everything(memory)
+
+
 @pytest.mark.parametrize("by", ["person", "namespace"])
 def test_former_versions_that_cannot_be_read_are_searched_too(place: Path | str, by: str) -> None:
     with Memory.open(place, namespace="tower") as memory:
@@ -442,6 +477,16 @@ def test_torn_lines_of_the_audit_log_and_those_of_lost_namespaces_are_erased(tmp
         assert planned.events == report.events == 2
         assert b"Tessa" not in everything(memory) and log.read_bytes().endswith(b'\n{"ts":"2026')
         assert memory.erase(**what, dry_run=False).events == 0
+
+
+def test_nothing_is_erased_within_a_batch(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        ids = memory.remember("Tessa keeps the key of the tower.").chunk_ids
+        with memory.batch():
+            assert memory.erase(person="Tessa").chunk_ids == ids
+            with pytest.raises(ConflictError, match="within a batch"):
+                memory.erase(person="Tessa", dry_run=False)
+        assert memory.list_chunks() == ids
 
 
 def test_a_namespace_without_chunks_is_cleaned_too(place: Path | str) -> None:
@@ -665,6 +710,23 @@ def test_an_erasure_that_is_cut_off_leaves_a_report_of_what_it_may_have_erased(
     assert read_report(first.read_bytes()).chunk_ids and not read_report(second.read_bytes()).chunk_ids
     (brain / "left.txt").write_text(SAYS.replace(NAME, "somebody"))
     assert main(["--brain", str(brain), "erase", "--verify", str(first)]) == 1
+
+
+def test_an_erasure_on_a_full_disk_does_not_say_that_nothing_was_changed(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreFull("the disk is full: the index was not written: nothing was changed")
+
+    with Memory.open(place) as memory:
+        [gone] = memory.remember(SAYS).chunk_ids
+        with monkeypatch.context() as patch:
+            patch.setattr(type(memory.store.backend), "purge", full)
+            with pytest.raises(StoreFull, match="not written: part may be erased"):
+                memory.erase(person=NAME, dry_run=False)
+        assert memory.get(gone) is None
+        memory.erase(person=NAME, dry_run=False)
+        assert NAME.encode() not in everything(memory)
 
 
 @pytest.mark.parametrize("report", ["brain/report.json", "nowhere/report.json"])

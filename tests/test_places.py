@@ -9,7 +9,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.config import Config, locate
-from rlm_mem.dsn import checked_place
+from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.interchange import export_store
 from rlm_mem.persona.library import Library, load_personality
@@ -91,3 +91,20 @@ def test_the_nearest_brain_is_found_by_any_folder_of_a_brain(
             "# Pirate Mode\n\nSpeaks like one.\n"
         )
         assert load_personality("PIRATE")["mode"] == "PIRATE"
+
+
+@pytest.mark.parametrize(
+    ("dsn", "shown"),
+    [
+        ("postgresql://ada:se:cret@db:5432/brain", "postgresql://ada@db:5432/brain"),
+        ("postgresql://ada:se@cret@db/brain", "postgresql://ada@db/brain"),
+        ("postgresql://ada:se/cret@db/brain", "postgresql://ada@db/brain"),
+        ("postgresql://db/brain?user=ada&password=secret&sslmode=require",
+         "postgresql://db/brain?user=ada&password=***&sslmode=require"),
+        ("host=db password=secret dbname=brain", "host=db password=*** dbname=brain"),
+        ("host=db password = 'se cr\\'et' dbname=brain", "host=db password=*** dbname=brain"),
+        ("ada:secret@db/brain", "ada:***@db/brain"),
+    ],
+)  # fmt: skip
+def test_a_password_is_not_shown(dsn: str, shown: str) -> None:
+    assert shown_dsn(dsn) == shown

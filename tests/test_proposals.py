@@ -962,6 +962,28 @@ def test_a_model_compares_a_text_with_the_nearest_earlier_memories_if_set(
         assert len(asked) == calls, "neither for what came from elsewhere nor within a batch"
 
 
+def test_a_model_is_not_asked_about_what_is_trusted_more_and_its_contradictions_are_links(
+    tmp_path: Path,
+) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        return "contradicts: one of the two temperatures is wrong"
+
+    with Memory.open(tmp_path / "brain", llm=model, config=Config.load(updates={"nearest": 1})) as memory:
+        (old,) = memory.remember("Sourdough: bake 45 min at 230 degrees in the pot.").chunk_ids
+        memory.remember("Sourdough: bake it at 100 degrees.", trust="untrusted")
+        assert asked == []
+        (new,) = memory.remember(
+            "Sourdough: bake 45 min at 215 degrees in the pot.", trust="trusted"
+        ).chunk_ids
+        assert len(asked) == 1
+        [link] = memory.links(new, "contradicts")
+        assert link.chunk_id == old and "one of the two" in str(link.reasoning)
+        assert all(chunk.metadata.superseded_by is None for chunk in memory.store.iter_chunks())
+
+
 def test_what_a_model_decided_before_it_failed_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -699,6 +699,14 @@ def test_no_way_of_writing_links_to_what_is_hidden(place: Path | str, clock: Clo
             ):
                 with pytest.raises(InvalidLink, match=f"there is no chunk {hidden} to link"):
                     act()
+            replacing = [{"target_id": hidden, "type": "supersedes"}]
+            for act in (
+                lambda: memory.link(source, hidden, "supersedes"),  # noqa: B023
+                lambda: memory.update(source, links=replacing),  # noqa: B023
+                lambda: store.create_chunk("The harvest is good.", links=replacing),  # noqa: B023
+            ):
+                with pytest.raises(InvalidLink, match=f"there is no chunk {hidden} to replace"):
+                    act()
         assert memory.links(source, "supports") == [] and len(memory.list_chunks()) == 2
         # A link that was there before its target was hidden stays.
         memory.link(source, shown, "supports")

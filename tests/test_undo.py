@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from rlm_mem import Memory
-from rlm_mem.errors import ConflictError, NotFoundError
-from rlm_mem.store.core import files as file_operations
+from rlm_mem.config import Config
+from rlm_mem.errors import ConflictError, NotFoundError, StorageError
+from rlm_mem.store.core import brain_files, files as file_operations
+from rlm_mem.store.core.changes import UNDO
 from rlm_mem.store.core.integrity import check
 from tests.continuum.conftest import STEPS
 from tests.store.test_crashes import dies_at
@@ -304,3 +306,48 @@ def test_a_change_after_a_torn_line_of_the_log_is_undone(tmp_path: Path) -> None
         memory.undo()
         assert [chunk.content for chunk in memory.store.iter_chunks()] == ["The quince is grafted in March."]
         assert b"\n\n" not in log.read_bytes()
+
+
+def test_the_oldest_records_of_changes_are_removed_and_their_changes_stay(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brain_files, "_KEPT", 2)
+    monkeypatch.setattr(brain_files, "_SPARE", 1)
+    changes = []
+    with Memory.open(place) as memory:
+        for number in range(4):
+            with memory.store.files.transaction() as transaction:
+                memory.store.files.write(f"memory/long_term/{number}.md", b"x")
+                changes.append(transaction.change.id)
+        assert len(memory.store.files.names(UNDO)) == 2
+        with pytest.raises(ConflictError, match="no longer kept"):
+            memory.undo(change=changes[0])
+        memory.undo(change=changes[3])
+        assert memory.store.files.names("memory/long_term") == [
+            f"memory/long_term/{one}.md" for one in range(3)
+        ]
+        memory.store.files.write(f"{UNDO}/{changes[2]}.json", b"{")
+        with pytest.raises(StorageError, match=f"{changes[2]} cannot be read"):
+            memory.undo(change=changes[2])
+
+
+def test_a_change_whose_former_version_is_not_kept_is_not_undone(place: Path | str) -> None:
+    config = Config.load(None, environ={}, store={"keep_versions": 0})
+    with Memory.open(place, config=config) as memory:
+        (chunk_id,) = memory.remember("The quince blooms.").chunk_ids
+        memory.update(chunk_id, "The quince is ripe.")
+        with pytest.raises(ConflictError, match="not kept any more"):
+            memory.undo()
+        assert [one.content for one in memory.store.iter_chunks()] == ["The quince is ripe."]
+
+
+def test_a_batch_that_made_and_erased_a_memory_is_undone_as_nothing(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        memory.remember("The pear is ripe.")
+        with memory.store.batch():
+            made = memory.store.create_chunk("The quince blooms.")
+            memory.store.delete_chunk(made.id, permanent=True)
+        assert memory.undo() is not None
+        assert [one.content for one in memory.store.iter_chunks()] == ["The pear is ripe."]
+        assert memory.undo() is not None
+        assert memory.list_chunks() == []

@@ -11,7 +11,7 @@ from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.extensions import BACKENDS, extension
 
 _SCHEMES = ("postgresql://", "postgres://")
-_SECRET = r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*"
+_SECRET = r"(?i)\b((?:ssl)?password|passfile)\s*=\s*(?:'(?:\\.|[^'\\])*'|[^&\s]*)"
 _ACCEPTED = "name a folder, or postgresql://USER@HOST:PORT/DATABASE"
 
 # A scheme has at least two letters, so that C:/brain is a folder on Windows.

@@ -45,6 +45,10 @@ def prepare() -> None:
     gc.set_threshold(GARBAGE_THRESHOLD)
 
 
+ENDING: set[int] = set()
+"""The signals that end this process by an exception, besides SIGINT."""
+
+
 def end_in_order() -> None:
     """Let SIGTERM and SIGHUP (a closed terminal) end this process by an exception, as Ctrl-C does.
 
@@ -60,6 +64,7 @@ def end_in_order() -> None:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, end)
+            ENDING.add(number)
 
 
 def leave(code: int, *, wait: bool = True) -> NoReturn:

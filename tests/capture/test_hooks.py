@@ -310,6 +310,44 @@ def test_rules_with_a_wrong_pattern_stop_the_capture_and_not_the_context(
     assert "'(' is not a valid RE2 pattern" in log_file().read_text()
 
 
+_RULE = '[[rule]]\nname = "open"\nspeakers = ["user"]\npatterns = ["open"]\n'
+
+
+@pytest.mark.local_only("about the rules in the folder of a brain")
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (_RULE + 'type = "desicion"', "unknown type 'desicion'"),
+        (_RULE + "confidence = 2", "confidence of rule 'open' must be from 0 to 1"),
+        (_RULE.replace('"open"]', f'"{"a" * 1_001}"]'), "at most 1000 characters"),
+        (_RULE * 101, "at most"),
+        ("[limits]\nper_session = -1", "limits.per_session must be from 0"),
+        ("[limits]\nnosuch = 1", "nosuch"),
+        ("[[", "capture.toml"),
+        ("# " + "a" * 1_000_000, "is larger than"),
+    ],
+    ids=["type", "confidence", "pattern", "rules", "limit", "unknown", "syntax", "size"],
+)
+def test_rules_that_could_keep_nothing_are_refused(run: Run, brain: Path, rules: str, reason: str) -> None:
+    brain.mkdir(exist_ok=True)
+    (brain / RULES_FILE).write_text(rules)
+    for command in (("rules",), ("try", str(brain / RULES_FILE))):
+        ended = run("hook", *command)
+        assert ended.code == 1 and reason in ended.err
+
+
+@pytest.mark.local_only("about the rules in the folder of a brain")
+def test_the_rules_are_written_once_to_be_edited_and_may_name_a_type_of_the_brain(
+    run: Run, brain: Path
+) -> None:
+    assert run("hook", "rules", "--write").code == 0
+    assert run("hook", "rules", "--write").code == 1
+    assert run("hook", "rules", "--json").json["file"] == str(brain / RULES_FILE)
+    (brain / RULES_FILE).write_text(_RULE + 'type = "ticket"')
+    (brain / "config.toml").write_text('[types.chunk.ticket]\ndescription = "a ticket"\n')
+    assert [rule["type"] for rule in run("hook", "rules", "--json").json["rules"]] == ["ticket"]
+
+
 @pytest.mark.local_only("about the rules, not about the store")
 def test_limits_are_those_of_the_rules_in_force(tmp_path: Path) -> None:
     assert load_limits(None) == load_limits(tmp_path) == load_rules(tmp_path).limits
@@ -538,6 +576,19 @@ def test_a_memory_that_a_failed_hook_found_is_given_with_the_next_prompt(
         broken.setattr(capture, "capture_messages", lambda *_: {}["full disk"])
         assert hook("user-prompt", prompt=asked).out == ""
     assert "short answers" in hook("user-prompt", prompt=asked).out
+
+
+@pytest.mark.parametrize(
+    ("client", "field"), [("codex", "last_assistant_message"), ("gemini-cli", "prompt_response")]
+)
+def test_without_a_transcript_what_the_event_tells_is_captured(
+    hook: Hook, brain: Path, client: str, field: str
+) -> None:
+    hook("user-prompt", client=client, prompt="We decided to store every date of the ledger in UTC.")
+    told = "The root cause was that the importer read dates in the local time zone."
+    for _ in range(2):
+        hook("stop", client=client, **{field: told})
+    assert texts(brain) == [f"Agent: {told}", "User: We decided to store every date of the ledger in UTC."]
 
 
 @pytest.mark.parametrize("client", ["claude-code", "gemini-cli"])

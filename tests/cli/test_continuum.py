@@ -167,3 +167,33 @@ def test_bad_input_ends_with_2_and_one_line(
 def test_a_memory_that_is_not_there_ends_with_1(run: Run, log: str) -> None:
     for arguments in (("trace", "show", "system/memory_log.md#none"), ("trace", "undo", "none")):
         assert run(*arguments).code == 1
+
+
+def test_a_query_asks_for_one_kind_of_memories(run: Run, log: str) -> None:
+    run("consolidate")
+    key = trace_key(run)
+    run("trace", "record", "Research the web again")
+
+    def found(kind: str) -> list[str]:
+        shown = run("query", "research web", "--kind", kind).out
+        files = [one["file"] for one in run("query", "research web", "--kind", kind, "--json").json["hits"]]
+        assert all(file in shown for file in files) and ("no memory matches" in shown) == (not files)
+        return files
+
+    assert len(found("recent")) == 1 and key not in found("recent")
+    assert found("proven") == found("stable") == []
+    for project in ("beta", "gamma", "delta", "epsilon"):
+        run("trace", "use", key, "--success", "--project", project)
+    assert found("proven") == [key]
+
+
+def test_without_risks_or_successes_there_are_no_hints(run: Run, log: str) -> None:
+    assert "no hints" in run("query", "bake bread", "--hints").out
+    assert run("query", "bake bread", "--hints", "--json").json == []
+
+
+def test_the_log_of_tiers_names_what_can_be_undone(run: Run, log: str) -> None:
+    run("consolidate")
+    promoted = next(step for step in run("tier", "log", "--json").json if step["op"] == "promote")
+    shown = run("tier", "log").out
+    assert "promote high → mid" in shown and f"{promoted['id']}: " in shown

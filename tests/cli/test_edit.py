@@ -280,3 +280,15 @@ def test_archive_shows_what_it_would_archive_and_undo_takes_it_back(run: Run) ->
     assert "restored: 2 chunks" in run("chunk", "archive", "--tag", "travel", "--restore", "--apply").out
     refused = run("chunk", "archive", "--apply")
     assert refused.code == 2 and "name a conversation" in refused.err
+
+
+def test_an_undo_as_json_names_what_it_undid(run: Run, notes: Notes) -> None:
+    assert run("undo", "--to", "3").code == 2
+    assert run("undo", "--json").json["chunk_ids"] == [notes["cake"]]
+
+
+def test_when_everything_is_undone_there_is_nothing_to_undo(run: Run) -> None:
+    run("remember", "There is cake.")
+    assert run("undo").code == 0
+    nothing = run("undo")
+    assert nothing.code == 1 and "nothing to undo" in nothing.err

@@ -65,6 +65,16 @@ def test_use_set_and_reset_are_kept(run: Run) -> None:
     assert run("persona", "show", "--json").json["sliders"]["humor"] == 15
 
 
+def test_a_change_by_the_command_is_in_the_audit_log_of_the_memory_and_is_undone(
+    run: Run, memory: Memory
+) -> None:
+    run("persona", "set", "humor", "70")
+    changed = [one for one in memory.recorded_changes() if one.files == ("persona/default.json",)]
+    assert [(one.ops, one.actor) for one in changed] == [(("edit",), "persona")]
+    memory.undo()
+    assert run("persona", "show", "--json").json["by_hand"] == {}
+
+
 def test_sessions_are_independent(run: Run) -> None:
     run("persona", "use", "concise", "--session", "alice")
     assert run("persona", "show", "--json", "-s", "alice").json["mode"] == "CONCISE"

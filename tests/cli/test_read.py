@@ -339,3 +339,35 @@ def test_an_unknown_type_is_not_silently_that_of_nothing(
     ran = run(*command, "--type", "facts")
     assert ran.code == 2
     assert "no memory has the type 'facts': use one of preference, fact" in " ".join(ran.err.split())
+
+
+def test_search_shows_what_replaced_a_hit_and_the_memories_beside_it(
+    run: Run, notes: Notes, memory: Memory
+) -> None:
+    memory.supersede(notes["choice"], notes["reason"])
+    lines = run("search", "row-level security", "--neighbours", "1").out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.strip().startswith("Ben: Because"))
+    assert "We chose PostgreSQL" in lines[at - 1] and f"replaces {notes['choice']}" in lines[at - 2]
+    lines = run("search", "chose PostgreSQL ledger", "--neighbours", "1").out.splitlines()
+    at = next(number for number, line in enumerate(lines) if f"out of date: {notes['reason']}" in line)
+    assert "We chose PostgreSQL" in lines[at + 1] and "row-level security" in lines[at + 2]
+
+
+def test_list_says_that_it_ended_at_its_limit(run: Run, notes: Notes) -> None:
+    assert "the first 2;" in run("list", "--limit", "2").out
+    assert "the first" not in run("list").out
+
+
+def test_a_chunk_is_written_as_markdown_and_no_file_is_replaced_unasked(
+    run: Run, notes: Notes, tmp_path: Path
+) -> None:
+    target = tmp_path / "tea.md"
+    assert run("export", str(target), "--chunk", notes["tea"]).code == 0
+    assert target.read_text(encoding="utf-8") == run("export", "--chunk", notes["tea"]).out
+    target.write_text("mine")
+    refused = run("export", str(target), "--chunk", notes["tea"])
+    assert refused.code == 2 and "--overwrite" in refused.err and target.read_text() == "mine"
+    assert run("export", str(target), "--chunk", notes["tea"], "--overwrite").code == 0
+    assert "green tea" in target.read_text(encoding="utf-8")
+    assert run("export", str(tmp_path), "--chunk", notes["cake"], "--json").json["chunk_id"] == notes["cake"]
+    assert "cake" in (tmp_path / f"{notes['cake']}.md").read_text(encoding="utf-8")

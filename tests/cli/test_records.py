@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from rlm_mem import Memory
+from rlm_mem.config import Config
+from rlm_mem.models.base import Limits
+from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.recall import RecallOperation
 
 from .conftest import Run
 
@@ -89,3 +97,30 @@ def test_events_say_what_was_done_to_a_chunk(run: Run, notes: Notes) -> None:
 def test_the_latest_events_are_kept_by_a_limit(run: Run, notes: Notes) -> None:
     events = run("events", "--limit", "2", "--json").json
     assert [event["chunk_id"] for event in events] == [notes["tea"], notes["cake"]]
+
+
+def test_recalls_are_written_to_a_new_file_only(run: Run, asked: str, tmp_path: Path) -> None:
+    target = tmp_path / "runs.jsonl"
+    assert run("trajectories", "export", "--to", str(target)).code == 0
+    written = target.read_text(encoding="utf-8")
+    assert written == run("trajectories", "export").out and len(written.splitlines()) == 1
+    again = run("trajectories", "export", "--to", str(target))
+    assert again.code == 2 and "exists already" in again.err
+    assert target.read_text(encoding="utf-8") == written
+
+
+@pytest.mark.parametrize(
+    ("limits", "ending"),
+    [
+        (Limits(iterations=1), "stopped by the budget of iterations"),
+        (None, "stopped, because the model repeated a reply that failed"),
+    ],
+)
+def test_a_list_says_why_a_run_was_stopped(
+    run: Run, memory: Memory, limits: Limits | None, ending: str
+) -> None:
+    config = Config.load(None, recall={"scaffold": "never"})
+    model = ScriptedLLM(default="```repl\n1 / 0\n```")
+    result = RecallOperation(memory.store, model, config=config).recall("Who?", limits=limits)
+    assert ending in str(result)
+    assert f"recall · {ending} · " in run("trajectories", "list").out

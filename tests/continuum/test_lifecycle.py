@@ -8,10 +8,11 @@ import pytest
 
 from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.rules import unmet
+from rlm_mem.continuum.traces import MARK
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.memory import Memory
 
-from .conftest import StillClock, learning, record
+from .conftest import PROVEN, StillClock, added, by_hand, learning, record, replaced, rewrite, trace_of
 
 
 def test_the_example_of_the_schema_day_1_day_2_and_day_30(continuum: Continuum, still: StillClock) -> None:
@@ -155,3 +156,86 @@ def test_working_state_has_no_uses(continuum: Continuum) -> None:
     continuum.workspace.start("plan")
     with pytest.raises(InvalidMemory, match=r"working state"):
         continuum.traces.use("workspace/state/plan.md", True)
+
+
+# --- what a person writes into the files ----------------------------------------------------------------------
+
+
+def test_a_block_without_an_id_keeps_the_one_that_its_first_line_gives(continuum: Continuum) -> None:
+    made = learning(continuum)
+    replaced(continuum, made.file, f"id: {made.block}\n", "")
+    continuum.sync()
+    (entry,) = continuum.files.in_file(made.file)
+    before = continuum.files.read(made.file)
+    assert entry.key.startswith(f"{made.file}#entry-")
+    for count, success in ((26, True), (27, False)):
+        continuum.traces.use(entry.key, success)
+        assert continuum.traces.find(entry.key).meta.usage_count == count
+    assert [hit.key for hit in continuum.queries.stable()] == [entry.key]
+    continuum.undo_change()
+    continuum.undo_change()
+    assert continuum.files.read(made.file) == before
+
+
+def test_of_two_blocks_with_one_id_the_second_is_reported(continuum: Continuum) -> None:
+    made = learning(continuum)
+    by_hand(continuum, made.file, f"{continuum.files.read(made.file)}\n{made.text}")
+    assert [one.message for one in continuum.findings()] == [
+        f"{made.file}: id: '{made.block}' is used twice in this file"
+    ]
+    assert [entry.key for entry in continuum.files.in_file(made.file, [])] == [made.key]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"plan": 1}', "_memory: a JSON file must have its front matter under this key"),
+    ],
+)
+def test_a_json_memory_that_cannot_be_read_is_reported(
+    continuum: Continuum, written: str, message: str
+) -> None:
+    by_hand(continuum, "workspace/state/variables.json", written)
+    (found,) = continuum.findings()
+    assert message in found.message and found.file == "workspace/state/variables.json"
+
+
+def test_a_section_that_a_person_added_rises_with_the_memory(continuum: Continuum) -> None:
+    trace = trace_of(continuum)
+    section = "## Caveats\n\nOnly on weekdays, never by night."
+    by_hand(continuum, trace.file, f"{trace.text.rstrip()}\n\n{section}\n")
+    rewrite(continuum, trace, **PROVEN)
+    continuum.consolidate()
+    (risen,) = continuum.files.entries(kinds=("learning",))
+    assert section in risen.body
+
+
+def test_of_too_many_contexts_the_least_used_is_forgotten(continuum: Continuum) -> None:
+    contexts = {"alpha": [1, 1]} | {f"project {number}": [2 + number, 2] for number in range(49)}
+    trace = rewrite(continuum, trace_of(continuum), contexts=contexts)
+    continuum.traces.use(trace.key, True, project="new")
+    found = list(continuum.traces.find(trace.key).meta.contexts)
+    assert len(found) == 50 and found[0] == "alpha" and found[-1].startswith("new")
+    assert "project 0" not in found
+
+
+def test_figures_of_a_chunk_that_are_damaged_are_reported_and_left(continuum: Continuum) -> None:
+    damaged = continuum.store.create_chunk(
+        "Ask before a release.", "pattern", {"uses": {"usage_count": "many"}}, tags=[MARK]
+    )
+    (problem,) = continuum.consolidate().problems
+    assert problem.file == damaged.id and "usage_count" in problem.message
+    with pytest.raises(InvalidMemory, match="usage_count"):
+        continuum.traces.use(damaged.id, True)
+    assert continuum.store.get_chunk(damaged.id, track=False) == damaged
+
+
+def test_memories_of_one_name_are_archived_beside_each_other(continuum: Continuum) -> None:
+    changes, stored = continuum.changes, continuum.files.stored
+    for number in range(3):
+        entry = added(continuum, "system/memory_log.md", "Quince", f"Graft in March {number}.")
+        changes.apply(lambda: changes.draft("archive", entry.key, "", changes.archived(entry)))  # noqa: B023
+    archived = [stored.read(name) or b"" for name in stored.names("archive/system", recursive=True)]
+    assert [sum(f"March {number}".encode() in one for one in archived) for number in range(3)] == [1, 1, 1]

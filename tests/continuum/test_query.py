@@ -62,6 +62,7 @@ def test_stable_knowledge_is_of_the_task_type_and_validated_across_projects(cont
     )  # fmt: skip
     assert [hit.key for hit in continuum.queries.stable("research")] == [wanted.key]
     assert len(continuum.queries.stable()) == 2
+    assert [hit.key for hit in continuum.queries.stable(goal=REWORDED)] == [wanted.key]
 
 
 def test_the_weighted_query_shows_the_parts_of_its_scores(continuum: Continuum) -> None:
@@ -190,3 +191,14 @@ def test_recall_without_a_model_finds_a_trace(continuum: Continuum) -> None:
 def _trace(continuum: Continuum) -> TieredMemory:
     (entry,) = continuum.files.entries(kinds=("trace",))
     return entry
+
+
+def test_a_context_in_which_a_memory_often_failed_is_a_risk(continuum: Continuum) -> None:
+    contexts = {"alpha": [20, 20], "beta": [6, 2], "gamma": [1, 0]}
+    rewrite(
+        continuum, trace_of(continuum, GOAL),
+        usage_count=27, success_count=22, success_rate=0.814815, contexts=contexts,
+    )  # fmt: skip
+    assert [hint.text for hint in continuum.hints(REWORDED) if hint.kind == "risk"] == [
+        "went well in only 2 of 6 uses in beta"
+    ]

@@ -146,6 +146,18 @@ def test_importing_again_adds_nothing_and_a_file_that_differs_is_kept(
     assert aside == [before["default", "system/memory_log.md"]]
 
 
+def test_a_notice_says_that_files_keep_the_old_ids_of_mapped_memories(
+    source: Path, tmp_path: Path, memories: ExitStack, copy: Memory
+) -> None:
+    memory = memories.enter_context(opened(source))
+    memory.store.create_chunk("Theirs.", chunk_id="chunk-001")
+    export_store(memory.store, tmp_path / "vault")
+    copy.store.create_chunk("Mine.", chunk_id="chunk-001")
+    (notice,) = import_source(copy.store, tmp_path / "vault").notices
+    assert notice.text.startswith("1 memory got a new id")
+    assert import_source(copy.store, tmp_path / "vault", again=True).notices == []
+
+
 def test_a_dry_run_writes_no_file(source: Path, tmp_path: Path, memories: ExitStack, copy: Memory) -> None:
     memory = memories.enter_context(opened(source))
     export_store(memory.store, tmp_path / "vault")
@@ -227,3 +239,31 @@ def test_deleted_memories_can_be_left_out(source: Path, tmp_path: Path, memories
     memory = memories.enter_context(opened(source))
     export_store(memory.store, tmp_path / "vault", archive=False)
     assert not [name for name in tree(tmp_path / "vault") if "archive" in name]
+
+
+def test_a_file_that_is_not_text_travels_in_json_lines_too(tmp_path: Path, memories: ExitStack) -> None:
+    with opened(tmp_path / "a") as memory:
+        memory.store.files.write("workspace/state/photo.md", b"\xff\xfe\x00abc")
+        export_store(memory.store, tmp_path / "brain.jsonl")
+    damaged = [{"base64": "!!"}, {}, {"text": "\ud800"}]
+    with (tmp_path / "brain.jsonl").open("a", encoding="utf-8") as file:
+        for number, fields in enumerate(damaged):
+            file.write(json.dumps({"brain_file": f"workspace/state/{number}.md", **fields}) + "\n")
+    copy = memories.enter_context(opened(tmp_path / "b"))
+    report = import_source(copy.store, tmp_path / "brain.jsonl")
+    assert copy.store.files.read("workspace/state/photo.md") == b"\xff\xfe\x00abc"
+    assert [one.reason for one in report.problems] == [
+        "a file whose content is damaged", "a file without content", "a file whose content is damaged",
+    ]  # fmt: skip
+
+
+def test_a_journal_is_imported_into_another_namespace_once(tmp_path: Path, memories: ExitStack) -> None:
+    with opened(tmp_path / "a") as memory:
+        memory.continuum.traces.record("Fetch a page", STEPS, success=True, indicators=["done"], project="a")
+        memory.continuum.consolidate()
+        steps = [(one["id"], one["op"]) for one in memory.continuum.changes.journal()]
+        export_store(memory.store, tmp_path / "brain.jsonl")
+    copy = memories.enter_context(opened(tmp_path / "b", "team"))
+    for _ in range(2):
+        import_source(copy.store, tmp_path / "brain.jsonl", keep_namespaces=False, again=True)
+        assert [(one["id"], one["op"]) for one in copy.continuum.changes.journal()] == steps

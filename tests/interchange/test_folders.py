@@ -28,6 +28,7 @@ from rlm_mem.operations.moving import SyncFolderRequest
 from rlm_mem.operations.registry import operation_named
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import workers
 
 from .conftest import Open
@@ -757,3 +758,57 @@ def test_folders_deep_in_others_and_names_as_long_as_they_may_be_are_synced(
     (top / longest).rename(top / longest.replace("ü", "ö"))
     again = sync_folder(store, top)
     assert again.renamed == [(longest, longest.replace("ü", "ö"))] and again.unchanged == len(texts) - 1
+
+
+def test_a_paragraph_that_was_taken_out_comes_back_in_the_place_of_another(
+    store: ChunkStore, folder: Path
+) -> None:
+    gate, boat = (
+        "\n".join(f"{name} {number} is looked after by the keeper of the harbour." for number in range(90))
+        for name in ("Gate", "Boat")
+    )
+    write(folder, {"gate.md": f"# Gates\n\n{gate}\n\n# Boats\n\n{boat}\n", "sub/boat.txt": ""})
+    sync_folder(store, folder)
+    boats = [chunk.id for chunk in store.iter_chunks() if "Boat" in chunk.content]
+    write(folder, {"gate.md": f"# Gates\n\n{gate}\n"})
+    assert sync_folder(store, folder).chunks_archived == len(boats)
+    before = {one.id for one in store.iter_chunks()}
+    write(folder, {"gate.md": f"# Boats\n\n{boat}\n"})
+    planned, made = (sync_folder(store, folder, dry_run=dry_run) for dry_run in (True, False))
+    for report in (planned, made):
+        assert (report.chunks_created, report.chunks_restored) == (0, len(boats))
+    now = {one.id: one for one in store.iter_chunks()}
+    assert {one for one, chunk in now.items() if chunk.metadata.superseded_by is None} == set(boats)
+    assert {now[one].metadata.superseded_by for one in before} <= set(boats)
+    assert Memory(store).undo() is not None
+    assert {one.id for one in store.iter_chunks() if one.metadata.superseded_by is None} == before
+
+
+def test_a_former_text_whose_chunk_was_deleted_by_hand_is_stored_again(
+    store: ChunkStore, folder: Path
+) -> None:
+    (folder / "sub/boat.txt").unlink()
+    sync_folder(store, folder)
+    (first,) = store.list_chunks()
+    write(folder, {"gate.md": "The gate is red."})
+    sync_folder(store, folder)
+    store.delete_chunk(first)
+    write(folder, {"gate.md": GATE})
+    planned = sync_folder(store, folder, dry_run=True)
+    made = sync_folder(store, folder)
+    assert not made.refused and planned.chunks_created == made.chunks_created == 1
+    assert [one[0] for one in current(store).values()] == [GATE]
+    assert check(store) == []
+
+
+def test_a_sync_within_a_batch_is_a_part_of_its_change(store: ChunkStore, folder: Path) -> None:
+    with Memory(store) as memory:
+        memory.remember(KEY)
+        with memory.batch():
+            store.create_chunk("The rope is wet.")
+            report = sync_folder(store, folder)
+        undone = memory.undo()
+        assert undone is not None
+        assert undone.change == report.change
+        assert [chunk.content for chunk in store.iter_chunks()] == [KEY]
+        assert sync_folder(store, folder).added == report.added

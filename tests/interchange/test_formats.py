@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlm_mem.interchange import import_source
+from rlm_mem.interchange import import_source, places
 from rlm_mem.interchange.detection import Detector
 from rlm_mem.interchange.format import FileHead
 from rlm_mem.interchange.report import ImportReport
@@ -503,3 +503,101 @@ def test_json_of_another_encoding_is_read_or_said_to_be_damaged(
 def test_an_empty_archive_is_said_to_be_empty(store: ChunkStore, tmp_path: Path) -> None:
     (tmp_path / "chat.zip").touch()
     assert [one.reason for one in import_source(store, tmp_path / "chat.zip").problems] == ["empty"]
+
+
+def test_conversations_with_their_messages_in_arrays_and_in_lines(store: ChunkStore, tmp_path: Path) -> None:
+    def talk(number: int, **fields: Any) -> dict[str, Any]:
+        said = [
+            {"role": "system", "content": "Be kind."}, {"role": "user", "content": f"Where is key {number}?"},
+            "junk", {"role": "assistant", "content": {"parts": ["Behind the clock."]}},
+        ]  # fmt: skip
+        return {"title": f"Keys {number}", "created_at": "2026-01-05T10:00:00Z", "messages": said, **fields}
+
+    import_source(store, write(tmp_path / "talks.json", [talk(1, id="talk 1"), talk(2)]))
+    import_source(store, write(tmp_path / "talks.jsonl", lines(talk(3, id="talk 3"), talk(4))))
+    found = {chunk.content: chunk.metadata for chunk in store.iter_chunks()}
+    assert list(found) == [
+        f"User: Where is key {number}?\nAssistant: Behind the clock." for number in range(1, 5)
+    ]
+    assert [one.conversation_id for one in found.values()] == [
+        "talk 1", f"file:{tmp_path}/talks.json:Keys 2", "talk 3", f"file:{tmp_path}/talks.jsonl:Keys 4",
+    ]  # fmt: skip
+    assert {one.occurred_at for one in found.values()} == {"2026-01-05T10:00:00.000000Z"}
+
+
+def test_layered_links_in_a_list(store: ChunkStore, tmp_path: Path) -> None:
+    write(
+        tmp_path / ".agents/memory/global/memory.jsonl",
+        lines(
+            layered(
+                scope="user_global",
+                links=[{"type": "supports", "target_id": "m2"}, {"target": "m3"}, "m2", 5],
+            ),
+            layered(
+                scope="user_global", id="m2", content="Files are simple.", links={"extends": [{"id": "m3"}]}
+            ),
+            layered(scope="user_global", id="m3", content="Files are many."),
+            layered(scope="user_global", id="m4", created_at="soon"),
+            layered(scope="user_global", id="m5", confidence=7),
+        ),
+    )
+    report = import_source(store, tmp_path)
+    assert "line 4: created_at 'soon' is not a time" in reasons(report)
+    assert "line 5: chunk-m5" in reasons(report) and report.problem_count == 2
+    first, second, third = store.iter_chunks(namespace="user")
+    assert [(link.type, link.target_id) for link in first.links] == [
+        ("supports", second.id), ("related_to", third.id), ("related_to", second.id),
+    ]  # fmt: skip
+    assert [link.target_id for link in second.links] == [third.id]
+
+
+def test_files_of_an_archive_that_are_locked_repeated_or_without_a_date(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "notes.zip", "w") as packed:
+        for name, text in (
+            ("gate.md", "The gate is green."),
+            ("boat.md", "The boat is blue."),
+            ("lock.md", "Shut."),
+        ):
+            packed.writestr(name, text)
+        packed.writestr(".git/config.md", "Of a tool.")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            packed.writestr("gate.md", "The gate is red.")
+        packed.getinfo("lock.md").flag_bits |= 1
+        packed.getinfo("boat.md").date_time = (1980, 0, 0, 0, 0, 0)
+    report = import_source(store, tmp_path / "notes.zip")
+    assert set(contents(store)) == {"The gate is green.", "The boat is blue."}
+    assert sorted(f"{one.where}: {one.reason}" for one in report.problems) == [
+        "gate.md: a repeated name in the archive: the first file is read", "lock.md: encrypted",
+    ]  # fmt: skip
+
+
+def test_a_source_of_too_many_files_is_said_to_be_one(
+    store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_MAX_FILES", 2)
+    for number in range(3):
+        write(tmp_path / f"notes/{number}.md", f"Note {number}.")
+    with zipfile.ZipFile(tmp_path / "notes.zip", "w") as packed:
+        for number in range(3):
+            packed.writestr(f"{number}.md", f"Packed note {number}.")
+    assert "more than 2 files: the rest is not read" in reasons(import_source(store, tmp_path / "notes"))
+    assert "more than 2 files: nothing is read" in reasons(import_source(store, tmp_path / "notes.zip"))
+    assert contents(store) == ["Note 0.", "Note 1."]
+
+
+def test_a_record_of_imports_that_was_written_anew_knows_every_file(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    def said(name: str, text: str) -> Path:
+        return write(tmp_path / name, {"messages": [{"role": "user", "content": text}]})
+
+    first = said("first.json", "Tea?")
+    assert import_source(store, first).created == 1
+    (record,) = store.files.names("imports")
+    store.files.write(record, (store.files.read(record) or b"") * 1200)
+    second = said("second.json", "Milk?")
+    assert import_source(store, second).created == 1
+    assert len((store.files.read(record) or b"").splitlines()) < 10
+    assert [import_source(store, file).unchanged_files for file in (first, second)] == [1, 1]

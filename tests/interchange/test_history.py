@@ -12,6 +12,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
+from rlm_mem.errors import NotFoundError
 from rlm_mem.interchange import export_store, import_source
 
 
@@ -153,6 +154,34 @@ def test_secrets_of_the_past_go_the_way_of_the_settings(
     assert (done.problem_count, len(former)) == ((0, 1) if action == "redact" else (1, 0))
 
 
+def test_no_version_of_the_past_is_trusted_more_than_the_import(
+    source: Memory, tmp_path: Path, memories: ExitStack, place: Path | str
+) -> None:
+    (chunk_id,) = source.remember("The quince blooms.", trust="trusted").chunk_ids
+    source.update(chunk_id, "The quince is ripe.")
+    export_store(source.store, tmp_path / "vault", history=True)
+    copy = memories.enter_context(opened(place))
+    import_source(copy.store, tmp_path / "vault", history=True, trust="untrusted")
+    assert [one.chunk.metadata.trust for one in copy.history(chunk_id)] == ["untrusted", "untrusted"]
+
+
+def test_a_secret_in_the_reason_of_a_link_is_hidden(
+    source: Memory, tmp_path: Path, memories: ExitStack, place: Path | str
+) -> None:
+    first, second = (source.store.create_chunk(text).id for text in ("The gate is green.", "It was painted."))
+    source.link(first, second, "supports", 0.5, "QUINCE")
+    export_store(source.store, tmp_path / "vault.jsonl")
+    text = (tmp_path / "vault.jsonl").read_text(encoding="utf-8")
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    (tmp_path / "vault.jsonl").write_text(text.replace("QUINCE", f"the key is {key}"), encoding="utf-8")
+    copy = memories.enter_context(opened(place))
+    done = import_source(copy.store, tmp_path / "vault.jsonl")
+    assert done.secrets == {"aws-access-key": 1}
+    assert [link.reasoning for link in copy.links(first, "supports")] == [
+        "the key is [redacted:aws-access-key]"
+    ]
+
+
 def test_an_export_of_nothing_but_a_past_is_read_as_one(place: Path | str, tmp_path: Path) -> None:
     with opened(place) as memory:
         memory.delete(memory.remember("The key hangs behind the clock.").chunk_ids[0])
@@ -205,12 +234,35 @@ def test_what_names_a_chunk_whose_id_was_taken_names_it_by_its_new_id(
     assert mine.check() == []
 
 
+def test_a_memory_that_an_import_keeps_as_it_is_keeps_its_links(
+    tmp_path: Path, memories: ExitStack, place: Path | str
+) -> None:
+    theirs = memories.enter_context(opened(tmp_path / "source"))
+    mine = memories.enter_context(opened(place))
+    theirs.store.create_chunk("Both have this.", chunk_id="chunk-002")
+    export_store(theirs.store, tmp_path / "before.jsonl")
+    theirs.store.create_chunk("Theirs.", chunk_id="chunk-001")
+    theirs.link("chunk-002", "chunk-001", "supports")
+    export_store(theirs.store, tmp_path / "after.jsonl")
+    import_source(mine.store, tmp_path / "before.jsonl")
+    mine.store.create_chunk("Mine.", chunk_id="chunk-001")
+    mine.link("chunk-002", "chunk-001", "elaborates")
+    mine.update("chunk-002", "Both had this.")
+    kept = mine.store.get_many(["chunk-002"], track=False)
+    done = import_source(mine.store, tmp_path / "after.jsonl")
+    assert done.mapped and len(done.conflicts) == 1
+    assert mine.store.get_many(["chunk-002"], track=False) == kept
+
+
 def test_undo_takes_the_last_change_of_this_memory_not_one_of_an_imported_log(
     source: Memory, copy: Memory, tmp_path: Path
 ) -> None:
     export_store(source.store, tmp_path / "all.jsonl", history=True)
     own = copy.remember("The ferry is back.").chunk_ids
     import_source(copy.store, tmp_path / "all.jsonl", history=True)
+    assert [one.ops for one in copy.recorded_changes()] == [("import",), ("create",)]
+    with pytest.raises(NotFoundError):
+        copy.undo(change=source.recorded_changes()[0].id)
     undone = copy.undo()
     assert undone is not None and undone.ops == ("import",) and copy.list_chunks() == own
     undone = copy.undo()

@@ -417,6 +417,23 @@ def test_an_agent_file_gives_blocks_files_and_what_was_said(
     assert "Name: Ann. Repairs boats." not in by_text(store)
 
 
+def test_a_list_of_agents_of_letta(store: ChunkStore, tmp_path: Path) -> None:
+    agents = [
+        {
+            "agent_type": "memgpt_agent", "name": name,
+            "core_memory": [{"label": "human", "value": f"{name} repairs boats."}],
+            "messages": [said("user", f"I am {name}.")],
+        }
+        for name in ("Ann", "Ben")
+    ]  # fmt: skip
+    report = import_source(store, write(tmp_path / "agents.json", [*agents, {"file_name": "tides.txt"}]))
+    assert report.formats == {"letta": 1}
+    assert "entry 3: the export lacks the content of the file tides.txt" in reasons(report)
+    assert set(by_text(store)) == {
+        "Ann repairs boats.", "Ben repairs boats.", "User: I am Ann.", "User: I am Ben.",
+    }  # fmt: skip
+
+
 def test_archival_memory_of_letta(store: ChunkStore, tmp_path: Path) -> None:
     passage = {
         "id": "passage-1", "text": "Ann's boat is the Petrel.", "archive_id": "archive-1", "tags": ["boats"],
@@ -487,6 +504,42 @@ def test_a_list_of_hindsight_memories(store: ChunkStore, tmp_path: Path) -> None
     assert (report.formats, reasons(report)) == ({"hindsight": 1}, "")
     (chunk,) = store.iter_chunks()
     assert (chunk.content, chunk.metadata.extra["entities"]) == ("Bob likes tea.", ["Bob", "tea"])
+
+
+def test_a_document_of_hindsight_whose_text_is_in_its_chunks(store: ChunkStore, tmp_path: Path) -> None:
+    document = {
+        "id": "doc", "original_text": "", "chunks": [{"chunk_text": "First part."}, {"chunk_text": "Second part."}, 3],
+        "facts": [], "created_at": "2024-03-20T00:00:00Z",
+    }  # fmt: skip
+    trip = {"id": "f", "text": "Ann sailed.", "occurred_start": "2024-01-01", "occurred_end": "2024-01-03"}
+    entries = [document, trip, {"id": "e", "original_text": ""}, {"name": "x", "content": ""}, {"q": 1}]
+    report = import_source(store, write(tmp_path / "bank.json", entries))
+    assert report.formats == {"hindsight": 1}
+    for number, reason in (
+        (3, "a document without text and facts"),
+        (4, "a page without content"),
+        (5, "neither a document nor a memory nor a mental model"),
+    ):
+        assert f"entry {number}: {reason}" in reasons(report)
+    found = by_text(store)
+    assert set(found) == {"First part.\n\nSecond part.", "Ann sailed."}
+    assert found["Ann sailed."].metadata.extra == {"occurred_end": "2024-01-03T00:00:00.000000Z"}
+
+
+def test_a_page_of_hindsight_that_was_edited_in_the_memory_is_not_archived(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    def imported(text: str) -> None:
+        page = {"id": "mm", "bank_id": "b", "name": "Bob", "content": text}
+        import_source(store, write(tmp_path / "pages.json", [page]), format="hindsight")
+
+    imported("Bob likes tea.")
+    imported("Bob likes milk.")
+    assert set(by_text(store)) == {"Bob likes milk."}
+    (chunk,) = store.iter_chunks()
+    store.update_chunk(chunk.id, "Bob likes warm milk.")
+    imported("Bob likes coffee.")
+    assert set(by_text(store)) == {"Bob likes warm milk.", "Bob likes coffee."}
 
 
 # --- folders of agents -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 import brain.scripts
 from rlm_mem import Memory
 from rlm_mem.chunk import CHUNK_TYPES, Chunk, ChunkLinks, ChunkMetadata, content_hash
-from rlm_mem.errors import InputError, NotFoundError, StorageError
+from rlm_mem.errors import InputError, InvalidChunk, NotFoundError, StorageError
 from rlm_mem.interchange import export_store, export_to_markdown, import_from_markdown, import_source
 from rlm_mem.interchange.export import _line, _shape
 from rlm_mem.interchange.formats.chunk_files import lenient_chunk
@@ -478,3 +478,47 @@ def test_an_import_into_other_namespaces_keeps_what_is_newer_there_and_undo_take
         assert undone is not None and len(undone.chunk_ids) == 1
     with Memory.open(place, namespace="team/a") as memory:
         assert memory.list_chunks() == [kept], "a change of two namespaces is undone in both"
+
+
+HAND_WRITTEN = """---
+id: chunk-2026-02-10-a1b2c3d4
+type: fact
+created: 2026-02-10T10:00:00Z
+tags: fruit, garden
+mood: glad
+---
+The quince blooms.
+"""
+
+
+def test_a_chunk_that_a_person_wrote_as_markdown_is_read() -> None:
+    chunk, archived = chunk_from_markdown(HAND_WRITTEN)
+    assert not archived
+    assert (chunk.content, chunk.tags) == ("The quince blooms.", ["fruit", "garden"])
+    assert chunk.metadata.created_at == "2026-02-10T10:00:00.000000Z"
+    assert chunk.metadata.extra == {"mood": "glad"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("archived: maybe", "archived must be true or false"),
+        ("extra: 5", "extra must be a table"),
+        ("chunk_extra: [1]", "chunk_extra must be a table"),
+        ("content_encoding: rot13", "content_encoding 'rot13' is not known"),
+        ("provenance: 5", "provenance must be an object"),
+    ],
+)
+def test_a_wrong_field_of_markdown_is_refused_in_words(line: str, message: str) -> None:
+    with pytest.raises(InvalidChunk, match=message):
+        chunk_from_markdown(HAND_WRITTEN.replace("mood: glad", line))
+
+
+def test_an_export_to_a_wrong_place_or_of_an_unknown_format_is_refused(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    (tmp_path / "chunks.md").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match="Markdown is exported to a folder"):
+        export_store(store, tmp_path / "chunks.md", format="markdown")
+    with pytest.raises(InputError, match="unknown format 'pdf'"):
+        export_store(store, tmp_path / "chunks", format="pdf")

@@ -352,3 +352,17 @@ def test_a_failed_turn_of_codex_is_an_error(tmp_path: Path, monkeypatch: pytest.
     event = {"type": "turn.failed", "error": {"message": "stream disconnected"}}
     with pytest.raises(ModelError, match="stream disconnected"):
         agent(monkeypatch, tmp_path, "codex", f"print(json.dumps({event!r}))").complete("x")
+
+
+def test_a_command_that_closes_its_output_and_goes_on_is_ended_in_time() -> None:
+    program = "import os, time; os.close(1); os.close(2); time.sleep(30)"
+    began = time.monotonic()
+    with pytest.raises(ModelTimeout, match="did not answer within"):
+        commands_module.run_command([sys.executable, "-c", program], "", name="quiet", timeout=0.5)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("program", ["/nonexistent/program", "/etc/hostname", "a\0b"])
+def test_what_cannot_be_run_is_no_model(program: str) -> None:
+    with pytest.raises(ModelUnavailable, match="cannot run"):
+        commands_module.run_command([program], "", name="none", timeout=5.0)

@@ -20,6 +20,7 @@ from rlm_mem.offline import OfflineLLM
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
+from rlm_mem.recall.model_calls import render
 from rlm_mem.recall.recall import RecallOperation, RecallResult
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -159,6 +160,21 @@ def test_a_sub_call_is_answered_from_the_text_given_with_it() -> None:
     text = "Ben lives in Braga. Clara lives in Coimbra near the river."
     prompt = f"Where does Clara live?\n\n<context>\n{text}\n</context>"
     assert "Coimbra" in OfflineLLM().complete(prompt).text
+
+
+@pytest.mark.parametrize(
+    "context",
+    [{"notes": [{"text": "The boat of Ana is red."}, {"text": "The car is blue."}], "count": 2},
+     ["The boat of Ana is red.", None], "The boat of Ana is red. The car is blue."],
+)  # fmt: skip
+def test_a_sub_call_is_answered_from_a_context_of_any_structure(context: Any) -> None:
+    prompt = render("What colour is the boat of Ana?", context)
+    assert "red" in OfflineLLM().complete([Message("user", prompt)]).text
+
+
+def test_a_sub_call_without_a_context_asks_its_last_question_of_the_rest() -> None:
+    prompt = "Ana keeps the key. Ben keeps the boat. Who keeps the boat?"
+    assert OfflineLLM().complete([Message("user", prompt)]).text == "Ben"
 
 
 def test_a_sub_call_that_the_text_does_not_answer_says_so() -> None:

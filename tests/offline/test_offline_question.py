@@ -66,6 +66,17 @@ def test_a_plural_asks_for_several_things() -> None:
         ("I painted that last year.", "2022"),
         ("It happened on 3 March 2021.", "3 March 2021"),
         ("Two weekends ago we hiked.", "two weekends before 8 May 2023"),
+        ("A few weeks ago we hiked.", "a few weeks before 8 May 2023"),
+        ("A few days ago we hiked.", "a few days before 8 May 2023"),
+        ("We hiked this past weekend.", "the weekend before 8 May 2023"),
+        ("We hike this week.", "the week of 8 May 2023"),
+        ("We hike next weekend.", "the weekend after 8 May 2023"),
+        ("We hike next Friday.", "12 May 2023 (the Friday after 8 May 2023)"),
+        ("We hiked last summer.", "summer 2022"),
+        ("We hiked in early June 2021.", "early June 2021"),
+        ("We hiked over the last three weeks.", "between 17 April 2023 and 8 May 2023"),
+        ("We hiked the weekend before 3 May 2022.", "30 April 2022 to 1 May 2022"),
+        ("We hiked the week before 3 May 2022.", "26 April 2022 to 2 May 2022"),
     ],
 )
 def test_relative_dates_are_counted_from_the_day_they_were_said(text: str, words: str) -> None:

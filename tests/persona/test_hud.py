@@ -53,6 +53,13 @@ def words(text: str) -> int:
     return len(text.split())
 
 
+def test_the_figures_as_a_result_say_the_main_ones_in_a_line(memory: Memory) -> None:
+    memory.remember("Ana drinks tea.")
+    hud, figures = memory.hud(), memory.hud_figures()
+    assert hud.sliders == tuple(figures["sliders"]) and hud.mode == figures["mode"]
+    assert str(hud).startswith("default: 1 chunks, mode BASE, ")
+
+
 def test_the_keys_are_the_documented_ones(memory: Memory) -> None:
     figures = memory.hud_figures()
     assert sorted(paths(figures)) == sorted(KEYS)

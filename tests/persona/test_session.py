@@ -198,3 +198,22 @@ def test_on_a_database_each_namespace_has_its_own_persona(dsn: str) -> None:
     with Memory.open(dsn, namespace="team/ana") as ana, Memory.open(dsn, namespace="team/ben") as ben:
         ana.persona(keep=True).say("Research mode")
         assert ben.persona(keep=True).mode == "BASE"
+
+
+def test_a_message_of_several_commands_is_carried_out_whole_or_not_at_all(tmp_path: Path) -> None:
+    brain = tmp_path / "brain"
+    (brain / "personalities").mkdir(parents=True)
+    (brain / "personalities/MINE.md").write_text("# MINE Mode\n\n## Configuration\n- Humor: much\n")
+    persona = Persona(brain, keep=True)
+    persona.set("soul", 10)
+    with pytest.raises(InvalidConfig, match=r"MINE\.md"):
+        persona.say("Set humor to 20 and mine mode")
+    assert persona.by_hand == Persona(brain, keep=True).by_hand == {"soul": 10}
+
+
+def test_what_a_person_wrote_into_a_session_is_checked(tmp_path: Path) -> None:
+    Persona(tmp_path, keep=True).set("humor", 20)
+    (session,) = (tmp_path / "persona").iterdir()
+    session.write_text(session.read_text().replace("20", '"20"'))
+    with pytest.raises(InvalidConfig, match="humor must be a whole number, not '20'"):
+        Persona(tmp_path, keep=True)

@@ -18,10 +18,11 @@ from recall_memories import block, fill
 
 from rlm_mem import Memory
 from rlm_mem.config import Config
-from rlm_mem.errors import InputError, SessionBusy, SessionComplete
-from rlm_mem.models import Completion, Usage
+from rlm_mem.errors import InputError, ModelRefused, SessionBusy, SessionComplete
+from rlm_mem.models import Completion, Message, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import RecallOperation, costs, recall_session, replay
+from rlm_mem.recall.model_calls import SubModel, render
 from rlm_mem.recall.result_schema import ResultSchema, check_schema, check_value
 from rlm_mem.recall.trajectory_export import FIELDS, export_trajectories
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -124,6 +125,15 @@ def test_an_agent_finishes_with_the_form_too(store: ChunkStore) -> None:
         ({"type": "array", "uniqueItems": True}, [1, 2], [1, 1]),
         ({"type": "boolean"}, True, 1),
         ({"type": "integer"}, 3, True),
+        ({"type": "integer"}, 3.0, 3.5),
+        ({"type": "number", "multipleOf": 0.01}, 19.99, 19.995),
+        ({"multipleOf": 0.1}, 10**400, float("inf")),
+        ({"maximum": 5}, 5, 6),
+        ({"exclusiveMaximum": 5}, 4, 5),
+        ({"const": {"a": 1}}, {"a": 1}, {"a": 2}),
+        ({"minProperties": 1}, {"a": True}, {}),
+        ({"properties": {"a": True}, "additionalProperties": False}, {"a": 1}, {"b": 1}),
+        ({"properties": {"a": True}, "additionalProperties": {"type": "string"}}, {"a": 1, "b": "x"}, {"b": 1}),
     ],
 )  # fmt: skip
 def test_schemas_are_checked(schema: dict[str, Any], good: Any, bad: Any) -> None:
@@ -143,6 +153,14 @@ def test_schemas_are_checked(schema: dict[str, Any], good: Any, bad: Any) -> Non
         {"pattern": "(?=a)b"},
         {"properties": []},
         {"anyOf": [3]},
+        {"anyOf": {}},
+        {"type": {}},
+        {"required": "name"},
+        {"required": [{}]},
+        {"enum": "name"},
+        {"minimum": "5"},
+        {"maxLength": True},
+        {"pattern": "a" * 501},
         {"description": "x" * 30_000},
         {"type": "string", "default": {1, 2}},
         7,
@@ -196,6 +214,49 @@ def test_sub_calls_go_to_the_cheaper_model_within_their_budget(
     assert {(line.model, line.calls, line.cost) for line in costs(store)} >= {
         ("cheap", 3, Decimal("0.003")), ("dear", 1, Decimal("0.5")),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limits", "cost", "reason"),
+    [
+        ({"max_sub_tokens": 3_000}, "0.001", "nearly all of 3,000 tokens"),
+        ({"max_sub_usd": 0.0015}, "0.001", "nearly all of 0.0015 dollars"),
+        ({"max_sub_usd": 1.0}, None, "a call without a known price"),
+    ],
+)
+def test_a_budget_of_sub_calls_names_what_is_used_up(
+    limits: dict[str, Any], cost: str | None, reason: str
+) -> None:
+    priced = None if cost is None else Decimal(cost)
+    inner = ScriptedLLM(default=Completion("small", Usage(1_500, 10), model="cheap", cost=priced))
+    model = SubModel(inner, Config.load(None, recall=limits, llm={"max_tokens": 1_600}))
+    model.complete([Message("user", "What?")])
+    with pytest.raises(ModelRefused, match=reason):
+        model.complete([Message("user", "What?")])
+    assert inner.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("llm_query(5)", "must be text"),
+        ("llm_query('q', {(1, 2): 'x'})", "not plain data"),
+        ("llm_query('q' * 500_000)", "at most"),
+        ("llm_query_batched('q')", "needs a list of prompts"),
+        ("llm_query_batched(['q'] * 1_000)", "at most"),
+        ("rlm_query(5)", "takes a question as text"),
+    ],
+)
+def test_a_prompt_that_cannot_be_sent_is_refused_in_words(store: ChunkStore, call: str, reason: str) -> None:
+    llm = ScriptedLLM([block(call), block("FINAL('x')")])
+    result = RecallOperation(store, llm).recall("What?")
+    assert reason in str(result.trajectory.steps[0].error) and llm.calls == 2
+
+
+def test_a_set_is_sent_in_the_same_order_by_every_process() -> None:
+    names = [f"name {number:02}" for number in range(30)]
+    assert render("Who?", {"names": set(names)}) == render("Who?", {"names": names})
+    assert render("Who?", range(2)) == render("Who?", [0, 1])
 
 
 def test_sub_questions_of_a_batch_are_answered_at_the_same_time(store: ChunkStore) -> None:

@@ -14,14 +14,17 @@ from typing import Any
 import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from rlm_mem import Memory
+from rlm_mem.config import Config
 from rlm_mem.errors import InputError
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall.trajectory import trajectory_file
 from rlm_mem.receipts import Bundle, Receipt, verify
 from rlm_mem.receipts.format import chained
+from rlm_mem.receipts.tape import hashed
 
 NOTES = (
     "Carla moved from Oslo to Lisbon in spring.",
@@ -171,6 +174,32 @@ def test_a_newer_version_is_a_change_and_the_former_one_is_found_in_the_history(
     assert memory.verify(receipt).verdict == "changed"
     memory.delete(chunk_id, permanent=True)
     assert "not kept" in str(memory.verify(receipt))
+
+
+def test_chunks_that_were_deleted_since_are_a_change(memory: Memory) -> None:
+    run = asked(memory, READ, ANSWER)
+    receipt, (chunk_id,) = memory.receipt(run), run.chunk_ids
+    memory.delete(chunk_id)
+    assert "it was deleted since; revision 1 is kept, and is as it was" in str(memory.verify(receipt))
+    assert memory.receipt(run).chunks == receipt.chunks
+    memory.restore(chunk_id)
+    memory.delete(chunk_id, permanent=True)
+    assert "the memory has no such chunk; revision 1 is not kept" in str(memory.verify(receipt))
+    late = memory.receipt(run)
+    assert [one.hash for one in late.chunks] == [None]
+    assert "was not available when the receipt was written" in str(memory.verify(late))
+
+
+def test_a_run_without_an_answer_names_what_was_read(memory: Memory) -> None:
+    from rlm_mem.recall import RecallOperation
+
+    config = Config.load(None, environ={}, recall={"max_iterations": 2})
+    result = RecallOperation(memory.store, ScriptedLLM([block(READ)] * 2), config=config).recall("Who?")
+    receipt = memory.receipt(result, bundle=True)
+    assert not receipt.answer.concluded and receipt.answer.chunk_ids
+    assert memory.verify(receipt).holds
+    data, bundle = forged(receipt, "answer", chunk_ids=[])
+    assert verify(data, bundle=bundle).verdict == "altered"
 
 
 def test_more_memories_change_nothing_that_the_answer_rests_on(memory: Memory) -> None:
@@ -368,6 +397,71 @@ def test_calls_of_a_step_that_the_receipt_does_not_have_are_found_at_once(
     assert [check.part for check in found.checks if check.status == "altered"] == [f"step {number + 1}"]
 
 
+def forged(receipt: Receipt, kind: str, **fields: Any) -> tuple[bytes, Bundle]:
+    """A receipt with other values in its first part of a kind, hashed again, and its bundle for it."""
+    lines = [json.loads(line) for line in receipt.to_bytes().splitlines()]
+    next(line["body"] for line in lines if line["kind"] == kind).update(fields)
+    data = rechained(lines)
+    assert receipt.bundle is not None
+    return data, replace(receipt.bundle, receipt=json.loads(data.splitlines()[-1])["hash"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "part", "detail"),
+    [
+        ("answer", {"outcome": "no answer"}, "answer", "its outcome is 'answered', not 'no answer'"),
+        ("answer", {"by_program": False}, "answer", "it disagrees with the steps"),
+        ("chunk", {"cited": False}, "answer", "are not those that are marked"),
+        ("step", {"question": "Who is it?"}, "step 1", "it is about another question"),
+        ("step", {"turn": 3}, "step 1", "it is not at its place"),
+        ("answer", {"confidence": 0.9}, "answer", "the programs give the confidence 0.8"),
+    ],
+)
+def test_parts_that_contradict_each_other_are_found_without_a_memory(
+    memory: Memory, kind: str, fields: dict[str, Any], part: str, detail: str
+) -> None:
+    answer = "FINAL('Lisbon', chunk_ids=search_chunks('Lisbon'), confidence=0.8)"
+    receipt = memory.receipt(asked(memory, READ, answer), bundle=True)
+    data, bundle = forged(receipt, kind, **fields)
+    found = verify(data, bundle=bundle)
+    assert found.verdict == "altered"
+    assert any(check.part == part and detail in check.detail for check in found.checks), str(found)
+
+
+def test_lines_that_do_not_belong_in_a_bundle_are_found(answered: Answered) -> None:
+    receipt = answered.receipts[0]
+    assert receipt.bundle is not None
+    lines = receipt.bundle.to_bytes().splitlines(keepends=True)
+    for other in ([], lines[1:], [*lines, lines[0]], [*lines, _line({"kind": "note", "body": {}})]):
+        found = verify(receipt, bundle=b"".join(other))
+        assert found.verdict == "altered"
+        assert found.checks[-1].part == "bundle"
+
+
+def test_a_bundle_that_quotes_a_chunk_with_another_text_is_found(memory: Memory) -> None:
+    receipt = memory.receipt(asked(memory, READ, ANSWER), bundle=True)
+    assert receipt.bundle is not None
+    calls = json.loads(json.dumps(receipt.bundle.calls[0]))
+    for call in calls:
+        if isinstance(call["result"], dict):
+            call["result"]["content"] = "Carla moved to Porto."
+    steps = (msgspec.structs.replace(receipt.steps[0], calls=hashed(calls)), *receipt.steps[1:])
+    other = replace(receipt, steps=steps)
+    bundle = replace(receipt.bundle, receipt=other.head, calls={**receipt.bundle.calls, 0: calls})
+    found = verify(other, bundle=bundle)
+    assert found.verdict == "altered"
+    assert "quotes" in found.checks[-1].detail
+
+
+def test_only_programs_that_read_the_clock_or_chance_may_differ(memory: Memory) -> None:
+    """The step gave the same when the receipt was made, such as a date on the same day."""
+    receipt = memory.receipt(asked(memory, "import time\nprint(time.time())", READ, ANSWER))
+    for program, status in ((receipt.steps[0].programs[0], "not checked"), ("print(1)", "altered")):
+        step = msgspec.structs.replace(receipt.steps[0], reproduced=True, programs=[program])
+        found = memory.verify(replace(receipt, steps=(step, *receipt.steps[1:])))
+        assert {check.part: check.status for check in found.checks}["step 1"] == status
+
+
 # --- signatures -----------------------------------------------------------------------------------------------
 
 
@@ -409,6 +503,48 @@ def test_a_signature_says_who_wrote_it_and_covers_every_part(
         verify(signed, key=keys["mine"])
     with pytest.raises(InputError, match="contains no Ed25519 public key"):
         verify(signed, key="ssh-ed25519 AAAA")
+
+
+def test_keys_are_read_as_pem_and_with_a_password_and_wrong_ones_refused_in_words(
+    answered: Answered, keys: dict[str, Path], tmp_path: Path
+) -> None:
+    memory, run = answered.memory, answered.receipts[0].origin.run
+
+    def written(name: str, key: Any, password: str | None = None) -> tuple[Path, Path]:
+        """The private and the public key as PEM."""
+        private, public = tmp_path / name, tmp_path / f"{name}.pem"
+        locked = serialization.BestAvailableEncryption(password.encode()) if password else None
+        private.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                locked or serialization.NoEncryption(),
+            )
+        )
+        public.write_bytes(
+            key.public_key().public_bytes(
+                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
+        )
+        return private, public
+
+    private, public = written("locked", Ed25519PrivateKey.generate(), "quince")
+    signed = memory.receipt(run, key=private, password="quince")
+    assert memory.verify(signed, key=public).holds
+    assert signed.signature is not None
+    other = replace(signed, signature=msgspec.structs.replace(signed.signature, algorithm="rsa"))
+    assert "signature: altered, the signature is of an unknown kind, 'rsa'" in str(memory.verify(other))
+    private_of_another_kind, public_of_another_kind = written("other", generate_private_key(SECP256R1()))
+    for key, password, message in (
+        (private, "pear", "its password is wrong or missing"),
+        (private, None, "its password is wrong or missing"),
+        (keys["mine.pub"], None, "is not a private key"),
+        (private_of_another_kind, None, "is not an Ed25519 key"),
+    ):
+        with pytest.raises(InputError, match=message):
+            memory.receipt(run, key=key, password=password)
+    with pytest.raises(InputError, match="contains no Ed25519 public key"):
+        memory.verify(signed, key=public_of_another_kind)
 
 
 # --- hostile files ----------------------------------------------------------------------------------------------

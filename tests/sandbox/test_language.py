@@ -184,6 +184,30 @@ def test_dates_give_the_period_that_words_mean(session: REPLSession) -> None:
     assert session.execute("dates('today', until='the guitar')") is None
 
 
+def test_what_was_replaced_or_linked_as_contradicting_is_a_pair_however_it_is_worded(
+    store: ChunkStore,
+) -> None:
+    with store.batch():
+        old = store.create_chunk("The mast is of spruce.", occurred_at="2026-05-01").id
+        new = store.create_chunk("Mast: aluminium, from Riga.", occurred_at="2026-04-01").id
+        early = store.create_chunk("Two people sail the mast boat.", occurred_at="2026-03-01").id
+        late = store.create_chunk("The mast boat takes a crew.", occurred_at="2026-03-02").id
+    store.supersede(old, new)
+    store.add_link(late, early, "contradicts")
+    with REPLSession(store) as session:
+        pairs = session.execute(
+            "[(p['older']['chunk_id'], p['newer']['chunk_id'], p['why']) for p in updates('mast')]"
+        )
+        contradicting = session.execute(
+            "[(p['older']['chunk_id'], p['newer']['chunk_id'], p['why']) for p in contradictions('mast')]"
+        )
+    # What replaces another is the newer one, whenever it happened.
+    assert (old, new, "it was replaced") in pairs
+    assert [one for one in contradicting if "linked" in one[2]] == [
+        (early, late, "they are linked as contradicting")
+    ]
+
+
 def test_wrong_arguments_are_answered_with_what_to_write(session: REPLSession) -> None:
     wrong = {
         "turns(who='Ana')": r"unexpected keyword argument 'who'; write turns\(author=None",

@@ -201,9 +201,11 @@ def test_a_host_function_cannot_call_back_into_its_session(store: ChunkStore, en
 HOST = """
 import os, signal, socket, sys, tempfile
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+from rlm_mem.own_process import end_in_order
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.chunk_store import ChunkStore
 
+end_in_order()
 folder = tempfile.mkdtemp(dir=sys.argv[2])
 secret = open(os.path.join(folder, "secret"), "w")
 listener = socket.socket()
@@ -291,6 +293,19 @@ def test_ctrl_c_ends_a_program_and_leaves_the_session_usable(engine: str, tmp_pa
     out, _ = started.communicate(timeout=40)
     assert out.strip() == "interrupted 5"
     assert started.returncode == 0
+    assert gone(worker)
+
+
+@needs_proc
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_the_process_does_not_wait_for_a_program(
+    engine: str, tmp_path: Path, how: str
+) -> None:
+    started, worker = host(engine, tmp_path)
+    wait_until_busy(worker)
+    started.send_signal(signal.Signals[how])
+    started.communicate(timeout=20)
+    assert started.returncode == 128 + signal.Signals[how]
     assert gone(worker)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,20 @@ def search_at(store: ChunkStore, chunk_id: str) -> str:
     chunk = store.get_chunk(chunk_id, track=False)
     assert chunk is not None
     return chunk.metadata.occurred_at or ""
+
+
+def test_a_filter_admits_what_held_at_a_time(store: ChunkStore) -> None:
+    changed = datetime(2025, 6, 1, tzinfo=UTC)
+    store.create_chunk(
+        "The port is 80.", metadata={"valid_from": "2025-01-01", "valid_to": changed.isoformat()}
+    )
+    store.create_chunk("The port is 81.", metadata={"valid_from": changed.isoformat()})
+    for days, held in ((-60, ["The port is 80."]), (60, ["The port is 81."]), (-600, [])):
+        moment = (changed + timedelta(days=days)).timestamp()
+        assert [hit.snippet for hit in search(store, "port", filters={"valid_at": moment})] == held
+    for wrong in (True, "2025-01-01", float("nan"), float("inf"), 10**400):
+        with pytest.raises(InvalidQuery, match="valid_at must be a number of seconds"):
+            search(store, "port", filters={"valid_at": wrong})
 
 
 def test_filters_narrow_before_the_limit_not_after(store: ChunkStore) -> None:

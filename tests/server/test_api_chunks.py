@@ -109,6 +109,31 @@ def test_every_change_of_a_chunk_honours_its_etag(client: TestClient, method: st
     assert client.request(verb, path, json=body, headers={"If-Match": '"2"'}).is_success
 
 
+def test_a_chunk_is_written_with_what_was_done_about_its_secrets(client: TestClient) -> None:
+    key = "sk-ant-api03-" + "Ab1" * 30
+    made = create(client, f"The key is {key}.")
+    assert (list(made["secrets"].values()), made["secrets_hidden"]) == ([1], 1) and key not in made["content"]
+    path = f"chunks/{made['id']}"
+    kept = client.patch(path, json={"content": f"The key was {key}.", "secrets": "keep"}).json()
+    assert (kept["secrets"], kept["secrets_hidden"]) == (made["secrets"], 0) and key in kept["content"]
+    assert "secrets" not in client.patch(path, json={"content": "No key."}).json()
+
+
+def test_a_conflict_at_the_revision_that_was_read_is_no_failed_precondition(client: TestClient) -> None:
+    old, first, second = (
+        create(client),
+        create(client, "Ana chose MySQL."),
+        create(client, "Ana chose SQLite."),
+    )
+    path = f"chunks/{old['id']}/supersede"
+    assert client.post(path, json={"by": first["id"]}).is_success
+    tag = client.get(f"chunks/{old['id']}").headers["ETag"]
+    problem = refused(client.post(path, json={"by": second["id"]}, headers={"If-Match": tag}), 409)
+    assert "already replaced" in problem["detail"]
+    missing = "chunks/chunk-2026-01-01-00000000"
+    refused(client.patch(missing, json={"content": "Ana left."}, headers={"If-Match": tag}), 404)
+
+
 def test_what_a_client_has_already_is_not_sent_again(client: TestClient) -> None:
     path = f"chunks/{create(client)['id']}"
     answer = client.get(path, headers={"If-None-Match": 'W/"1"'})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 
 from rlm_mem.errors import StorageError
 from rlm_mem.memory import Memory
+from rlm_mem.operations import changes
 from rlm_mem.operations.changes import ChangeFeed, ChangeNotice, with_keep_alive
 from tests.continuum.conftest import record
 from tests.server.site import opened
@@ -225,3 +226,26 @@ def test_an_open_page_is_notified_over_its_stream(place: Path | str) -> None:
     assert hello.startswith(b"retry:")
     assert event.startswith(b"event: changed\ndata: ")
     assert b"memories" in event
+
+
+def test_a_stream_without_news_is_kept_alive_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_KEEP_ALIVE", 0.02)
+
+    async def play() -> list[bytes]:
+        late = asyncio.Event()
+
+        async def parts() -> AsyncIterator[bytes]:
+            yield b"first"
+            await late.wait()
+            yield b"second"
+
+        got = []
+        async for part in with_keep_alive(parts()):
+            got.append(part)
+            if len(got) == 3:
+                late.set()
+        return got
+
+    got = asyncio.run(play())
+    assert (got[0], got[-1]) == (b"first", b"second")
+    assert len(got) >= 4 and all(part.startswith(b":") for part in got[1:-1])

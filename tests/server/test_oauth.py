@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from rlm_mem.access.grants import PERMISSIONS, Access, client_of
 from rlm_mem.access.oauth import ResourceServer
@@ -269,6 +270,39 @@ def test_keys_are_changed_and_a_server_that_is_away_is_no_reason_to_let_anybody_
         assert not oauth.is_current(brief)
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"issuer": "https://evil.example", "jwks_uri": f"{ISSUER}/jwks"},
+        {"issuer": ISSUER, "jwks_uri": "http://evil.example/jwks"},
+        {"issuer": ISSUER},
+        [ISSUER],
+        {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/jwks", "more": "x" * 2_000_000},
+    ],
+    ids=["issuer", "address", "none", "list", "size"],
+)
+def test_keys_are_not_taken_from_metadata_that_are_not_the_issuers(login: Login, metadata: Any) -> None:
+    async def metadata_of(_: Request) -> Response:
+        return JSONResponse(metadata)
+
+    paths = {route.path for route in login.app.routes if "well-known" in route.path}  # type: ignore[attr-defined]
+    pages = [Route(path, metadata_of) for path in paths]
+    altered = Starlette(routes=[*pages, Mount("/", login.app)])
+    oauth = ResourceServer(ISSUER, RESOURCE, transport=httpx2.ASGITransport(altered))
+    with pytest.raises(StorageError, match="cannot be read"):
+        asyncio.run(oauth.access_of(login.sign()))
+    assert login.asked == 0
+
+
+def test_a_token_without_the_name_of_a_key_is_of_the_only_one_and_an_odd_subject_gets_a_name(
+    login: Login,
+) -> None:
+    oauth = ResourceServer(ISSUER, RESOURCE, transport=httpx2.ASGITransport(login.app))
+    claims = jwt.decode(login.sign(sub="a b\n" * 90), options={"verify_signature": False})
+    access = asyncio.run(oauth.access_of(jwt.encode(claims, KEY, "RS256", {"typ": "at+jwt"})))
+    assert access is not None and re.fullmatch(r"oauth:[0-9a-f]{32}", access.name)
 
 
 def test_a_subject_is_revoked_here_at_once_and_readmitted(tmp_path: Path, login: Login) -> None:

@@ -322,6 +322,27 @@ def test_prompts_are_filled_in(served: McpServer) -> None:
     assert sum("the {} ledger" in text for text in texts) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "argument", "said"),
+    [
+        ("nosuch", "", "there is no prompt 'nosuch'"),
+        (None, " ", "needs the argument"),
+        (None, "a" * 100_000, "has more than"),
+    ],
+)
+def test_a_prompt_that_cannot_be_filled_in_is_refused_in_words(
+    served: McpServer, name: str | None, argument: str, said: str
+) -> None:
+    async def go() -> None:
+        async with Client(served.protocol) as client:
+            named = next(one for one in (await client.list_prompts()).prompts if one.arguments)
+            given = {one.name: argument for one in named.arguments or []}
+            with pytest.raises(MCPError, match=said):
+                await client.get_prompt(name or named.name, given)
+
+    asyncio.run(go())
+
+
 def test_text_that_utf8_cannot_hold_never_reaches_the_wire() -> None:
     data = plain(TagCount("half a pair: \ud83d", 1))
     assert data == {"tag": "half a pair: ?", "count": 1}

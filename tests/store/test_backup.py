@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -15,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem.errors import CorruptStore, InputError, StorageError
+from rlm_mem.errors import CorruptStore, InputError, StorageError, StoreReadOnly
 from rlm_mem.memory import Memory
 from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import read_backup, staging_folder
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import backup as backup_module
 from rlm_mem.store.local.restore import restore_folder
@@ -453,6 +455,45 @@ def test_a_brain_that_is_there_is_replaced_only_when_asked_and_kept(brain: Path,
         assert former.get(later) is not None
 
 
+def test_a_store_that_is_read_only_or_in_no_brain_is_not_backed_up(brain: Path, tmp_path: Path) -> None:
+    with (
+        ChunkStore(brain / "memory", read_only=True) as store,
+        pytest.raises(StoreReadOnly, match="cannot be locked"),
+    ):
+        back_up(store, tmp_path / "backup.tar.gz")
+    with (
+        ChunkStore(tmp_path / "chunks-only") as store,
+        pytest.raises(InputError, match="is not the store of a brain"),
+    ):
+        back_up(store, tmp_path / "backup.tar.gz")
+    assert not (tmp_path / "backup.tar.gz").exists()
+
+
+def test_a_brain_that_cannot_be_replaced_is_left_in_its_place(
+    brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = backed_up(brain, tmp_path / "backup.tar.gz")
+    rename = Path.rename
+
+    def refused(source: Path, target: Path) -> Path:
+        if ".restoring-" in source.name:
+            raise OSError(errno.EACCES, "Permission denied")
+        return rename(source, target)
+
+    before = sorted(path.name for path in tmp_path.iterdir())
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(StorageError, match="Permission denied"):
+        restore_folder(file, brain, replace=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    with Memory.open(brain) as memory:
+        assert memory.list_chunks()
+    monkeypatch.undo()
+    (tmp_path / "empty").mkdir()
+    assert restore_folder(file, tmp_path / "empty").kept is None
+    with Memory.open(tmp_path / "empty") as memory:
+        assert memory.list_chunks()
+
+
 def test_a_store_that_is_open_while_it_is_replaced_sees_what_was_restored(
     brain: Path, tmp_path: Path
 ) -> None:
@@ -482,11 +523,15 @@ def test_a_full_disk_leaves_no_half_backup(
     assert not [path for path in tmp_path.iterdir() if "backup" in path.name]
 
 
-def test_an_existing_file_is_not_overwritten(brain: Path, tmp_path: Path) -> None:
-    (tmp_path / "backup.tar.gz").write_text("precious")
-    with Memory.open(brain) as memory, pytest.raises(InputError):
-        back_up(memory.store, tmp_path / "backup.tar.gz")
-    assert (tmp_path / "backup.tar.gz").read_text() == "precious"
+def test_an_existing_file_is_not_overwritten(place: Path | str, tmp_path: Path) -> None:
+    target = tmp_path / "backup.tar.gz"
+    with Memory.open(place) as memory:
+        memory.remember("The quince blooms.")
+        with pytest.raises(InputError, match="exists by now"):
+            back_up(memory.store, target, progress=lambda *_: target.write_text("precious"))
+        with pytest.raises(InputError, match="exists already"):
+            back_up(memory.store, target)
+    assert target.read_text() == "precious"
 
 
 def test_a_log_that_grows_while_it_is_packed_is_cut_at_the_moment_of_the_backup(

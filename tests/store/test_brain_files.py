@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from rlm_mem.errors import InputError, NamespaceError, StorageError, StoreReadOnly
+from rlm_mem.errors import InputError, NamespaceError, StorageError, StoreFull, StoreReadOnly
 from rlm_mem.store.backup import back_up
+from rlm_mem.store.core import files as file_operations
 from rlm_mem.store.core.backup_archive import read_backup
 from rlm_mem.store.core.brain_files import FOLDERS, BrainFiles, name_at, own_lines, place_of
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -339,3 +341,33 @@ def test_namespaces_that_differ_in_case_do_not_share_a_folder(base: Path) -> Non
         assert store.backend.files("Team").read("system/memory_log.md") == b"of Team"
         with pytest.raises(NamespaceError, match="would share the folder"):
             store.backend.files("team")
+
+
+@pytest.mark.local_only("fails in the middle of a file")
+def test_lines_of_a_transaction_that_fails_while_they_are_appended_are_taken_back(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = "system/old.md", "system/new.md"
+    journal, stored = "log/continuum.jsonl", store.files
+    for name in (old, journal):
+        stored.append(name, b"{}\n")
+    append_at = file_operations.append_at
+
+    def full_disk(path: Path, data: bytes, size: int) -> None:
+        append_at(path, data[: len(data) // 2], size)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for failing in (old, new, journal):
+        monkeypatch.setattr(
+            file_operations,
+            "append_at",
+            lambda path, data, size, failing=failing: (
+                full_disk if path.name == Path(failing).name else append_at
+            )(path, data, size),
+        )
+        with pytest.raises(StoreFull, match="was not written"), stored.transaction():
+            store.create_chunk("The quince blooms.")
+            for name in (old, new, journal):
+                stored.append(name, b'{"line": 2}\n')
+        assert [stored.read(name) for name in (old, new, journal)] == [b"{}\n", None, b"{}\n"], failing
+        assert store.list_chunks() == [] and check(store) == []

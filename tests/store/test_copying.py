@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.search import search
@@ -173,6 +174,15 @@ def test_a_file_of_the_target_is_kept_where_a_record_of_its_changes_is_damaged(
     assert target.files.read(name) == text
 
 
+def test_a_persona_of_the_target_is_kept(pair: tuple[ChunkStore, ChunkStore]) -> None:
+    source, target = pair
+    Memory(source).persona(keep=True).set("humor", 20)
+    copy_namespace(source, target)
+    Memory(source).persona(keep=True).set("humor", 70)
+    assert copy_namespace(source, target).kept_files == ["persona/default.json"]
+    assert Memory(target).persona(keep=True).by_hand == {"humor": 20}
+
+
 def test_a_change_in_the_target_is_a_conflict_also_where_the_source_has_more_revisions(
     pair: tuple[ChunkStore, ChunkStore], clock: Clock
 ) -> None:
@@ -219,6 +229,22 @@ def test_compare_finds_every_kind_of_difference(
         copy_namespace(source, target)
         damage(target, ids)  # type: ignore[operator]
         assert ids[what] in [one.what for one in compare(source, target)]
+
+
+def test_compare_finds_texts_that_were_edited_in_place(base: Path, tmp_path: Path) -> None:
+    with ChunkStore(base) as source, ChunkStore(tmp_path / "copy" / "memory") as target:
+        chunk = source.create_chunk("The quince blooms.")
+        source.update_chunk(chunk.id, "The quince is ripe.")
+        copy_namespace(source, target)
+        for folder, message in (
+            ("archive/versions", "has other former versions in the target"),
+            ("chunks", "has other contents in the target"),
+        ):
+            (path,) = (tmp_path / "copy/memory" / folder).glob("*/*.json")
+            path.write_text(
+                path.read_text(encoding="utf-8").replace("The quince", "A quince"), encoding="utf-8"
+            )
+            assert [(one.what, one.message) for one in compare(source, target)] == [(chunk.id, message)]
 
 
 def test_files_and_log_that_differ_are_found(base: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.chunk import decode_chunk
-from rlm_mem.errors import RlmMemError, StoreFull, StoreReadOnly
+from rlm_mem.errors import RlmMemError, StorageError, StoreFull, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
@@ -356,3 +356,27 @@ def test_a_write_whose_undo_fails_too_is_one_error(tmp_path: Path, monkeypatch: 
                 store.update_chunk(victim.id, content="changed")
         assert store.create_chunk("after").id in store.list_chunks()
     sound(tmp_path).close()
+
+
+def test_what_a_failed_write_replaced_is_kept_if_it_cannot_be_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def failing(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+        if "archive" in Path(source).parts and "chunks" in Path(target).parts:  # by the undo alone
+            raise OSError(errno.EIO, "Input/output error")
+        replace(source, target)
+
+    def unsynced(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with ChunkStore(tmp_path) as store:
+        victim = store.create_chunk("victim")
+        with monkeypatch.context() as patch:
+            patch.setattr(files.os, "replace", failing)
+            patch.setattr(files, "sync_folder", unsynced)
+            with pytest.raises(StorageError):
+                store.update_chunk(victim.id, content="changed")
+    there = [decode_chunk(path.read_bytes()).content for path in tmp_path.rglob(f"*{victim.id}*/*.json")]
+    assert there == ["victim"]

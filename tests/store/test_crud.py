@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from rlm_mem.chunk import Chunk, content_hash
+from rlm_mem.config import Config
 from rlm_mem.errors import (
     ConflictError,
     InputError,
@@ -655,3 +656,45 @@ def test_metadata_has_a_limit_and_what_is_beyond_it_stays_readable(
     report = import_source(store, file)
     assert report.created == 1 and store.exists("chunk-small")
     assert ["bytes of JSON" in one.reason for one in report.problems] == [True]
+
+
+def test_every_read_is_in_the_audit_log_where_the_settings_say_so(base: Path | str) -> None:
+    config = Config.load(None, environ={}, store={"audit_reads": True})
+    with ChunkStore(base, config=config, actor="Ana") as store:
+        made = store.create_chunk("The quince blooms.")
+        store.get_chunk(made.id)
+        store.get_chunk(made.id, track=False)
+        found = store.backend.read_events(namespace=store.namespace, since=None, op="read", chunk_id=None)
+        assert [(one["chunk_ids"], one["actor"]) for one in found] == [([made.id], "Ana")]
+
+
+def test_a_change_that_contradicts_itself_or_links_to_nothing_is_refused(store: ChunkStore) -> None:
+    made = store.create_chunk("The quince blooms.", metadata={"valid_from": "2026-03-01"})
+    gone = "chunk-2026-02-10-00000000"
+    with pytest.raises(InvalidChunk, match="extra must be a dict"):
+        store.update_chunk(made.id, metadata={"extra": 5})
+    with pytest.raises(InvalidChunk, match="is after valid_to"):
+        store.update_chunk(made.id, metadata={"valid_to": "2026-02-01"})
+    with pytest.raises(InvalidLink, match="cannot link to itself"):
+        store.update_chunk(made.id, links=[{"target_id": made.id, "type": "supports", "strength": 1.0}])
+    with pytest.raises(InvalidLink, match=f"no chunk {gone} to link"):
+        store.add_link(made.id, gone, "supports", 0.5)
+    with pytest.raises(InvalidLink, match=f"no chunk {gone} to replace"):
+        store.create_chunk("text", links=[{"target_id": gone, "type": "supersedes", "strength": 1.0}])
+    assert [one.to_dict() for one in store.iter_chunks()] == [made.to_dict()]
+
+
+def test_joined_namespaces_have_the_chunks_versions_and_conversations_of_both(store: ChunkStore) -> None:
+    other = store.confined_to("shared", actor=None)
+    own = store.create_chunk("The quince blooms.", conversation_id="orchard")
+    gone = store.create_chunk("The pear is gone.", conversation_id="orchard")
+    shared = other.create_chunk("The apple blooms.", conversation_id="market")
+    store.create_chunk("The quince is ripe.", conversation_id="orchard")
+    store.delete_chunk(gone.id)
+    other.update_chunk(shared.id, "The apple is ripe.")
+    joined = JoinedStore(store, other)
+    assert [joined.exists(one) for one in (own.id, shared.id, gone.id)] == [True, True, False]
+    assert [len(joined.history(one)) for one in (own.id, shared.id, "chunk-2026-02-10-00000000")] == [1, 2, 0]
+    assert [one.id for one in joined.conversations()] == ["orchard", "market"]
+    assert [one.id for one in joined.conversations(1)] == ["orchard"]
+    assert [place[0] for place in joined.places(None, archived=True)] == [gone.id]

@@ -189,6 +189,20 @@ def test_a_damaged_file_with_a_former_version_is_kept_and_the_version_brought_ba
         assert check(store) == []
 
 
+def test_a_deleted_memory_that_is_damaged_stays_deleted_when_it_is_repaired(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("first")
+        store.update_chunk(chunk.id, content="second")
+        store.delete_chunk(chunk.id)
+        (base / "archive" / f"{chunk.id}.json").write_bytes(b"damaged")
+        repair(store, dry_run=False)
+        assert (store.list_chunks(), store.list_chunks(archived=True)) == ([], [chunk.id])
+        archived = store.get_archived(chunk.id)
+        assert archived is not None
+        assert archived.content == "first"
+        assert check(store) == []
+
+
 def test_a_sound_store_after_every_kind_of_write_has_no_findings(base: Path) -> None:
     with ChunkStore(base) as store:
         ids = [store.create_chunk(f"text {number}", tags=["t"]).id for number in range(5)]

@@ -834,6 +834,47 @@ def test_damage_by_hand_is_found_and_mended_but_for_what_a_person_must_decide(
     assert len(store.backend.files("default").names("archive/damaged")) == 1, "the damaged text is kept"
 
 
+def test_texts_that_are_missing_mixed_up_or_damaged_and_wrong_numbers_are_found(
+    store: ChunkStore, dsn: str
+) -> None:
+    from rlm_mem.store.core.integrity import repair
+
+    ids = [store.create_chunk(f"Note {n} on trains.", conversation_id=f"c{n}").id for n in range(6)]
+    for chunk_id in (*ids[:2], ids[5]):
+        store.update_chunk(chunk_id, content="A better note.")
+    store.delete_chunk(ids[5])
+    for statement in (
+        "DELETE FROM rlm_mem.bodies WHERE doc = 1",
+        "UPDATE rlm_mem.bodies SET body = '{' WHERE doc = 6",
+        "UPDATE rlm_mem.versions SET body = '{' WHERE id = (SELECT id FROM rlm_mem.chunks WHERE doc = 2)",
+        "UPDATE rlm_mem.bodies SET body = (SELECT body FROM rlm_mem.bodies WHERE doc = 5) WHERE doc = 3",
+        "UPDATE rlm_mem.bodies SET segments = '' WHERE doc = 4",
+        "UPDATE rlm_mem.conversations SET last_at = NULL WHERE conversation = 5",
+        "UPDATE rlm_mem.namespaces SET next_doc = 2",
+    ):
+        sql(dsn, statement)
+    found = {(finding.code, finding.chunk_id) for finding in check(store)}
+    assert found - {("index-counts", None)} == {
+        ("unreadable-row-with-version", ids[0]), ("unreadable-version", ids[1]), ("unreadable-row", ids[2]),
+        ("index-terms", ids[3]), ("unreadable-row-with-version", ids[5]),
+    }  # fmt: skip
+    messages = "\n".join(finding.message for finding in check(store))
+    for message in (
+        "its text is missing",
+        f"its text is that of {ids[4]}",
+        "another last time",
+        "in use already",
+    ):
+        assert message in messages
+    assert not any(step.error for step in repair(store, dry_run=False))
+    assert {(finding.code, finding.chunk_id) for finding in check(store)} == {
+        ("unreadable-version", ids[1]), ("unreadable-row", ids[2]),
+    }  # fmt: skip
+    assert cast(Chunk, store.get_chunk(ids[0])).content == "Note 0 on trains."
+    assert store.list_chunks(archived=True) == [ids[5]]
+    assert store.exists(store.create_chunk("One more note.").id)
+
+
 def test_rebuilding_makes_everything_derived_anew(store: ChunkStore, dsn: str) -> None:
     ids = [store.create_chunk(f"Note {n} on trains.", tags=["n"], conversation_id="c").id for n in range(5)]
     store.add_link(ids[1], ids[2], "supports")

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from rlm_mem.errors import InvalidChunk, InvalidConfig, ModelTimeout
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.telemetry.recorder import METRICS
+from tests.continuum.conftest import STEPS
 from tests.house.sources import MODULES, ROOT, text
 
 SECRET = "The harbour code is heronblue."
@@ -296,6 +298,24 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_it_is_off_by_default(memory: Memory) -> None:
     memory.remember(SECRET)
     assert not telemetry.is_on()
+
+
+def test_consolidation_and_pruning_count_what_they_changed(watched: Watched, place: Path | str) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    with Memory.open(place, clock=lambda: now) as memory:
+        traces = memory.continuum.traces
+        traces.record("Fetch a page", STEPS, success=True, indicators=["ok"], project="a")
+        traces.record("Bake bread", STEPS, success=False, project="a")
+        memory.continuum.consolidate(dry_run=True)
+        assert not watched.points("rlm_mem.consolidation.changes")
+        memory.continuum.consolidate()
+        now += timedelta(days=400)
+        pruned = memory.continuum.prune(dry_run=False)
+    counted = {
+        point.attributes["rlm_mem.change"]: point.value
+        for point in watched.points("rlm_mem.consolidation.changes")
+    }
+    assert counted == {"promoted": 1, "pruned": len(pruned.steps)}
 
 
 def test_a_standard_variable_switches_it_on(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import pytest
 from hypothesis import given, strategies as st
@@ -39,12 +39,49 @@ NOW = datetime(2023, 10, 3, 12, 0)  # a Tuesday
         ("the week before 9 June 2023", date(2023, 6, 2), date(2023, 6, 8), "week"),
         ("the week of 23 August 2023", date(2023, 8, 21), date(2023, 8, 27), "week"),
         ("over the last 3 weeks", date(2023, 9, 12), date(2023, 10, 3), "span"),
+        ("in mid March 2023", date(2023, 3, 10), date(2023, 3, 20), "month"),
+        ("late March 2023", date(2023, 3, 20), date(2023, 3, 31), "month"),
+        ("two months ago", date(2023, 8, 1), date(2023, 8, 31), "month"),
+        ("next Friday", date(2023, 10, 6), date(2023, 10, 6), "day"),
+        ("next summer", date(2024, 6, 1), date(2024, 8, 31), "season"),
+        ("the weekend before 3 May 2023", date(2023, 4, 29), date(2023, 4, 30), "day"),
+        ("the weekend after 3 May 2023", date(2023, 5, 6), date(2023, 5, 7), "day"),
+        ("the week after 9 June 2023", date(2023, 6, 10), date(2023, 6, 16), "week"),
     ],
 )
 def test_a_mention_means_these_days(text: str, first: date, last: date, precision: str) -> None:
     (mention,) = find_dates(f"What happened {text}?", NOW)
     assert (mention.first, mention.last, mention.precision) == (first, last, precision)
     assert mention.text in text
+
+
+@pytest.mark.parametrize("day", [date(2023, 10, 4), date(2023, 10, 7), date(2023, 10, 8)])
+@pytest.mark.parametrize(("which", "weeks"), [("last", -1), ("this", 0), ("next", 1)])
+def test_a_weekend_is_counted_from_the_one_of_this_week_also_on_its_days(
+    day: date, which: str, weeks: int
+) -> None:
+    (mention,) = find_dates(f"{which} weekend", day)
+    # "Next weekend" is the coming one from Monday to Friday.
+    weeks -= which == "next" and day.weekday() < 5
+    assert mention.first == date(2023, 10, 7) + timedelta(weeks=weeks)
+    assert mention.last == mention.first + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("day", "which", "year"),
+    [
+        (date(2023, 1, 15), "last", 2021),
+        (date(2023, 1, 15), "this", 2022),
+        (date(2023, 1, 15), "next", 2023),
+        (date(2023, 5, 15), "last", 2022),
+        (date(2023, 5, 15), "this", 2023),
+        (date(2023, 12, 15), "last", 2022),
+        (date(2023, 12, 15), "this", 2023),
+    ],
+)
+def test_a_winter_lasts_into_the_next_year(day: date, which: str, year: int) -> None:
+    (mention,) = find_dates(f"{which} winter", day)
+    assert (mention.first, mention.last.year, mention.last.month) == (date(year, 12, 1), year + 1, 2)
 
 
 def test_relative_mentions_need_a_reference() -> None:

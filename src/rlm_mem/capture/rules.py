@@ -13,6 +13,8 @@ from pathlib import Path
 import msgspec
 
 from rlm_mem.capture.transcripts import SessionMessage, Speaker
+from rlm_mem.chunk.types import TypeRegistry
+from rlm_mem.config import Config
 from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text import blocks as structure
@@ -193,7 +195,16 @@ def load_rules(brain: Path | None) -> Rules:
         StorageError: the file cannot be read.
     """
     path = _rules_path(brain)
-    return _compile_rules(path, _read(path))
+    rules = _compile_rules(path, _read(path))
+    if brain is not None and path != SHIPPED:
+        known = TypeRegistry(Config.load(brain).types.chunk).plain
+        for rule, _ in rules.rules:
+            if rule.type not in known:  # the store would refuse each of its sentences
+                raise InvalidConfig(
+                    f"{path}: rule {rule.name!r:.60} has the unknown type {rule.type!r:.60}",
+                    hint=f"use one of {', '.join(sorted(known))}",
+                )
+    return rules
 
 
 def load_limits(brain: Path | None) -> CaptureLimits:

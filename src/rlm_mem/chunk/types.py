@@ -101,7 +101,7 @@ def check_plain(value: Any, where: str, *, former: Any = None) -> None:
 
 
 def _json_bytes(value: Any) -> int:
-    return len(msgspec.json.encode(value, enc_hook=dict)) if value else 0
+    return len(msgspec.json.encode(value)) if value else 0
 
 
 def _check_plain(value: Any, where: str, depth: int) -> None:
@@ -124,7 +124,7 @@ def _check_plain(value: Any, where: str, depth: int) -> None:
         except UnicodeEncodeError:
             raise InvalidChunk(f"{where} contains a lone surrogate") from None
         return
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):  # no other mapping, which the encoder refuses
         for key, item in value.items():
             if not isinstance(key, str):
                 raise InvalidChunk(f"{where} has a key that is not text: {key!r:.60}")

@@ -70,7 +70,7 @@ def trajectories_list(
     for info in found:
         end: str = info.outcome or "no end recorded"
         if info.stopped_by:
-            end += f" by the budget of {info.stopped_by.replace('_', ' ')}"
+            end = ending_of(info.stopped_by) if end == "stopped" else f"{end}, {ending_of(info.stopped_by)}"
         head = text(info.id, "cyan")
         head.append(
             f"  {info.operation} · {end} · {amount(info.iterations, 'program')} · {info.seconds:.1f} s", "dim"

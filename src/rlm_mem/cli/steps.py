@@ -44,9 +44,8 @@ def step_parts(step: LoopStep, *, whole: bool, seen: set[str] | None = None) -> 
     parts = [_program(program, seen) for program in step.programs]
     if not parts:
         parts.append(text(one_line(step.reply, 400), "italic"))
-    calls = _calls(step.host_calls)
-    if calls:
-        parts.append(text(calls, "dim"))
+    if step.host_calls:
+        parts.append(text(_calls(step.host_calls), "dim"))
     if step.output.strip():
         parts.append(_output(step.output, whole))
     if step.error:
@@ -84,8 +83,6 @@ def _program(code: str, seen: set[str] | None) -> rich.Text:
 def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
     """Summarise the calls of a program and their total time: ``search × 2, read_chunk × 21, FINAL · 12 ms``."""
     counts = Counter(call["name"] for call in calls)
-    if not counts:
-        return ""
     names = ", ".join(name if count == 1 else f"{name} × {count}" for name, count in counts.items())
     return f"called {names} · {sum(call['seconds'] for call in calls) * 1000:.0f} ms"
 

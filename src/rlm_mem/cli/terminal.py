@@ -8,11 +8,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta
 from decimal import Decimal
-from enum import Enum
 from functools import lru_cache
-from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -162,7 +159,7 @@ def print_pairs(rows: Iterable[tuple[str, object]]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return the value as JSON types: data classes as objects, times in ISO 8601, decimals as numbers."""
+    """Return the value as JSON types: data classes as objects, decimals as numbers, paths as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, msgspec.Struct):
@@ -173,20 +170,10 @@ def plain(value: Any) -> Any:
         return sorted(plain(item) for item in value)
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, Enum):
-        return plain(value.value)
     if isinstance(value, Decimal):
         return float(value)
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, PurePath):
-        return str(value)
     if value is None or isinstance(value, str | int | float | bool):
         return value
-    if hasattr(value, "item"):  # a numpy number
-        return value.item()
     return str(value)
 
 

@@ -307,14 +307,9 @@ class Changes:
             )
         return found
 
-    def recorded(self, change_id: str) -> Change:
-        """The change record of a transition or of another change; raises ConflictError if it was deleted."""
-        found = self._find_record(change_id, TRANSITIONS, UNDO)
-        if found is None:
-            raise ConflictError(
-                f"the record of the change {change_id} is no longer kept, so it cannot be undone"
-            )
-        return found
+    def recorded(self, record: ChangeRecord) -> Change:
+        """The whole change of a record, with what it says about mirrors and chunks."""
+        return self._load_record(record.file)
 
     def _find_record(self, change_id: str, *folders: str) -> Change | None:
         for folder in folders:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from rlm_mem.continuum.cases import PROPOSED
-from rlm_mem.errors import ConflictError, NotFoundError
+from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
 from rlm_mem.proposals.finding import is_trusted_as_far
 from rlm_mem.proposals.judging import check_judge, compare_nearest, judgement_of
 
@@ -30,6 +30,8 @@ class Queue(Protocol):
     """What is used of the review queue (:class:`rlm_mem.continuum.review.ReviewQueue`)."""
 
     def cases(self, status: str | None = "open") -> list[Case]: ...
+
+    def case(self, case_id: str) -> Case: ...
 
     def approve(self, case_id: str, *, reviewer: str, reason: str) -> Change: ...
 
@@ -100,7 +102,10 @@ def decide_remembered(
                     replaced.append(one.older_id)
     except Exception as error:  # noqa: BLE001 - a callable may raise anything, and the text is stored
         _logger.warning("the model could not judge what the text replaces: %s", error)
-    asked = [case for case in review.cases(None) if case.id in made.proposed] if made.proposed else []
+    asked: list[Case] = []
+    for case_id in made.proposed:
+        with suppress(InvalidMemory, NotFoundError):  # damaged or removed meanwhile
+            asked.append(review.case(case_id))
     approved = [case for case in asked if case.kind == "replace" and case.status == "approved"]
     return replace(
         made,

@@ -47,7 +47,7 @@ def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> Undone
     record = record_of(store, found)
     if record is None or record.op == "edit":
         return _undone_change(found, undo_change(store, found))
-    change = tiers.undo(tiers.recorded(record.id), _REASON)
+    change = tiers.undo(tiers.recorded(record), _REASON)
     return _undone_change(found, change.id, record.op)
 
 

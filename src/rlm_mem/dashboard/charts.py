@@ -55,10 +55,9 @@ def bars(values: Sequence[Bar], *, title: str) -> Markup:
     """A bar chart that names the highest value.
 
     Args:
+        values: at least one.
         title: the accessible name of the chart.
     """
-    if not values:
-        return Markup("")
     highest = max(values, key=lambda bar: bar.value)
     step = _WIDTH / len(values)
     made = []

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.dashboard import markdown, words
-from rlm_mem.recall.outcome import ENDINGS, SUGGESTED
+from rlm_mem.recall.outcome import ENDINGS, SUGGESTED, ending_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -131,6 +131,7 @@ def _environment() -> Environment:
     made.filters["teaser"] = markdown.teaser
     made.globals.update(asset=_asset, navigation=NAVIGATION, keys=KEYS, address=words.address)
     made.globals.update(way=words.way, strength_word=strength_word, endings=ENDINGS, suggested=SUGGESTED)
+    made.globals["ending_of"] = ending_of
     # Global because a block that is rendered alone has no access to its template's imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made

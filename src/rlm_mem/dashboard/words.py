@@ -35,26 +35,18 @@ def day(value: object) -> str:
     return "" if found is None else found.isoformat()[:10]
 
 
-def moment(value: object) -> str:
-    """A time as `2026-02-10 14:05` (UTC), without the time of day at midnight, which means it is unknown."""
-    found = _moment(value)
-    if found is None:
-        return ""
-    return found.isoformat(" ", "minutes")[: 10 if found.time() == _MIDNIGHT else 16]
-
-
 def when(value: object, precision: str = "minute") -> Markup:
-    """A date as formatted by :func:`moment`, with the exact time as a tooltip.
+    """A time as `2026-02-10 14:05` (UTC), with the exact one as a tooltip.
 
     Args:
-        precision: ``minute``, or ``day`` for the day alone.
+        precision: ``minute``, or ``day`` for the day alone, as at midnight, which means an unknown time of day.
     """
     found = _moment(value)
     if found is None:
         return Markup("–")
-    shown = day(found) if precision == "day" else moment(found)
+    length = 10 if precision == "day" or found.time() == _MIDNIGHT else 16
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        found.isoformat(), found.isoformat(" ", "seconds")[:19], shown
+        found.isoformat(), found.isoformat(" ", "seconds")[:19], found.isoformat(" ", "minutes")[:length]
     )
 
 
@@ -70,10 +62,8 @@ def money(value: Decimal | float | None) -> str:
     return f"${value:,.2f}" if value >= Decimal("0.01") or not value else f"${value:.4f}"
 
 
-def seconds(value: float | None) -> str:
+def seconds(value: float) -> str:
     """A duration as `0.24 s`, `75 ms` or `2 min 5 s`."""
-    if value is None:
-        return "–"
     if value < 0.1:
         return f"{value * 1000:.0f} ms"
     return f"{value:.1f} s" if value < 60 else f"{int(value) // 60} min {int(value) % 60} s"

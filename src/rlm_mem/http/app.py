@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 
 from rlm_mem.access.grants import NEEDED, client_of
-from rlm_mem.errors import AccessDenied, ConflictError, RlmMemError, StoreReadOnly
+from rlm_mem.errors import AccessDenied, RlmMemError, StoreReadOnly
 from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, ClientLimits, Limited, read_body
 from rlm_mem.http.streams import SERVED, Exchange
@@ -134,8 +134,6 @@ def _problem(error: Exception, request: Request) -> Problem:
         return problem(412, error.message, hint=error.hint or "")
     if isinstance(error, BodyTooLarge):
         return problem(413, str(error), hint="send it in parts, or import it from a file")
-    if isinstance(error, ConflictError) and "if-match" in request.headers:
-        return problem(412, error.message, hint=error.hint or "")
     if isinstance(error, AccessDenied):
         request.scope[NEEDED] = error.needed
     found = problem_of(error)

@@ -32,14 +32,18 @@ class Adopter:
         self._planned: set[str] = set()
         self.renamed: dict[tuple[str, str], str] = {}
         """The ids of chunks whose own were taken, by namespace and id in the source."""
+        self._kept: set[tuple[str, str]] = set()
+        """Namespaces and ids, in the source, of chunks that were not taken, so what the store has stays as it is."""
         # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
         self._one_sided: dict[tuple[str, str, str], tuple[str, bool]] = {}
 
     def adopt(self, memory: ImportedChunk) -> str | None:
         """Write one chunk, or skip it; return its id in the store, or None."""
+        key = (memory.chunk.namespace, memory.chunk.id)
         try:
-            return self._adopt(memory)
+            return self._adopt(memory, key)
         except InputError as error:
+            self._kept.add(key)
             self._report.problem(memory.where, str(error))
             return None
 
@@ -47,7 +51,7 @@ class Adopter:
         """Let a chunk that was written name others of its source by their new ids; call it after the whole source."""
         source = memory.chunk.namespace
         wanted = self._new_ids(source, memory.chunk)
-        if not wanted:
+        if not wanted or (source, memory.chunk.id) in self._kept:
             return
         namespace, chunk_id = (
             self._namespace(memory),
@@ -132,10 +136,10 @@ class Adopter:
         elif rank(about.trust) > rank(most):
             about.origin, about.trust = "import", most
 
-    def _adopt(self, memory: ImportedChunk) -> str | None:
+    def _adopt(self, memory: ImportedChunk, key: tuple[str, str]) -> str | None:
         chunk = memory.chunk
-        source, chunk.namespace = chunk.namespace, self._namespace(memory)
-        rename_references(chunk, self._new_ids(source, chunk))
+        chunk.namespace = self._namespace(memory)
+        rename_references(chunk, self._new_ids(key[0], chunk))
         if memory.original_id is not None:
             self._report.renamed(memory.original_id, chunk.id)
         chunk = memory.chunk = self._screened(chunk)
@@ -146,7 +150,7 @@ class Adopter:
             chunk.id = id_if_taken(chunk)
             chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
             self._report.renamed(original, chunk.id)
-            self.renamed[source, original] = chunk.id
+            self.renamed[key] = chunk.id
             found = self._stored(chunk)
         if found is not None:
             self._name_as_stored(chunk, found[0])
@@ -168,11 +172,12 @@ class Adopter:
             return self._write(memory, over=stored)
         if self._options.replace or (chunk.revision > stored.revision and not same):
             return self._write(memory)
+        if chunk.revision == stored.revision and stored_archived == memory.archived:
+            return self._write(memory, over=stored)
+        self._kept.add(key)
         if same:
             state = "archived" if stored_archived else "active"
             self._report.conflict(memory.where, f"{chunk.id} is {state} in the store, and was kept so")
-        elif chunk.revision == stored.revision and stored_archived == memory.archived:
-            return self._write(memory, over=stored)
         else:
             self._report.conflict(
                 memory.where,

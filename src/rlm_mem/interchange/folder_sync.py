@@ -277,8 +277,6 @@ class FolderSync:
 
     def _is_read(self, change: FileChange) -> bool:
         """Return whether the text of the file must be read: its content changed, or is to be stored again."""
-        if change.path is None:
-            return False
         same = change.former is not None and change.former.digest == change.digest
         return not same or (self._options.again and change.kind == "changed")
 
@@ -646,10 +644,14 @@ class FolderSync:
         olds: Sequence[str],
         former: FileEntry | None,
     ) -> str:
-        """Store a piece that replaces others; return its chunk id. A former chunk with the same text is restored."""
+        """Store a piece that replaces others; return its chunk id.
+
+        A former chunk with the same text is restored, unless a later one replaced it: those follow each other in time.
+        """
         reason = f"{text.fields['provenance']['path']} was changed"
-        restored = None if earlier is None else self._restore(earlier)
-        if restored is not None:
+        archived = None if earlier is None else self._store.get_archived(earlier)
+        if archived is not None and archived.metadata.superseded_by is None:
+            restored = self._restore(archived.id) or archived
             self._update_position(restored, text, number, former)
             for old in olds if not self._dry_run else ():
                 self._store.supersede(old, restored.id, reason, force=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk, check_tags, new_change_id
-from rlm_mem.chunk.types import check_trust
+from rlm_mem.chunk.types import amount, check_trust
 from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.ingest.chunking import analyse
@@ -61,6 +61,7 @@ _TEXTS_AT_ONCE = 10_000
 """Maximum number of texts collected before they are analysed (in several processes) and stored (in several
 transactions)."""
 _CHARS_AT_ONCE = 4_000_000
+_OLD_IDS = "got a new id; the tiered memories, review cases and runs of the source may still name the old one"
 _CONTENT = attrgetter("content")
 _PROGRESS_CALLS = 200  # approximate number of calls of a progress function
 
@@ -215,6 +216,9 @@ class _Import:
             self._flush()
             self._count_bytes(before + entry.size - self._done)
         self._follow_renamed(names)
+        if self._adopter.renamed and self.report.brain_files:
+            named = amount(len(self._adopter.renamed), "memory")
+            self.report.notices.append(ImportNotice(self.report.source, f"{named} {_OLD_IDS}"))
         self._adopter.agree()
         if self._documents is not None:
             self._sync_documents(self._documents, documents)

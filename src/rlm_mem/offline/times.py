@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from rlm_mem.offline.passages import Passage
 from rlm_mem.text.dates import DateMention, find_dates
@@ -87,6 +87,9 @@ def _shape(mention: DateMention) -> str:
 def _in_words(mention: DateMention, said: datetime | None) -> str:
     """A mention in absolute words; weeks keep their anchor ("the week before 9 June 2023"): the day is unknown."""
     low = mention.text.lower()
+    counted = _COUNTED.search(low) if said is not None and mention.relative else None
+    if said is not None and counted and counted["unit"] == "day" and _FUZZY.search(counted["count"]):
+        return f"{counted['count']} days before {day_words(said.date())}"
     if mention.precision == "day" and mention.first == mention.last:
         named = (
             said is not None and mention.first != said.date() and any(one.lower() in low for one in _WEEKDAYS)
@@ -97,7 +100,6 @@ def _in_words(mention: DateMention, said: datetime | None) -> str:
             return f"{day_words(mention.first)} (the {day} {relation} {day_words(said.date())})"
         return day_words(mention.first)
     if said is not None and mention.relative:
-        counted = _COUNTED.search(low)
         today = day_words(said.date())
         if "weekend" in low or ("week" in low and mention.precision in ("week", "day")):
             unit = "weekend" if "weekend" in low else "week"
@@ -109,11 +111,9 @@ def _in_words(mention: DateMention, said: datetime | None) -> str:
                 return f"{many} {unit}{'s' if count != 1 else ''} before {today}"
             if "next" in low or "coming" in low or "following" in low:
                 return f"the {unit} after {today}"
-            if "this" in low:
+            if "this" in low and "past" not in low:
                 return f"the {unit} of {today}"
             return f"the {unit} before {today}"
-        if counted and _FUZZY.search(counted["count"]) and mention.precision in ("day", "week"):
-            return f"{counted['count']} {counted['unit']}s before {today}"
     if mention.precision == "month":
         part = re.match(r"(early|mid|late)", low)
         return f"{part[1]} {_month(mention.first)}" if part else _month(mention.first)
@@ -122,8 +122,6 @@ def _in_words(mention: DateMention, said: datetime | None) -> str:
     if mention.precision == "season":
         found = re.search(r"spring|summer|fall|autumn|winter", low)
         return f"{found.group() if found else 'season'} {mention.first.year}"
-    if mention.precision == "span" and said is not None:
+    if mention.precision == "span":
         return f"between {day_words(mention.first)} and {day_words(mention.last)}"
-    if mention.last - mention.first <= timedelta(days=1):
-        return day_words(mention.first)
     return f"{day_words(mention.first)} to {day_words(mention.last)}"

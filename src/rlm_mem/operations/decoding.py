@@ -24,7 +24,6 @@ MAX_ARGUMENT_CHARS = 10_000_000
 _MAX_DEPTH = 20
 _EMPTY = ("null", "none", "undefined")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
-_NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
 _MAX_DETAIL_CHARS, _MAX_NAME_CHARS = 300, 80
 """Maximum characters of a message, which may quote the input, and of a name in it."""
 _REGEX = "Expected `str` matching regex "
@@ -269,13 +268,11 @@ def _with_whole_numbers(data: Any) -> Any:
 
 
 def _typed(text: str, kind: Any) -> Any:
-    """Convert a text to a number or boolean if the type requires one; else return it unchanged for the decoder."""
+    """Convert a text to a whole number or boolean if the type requires one; else leave it to the decoder."""
     if _allows(bool, kind):
         return {"true": True, "false": False}.get(text, text)
     if _allows(int, kind) and _WHOLE.fullmatch(text):
         return int(text)
-    if _allows(float, kind) and _NUMBER.fullmatch(text):
-        return float(text)
     return text
 
 

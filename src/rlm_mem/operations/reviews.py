@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct, structs
 
 from rlm_mem.continuum.cases import order_of
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
@@ -193,9 +193,10 @@ def _record_decision(
         change = review.defer(case.id, **who, days=request.days)
     else:
         change = review.reject(case.id, **who)
-    # The case of a chunk that was released from quarantine is not kept.
-    kept = (one for one in review.cases(None) if one.id == case.id)
-    return next(kept, structs.replace(case, status=_STATUSES[decision])), change
+    try:
+        return review.case(case.id), change
+    except NotFoundError:  # the case of a chunk that is not in quarantine any more is not kept
+        return structs.replace(case, status=_STATUSES[decision]), change
 
 
 def _decide_as(decision: Decision) -> Callable[[Context, DecideRequest], DecisionResponse]:

@@ -268,7 +268,7 @@ def located_files(
         yield _local(place)
         return
     with open_store(place, namespace=namespace, read_only=read_only, actor="persona") as store:
-        yield store.backend.files(store.namespace)
+        yield store.files
 
 
 def _local(folder: Path) -> LocalBrainFiles:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -158,12 +159,15 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
             _compile_pattern(part["pattern"])
         kinds = part.get("type", [])
         for kind in kinds if isinstance(kinds, list) else [kinds]:
-            if kind not in _TYPES:
+            if not isinstance(kind, str) or kind not in _TYPES:
                 raise InputError(
                     f"the schema has the unknown type {str(kind)[:60]!r}", hint=f"use {', '.join(_TYPES)}"
                 )
-        if not isinstance(part.get("required", []), list) or not isinstance(part.get("enum", []), list):
-            raise InputError("required and enum of a schema must be lists")
+        if not isinstance(part.get("enum", []), list):
+            raise InputError("enum of a schema must be a list")
+        required = part.get("required", [])
+        if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+            raise InputError("required of a schema must be a list of names")
         for name in ("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
                      "exclusiveMaximum", "multipleOf", "minProperties", "maxProperties"):  # fmt: skip
             if isinstance(part.get(name, 0), bool) or not isinstance(part.get(name, 0), int | float):
@@ -244,7 +248,7 @@ class _Checker:
         _check_size(len(value), schema, "Properties", "fields", where)
         missing = [name for name in schema.get("required", ()) if name not in value]
         if missing:
-            raise InputError(f"{where} has no field {str(missing[0])[:60]!r}")
+            raise InputError(f"{where} has no field {missing[0][:60]!r}")
         properties = schema.get("properties", {})
         others = schema.get("additionalProperties", True)
         for name, item in value.items():
@@ -286,8 +290,16 @@ def _check_number(value: float, schema: Mapping[str, Any], where: str) -> None:
     if (high is not None and value > high) or (below is not None and value >= below):
         raise InputError(f"{where} is {value}, more than the schema allows")
     step = schema.get("multipleOf")
-    if step and value % step:
+    if step and not _is_multiple(value, step):
         raise InputError(f"{where} is {value}, not a multiple of {step}")
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    try:  # by the digits: as floats, 0.3 is no multiple of 0.1
+        exact = [Fraction(one if isinstance(one, int) else str(one)) for one in (value, step)]
+    except ValueError:  # infinite, or not a number
+        return False
+    return (exact[0] / exact[1]).denominator == 1
 
 
 def _check_size(size: int, schema: Mapping[str, Any], what: str, of: str, where: str) -> None:

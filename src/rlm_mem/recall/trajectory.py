@@ -597,14 +597,10 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value)
     if isinstance(value, Mapping):
         return {str(name): _redacted(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set):
         return [_redacted(item) for item in value]
-    if isinstance(value, Decimal):
-        return str(value)
     if value is None or isinstance(value, bool | int | float):
         return value
     return redact(str(value))

@@ -285,10 +285,7 @@ def version_until(store: ChunkStore, chunk_id: str, present: Chunk | None, momen
         return present
     stored_versions: Iterable[Chunk] = (version.chunk for version in store.history(chunk_id))
     found = [chunk for chunk in stored_versions if chunk.metadata.modified_at <= moment]
-    if found:
-        return max(found, key=lambda chunk: chunk.revision)
-    archived = store.get_archived(chunk_id) if present is None else None
-    return archived if archived is not None and archived.metadata.modified_at <= moment else None
+    return max(found, key=lambda chunk: chunk.revision, default=None)
 
 
 def _mask_changing_values(output: str) -> str:

@@ -302,18 +302,14 @@ def _check_former_version(
     part: str, revision: int | None, expected_hash: str, now: Chunk | None, store: ChunkStore, chunk_id: str
 ) -> PartCheck:
     """The result for a chunk whose version differs from the one that was read."""
-    archived = store.get_archived(chunk_id) if now is None else None
     state = (
         f"it is at revision {now.revision} now"
         if now is not None
         else "it was deleted since"
-        if archived is not None
+        if store.get_archived(chunk_id) is not None
         else "the memory has no such chunk"
     )
-    stored_versions = [version.chunk for version in store.history(chunk_id)] + (
-        [archived] if archived else []
-    )
-    for version in stored_versions:
+    for version in (one.chunk for one in store.history(chunk_id)):
         if version.revision == revision:
             if chunk_hash(version.to_dict()) == expected_hash:
                 return PartCheck(part, "changed", f"{state}; revision {revision} is kept, and is as it was")

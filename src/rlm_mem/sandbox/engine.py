@@ -31,6 +31,7 @@ from typing import Any, Protocol
 
 from rlm_mem.children import PerProcess
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
+from rlm_mem.own_process import ENDING
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import Bounds, well_formed
 
@@ -345,7 +346,7 @@ def _run_jobs(jobs: queue.SimpleQueue[_Job | None]) -> None:
 
 
 class _InterruptListener:
-    """Detects Ctrl-C while the main thread is inside C code that does not check for signals."""
+    """Detects signals that end the process while the main thread is inside C code that does not check for them."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -374,7 +375,7 @@ class _InterruptListener:
                         os.write(self._former, numbers)
                     except OSError:
                         self._former = -1
-                if self._action is not None and signal.SIGINT in numbers:
+                if self._action is not None and not {signal.SIGINT, *ENDING}.isdisjoint(numbers):
                     self._action()
 
 
@@ -383,9 +384,10 @@ _interrupts = PerProcess(_InterruptListener)
 
 @contextmanager
 def interruptible(action: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C call ``action`` at once, from another thread, while the block runs in the main thread.
+    """Let Ctrl-C, and other signals that end the process (``own_process.ENDING``), call ``action`` at once.
 
-    Python raises the KeyboardInterrupt itself as soon as the C code returns.
+    It is called in another thread, while the block runs in the main thread. Python raises the KeyboardInterrupt, or
+    SystemExit, itself as soon as the C code returns.
 
     Args:
         action: a short function that does not raise, such as killing a process.

@@ -122,11 +122,7 @@ class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
         """Return ids of the chunks that contain a word of ``query`` in any inflection, best first."""
         words = query_words("search_chunks", query)
-        return (
-            searching.keyword_ids(self._store, words, limit=count("limit", limit, 1, MAX_RESULTS))
-            if words
-            else []
-        )
+        return searching.keyword_ids(self._store, words, limit=count("limit", limit, 1, MAX_RESULTS))
 
     def list_chunks_by_tag(self, tag: Any) -> list[str]:
         """Return ids of the chunks with this tag, or with all of these tags."""

@@ -52,11 +52,6 @@ class Guarantees:
     seconds: float = 0.0
     probes: list[Probe] = field(default_factory=list)
 
-    @property
-    def holds(self) -> bool:
-        """Whether every attempt was contained."""
-        return self.available and all(probe.held for probe in self.probes)
-
 
 def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
     """Start the engine and try to break out of it, without checking the programs; takes about a second.

@@ -88,10 +88,8 @@ def syntax_error_line(code: str) -> int:
     """Return the line, from 1, of the first syntax error of ``code``; 1 if it is unknown."""
     try:
         syntax_tree(code)
-    except SyntaxError as error:
-        return error.lineno or 1
-    except (ValueError, RecursionError, MemoryError):
-        return 1
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return getattr(error, "lineno", None) or 1
     return 1
 
 

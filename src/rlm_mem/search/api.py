@@ -499,6 +499,10 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
     return checked
 
 
+_MAX_SECONDS = 1e15
+"""Limit of a time as epoch seconds."""
+
+
 def _filter_value(name: str, value: Any) -> Any:
     if value is None:
         return () if name in ("tags_all", "tags_any") else value if name != "include_superseded" else False
@@ -516,8 +520,8 @@ def _filter_value(name: str, value: Any) -> Any:
             raise InvalidQuery(f"the filter {name} must be true or false, not {value!r}")
         return value
     if name == "valid_at":
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InvalidQuery(f"the filter {name} must be a number of seconds, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MAX_SECONDS:
+            raise InvalidQuery(f"the filter {name} must be a number of seconds, not {value!r:.60}")
         return float(value)
     if isinstance(value, datetime):
         return format_time(value)

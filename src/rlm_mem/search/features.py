@@ -272,8 +272,6 @@ class Scene(FrozenRecord, frozen=True, dict=True):
     def years_apart(self, mention: DateMention) -> range | tuple[int, ...]:
         """Return the years to add to a date without a year, so that it falls among the candidates."""
         at = self.candidates.at
-        if not len(at):
-            return (0,)
         first = from_epoch(float(at.min())).year - mention.first.year
         last = from_epoch(float(at.max())).year - mention.first.year
         return (0,) if first <= 0 <= last else range(first, min(last, first + 50) + 1)

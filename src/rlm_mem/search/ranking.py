@@ -375,8 +375,6 @@ def score_chunks(
     """
     size = int(owner.max()) + 1 if len(owner) else 0
     result = np.full(size, -np.inf)
-    if not counted.any():
-        return result
     chosen, numbers = scores.total[counted] / TEMPERATURE, owner[counted]
     top = np.full(size, -np.inf)
     np.maximum.at(top, numbers, chosen)

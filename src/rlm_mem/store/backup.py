@@ -29,7 +29,10 @@ def back_up(
         InputError: ``target`` exists already; or two namespaces of a database have a chunk of the same id.
         StorageError: something cannot be read or written.
     """
-    return store.backend.back_up(store, checked_path(target), only=only, progress=progress)
+    target = checked_path(target)
+    if target.exists():
+        raise InputError(f"the file {target} exists already", hint="choose another name, or remove it first")
+    return store.backend.back_up(store, target, only=only, progress=progress)
 
 
 def restore_backup(

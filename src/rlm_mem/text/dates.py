@@ -339,6 +339,8 @@ def _unit(which: str, unit: str, today: date) -> _Resolved:
     )
     if unit in _SEASON:
         year = today.year
+        if _season(unit, year - 1)[1] >= today:  # January is still in the winter of last year
+            year -= 1
         first, last = _season(unit, year)
         if step < 0 and last >= today:
             first, last = _season(unit, year - 1)
@@ -349,7 +351,7 @@ def _unit(which: str, unit: str, today: date) -> _Resolved:
         day = today + timedelta(days=step)
         return day, day, "day", True
     if unit == "weekend":
-        saturday = today + timedelta(days=(5 - today.weekday()) % 7)
+        saturday = today + timedelta(days=5 - today.weekday())  # on a Sunday, the day before
         if step < 0:
             saturday -= timedelta(days=7)
         elif step > 0 and today.weekday() >= 5:

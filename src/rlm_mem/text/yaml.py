@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -143,7 +143,9 @@ def plain_fields(loaded: Any, most: int) -> dict[str, Any]:
             raise BadYaml(f"has more than {most:,} values, or is nested too deeply")
         if isinstance(value, Mapping):
             return {_key(key): plain(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, list | tuple | set | frozenset):
+        if isinstance(value, Set):
+            value = sorted(value, key=repr)  # a set of the library has the order of the file, Python's none
+        if isinstance(value, list | tuple):
             return [plain(item, depth + 1) for item in value]
         if isinstance(value, datetime):
             return format_time(value if value.tzinfo else value.replace(tzinfo=UTC))

@@ -40,9 +40,9 @@ def _read(file: SourceFile) -> Iterator[Record]:
 
 
 def _agent(file: SourceFile, parts: Parts, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    for block in _objects(entry.get("core_memory")):
-        yield from _block(file, where, block)
     name = text_lines(entry.get("name")) or text_lines(entry.get("id"))
+    for block in _objects(entry.get("core_memory")):
+        yield from _block(file, where, block, owner=f"{name}:")
     conversation = f"{file.conversation}:{name}"[:1000] if name else file.conversation
     for message in _objects(entry.get("messages")):
         yield from _message(parts, where, message, conversation)
@@ -52,13 +52,13 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     return (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))
 
 
-def _block(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+def _block(file: SourceFile, where: str, entry: dict[str, Any], owner: str = "") -> Iterator[Record]:
     text, label = whole_text(entry.get("value")), text_lines(entry.get("label"))
     if not text:  # a new agent has empty blocks
         return
     description = text_lines(entry.get("description"))
     yield Note(
-        key=f"block:{text_lines(entry.get('id')) or label}",
+        key=f"block:{text_lines(entry.get('id')) or owner + label}",
         conversation_id=file.conversation,
         text=text,
         where=where,

@@ -85,7 +85,7 @@ class Packer:
         """Add one brain file: the first ``size`` bytes of ``source``, which may be longer (a growing log)."""
         entry = tarfile.TarInfo(_ROOT + name)
         entry.size, entry.mtime, entry.mode = size, int(mtime), 0o644
-        reader = _HashingReader(source, size)
+        reader = HashingReader(source, size)
         self._archive.addfile(entry, reader)
         self._lines.append(msgspec.json.encode({"path": name, "size": size, "sha256": reader.digest()}))
         self.info.files += 1
@@ -106,18 +106,15 @@ class Packer:
         self._archive.addfile(entry, io.BytesIO(data))
 
 
-class _HashingReader(io.RawIOBase):
+class HashingReader:
     """A stream of exactly ``size`` bytes that hashes the data read from it."""
 
     def __init__(self, source: IO[bytes], size: int) -> None:
-        super().__init__()
         self._source, self._left = source, size
         self._hash = hashlib.sha256()
 
-    def readable(self) -> bool:
-        return True
-
     def read(self, size: int = -1) -> bytes:
+        """Read at most ``size`` bytes, or all that are left; raises StorageError if the source ends too soon."""
         data = self._source.read(self._left if size < 0 else min(size, self._left))
         if not data and self._left:
             raise StorageError("a file became shorter while it was backed up", hint="start the backup again")
@@ -126,6 +123,7 @@ class _HashingReader(io.RawIOBase):
         return data
 
     def digest(self) -> str:
+        """Return the SHA-256 of what was read, in hexadecimal."""
         return self._hash.hexdigest()
 
 
@@ -134,11 +132,9 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
     """Write a backup; the file gets its final name only once all of it is on disk.
 
     Raises:
-        InputError: ``target`` exists already.
+        InputError: ``target`` exists by now.
         StorageError: it cannot be written.
     """
-    if target.exists():
-        raise InputError(f"the file {target} exists already", hint="choose another name, or remove it first")
     folder = target.absolute().parent
     files.make_folder(folder)
     try:
@@ -160,7 +156,7 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
 
 def read_backup(
     path: Path,
-    keep: Callable[[str, io.RawIOBase, float], object] | None = None,
+    keep: Callable[[str, HashingReader, float], object] | None = None,
     progress: Progress | None = None,
 ) -> BackupInfo:
     """Read a whole backup and compare it with its manifest.
@@ -197,7 +193,7 @@ def read_backup(
                     listed = dict(_listed(content))
                 else:
                     name = _checked(path, entry.name, found)
-                    reader = _HashingReader(content, entry.size)
+                    reader = HashingReader(content, entry.size)
                     if keep is not None:
                         keep(name, reader, float(entry.mtime))
                     while reader.read(_BLOCK):

@@ -422,11 +422,9 @@ def back_up_copies(
         source: the kind of store, for the description.
 
     Raises:
-        InputError: there is a file of that name; or two of the namespaces have a chunk of the same id.
+        InputError: there is a file of that name by now; or two of the namespaces have a chunk of the same id.
         StorageError: something cannot be read or written.
     """
-    if target.exists():
-        raise InputError(f"the file {target} exists already", hint="choose another name, or remove it first")
     on_disk.make_folder(target.absolute().parent)
     with staging_folder(target.absolute().parent, STAGING) as scratch, ExitStack() as snapshots:
         scratch.chmod(0o700)

@@ -11,6 +11,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
@@ -28,7 +29,7 @@ from rlm_mem.chunk.types import (
     TRUST_LEVELS,
     amount,
 )
-from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.errors import ConflictError, InputError, StorageError
 from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines, parse_event
 from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
@@ -55,7 +56,6 @@ _TORN = "lines of the audit log that cannot be read, since they may be of any na
 _PLACEHOLDER = "[erased]"
 _WINDOW = 32
 _STEP = 64
-_MAX_FINGERPRINTS = 50
 _LOT = 200
 _MAX_NAME = 200
 #: Runs of content that JSON writes unchanged: no quote, backslash or control character.
@@ -190,12 +190,12 @@ def _hash(salt: str, window: bytes) -> str:
 
 
 def _fingerprints(salt: str, content: str) -> list[Fingerprint]:
-    windows: dict[bytes, None] = {}
-    for run in _PLAIN.finditer(content.encode("utf-8")):
-        for start in range(run.start(), run.end() - _WINDOW + 1, _STEP):
-            windows[content.encode("utf-8")[start : start + _WINDOW]] = None
-            if len(windows) >= _MAX_FINGERPRINTS:
-                break
+    data = content.encode("utf-8")
+    windows = dict.fromkeys(
+        data[start : start + _WINDOW]
+        for run in _PLAIN.finditer(data)
+        for start in range(run.start(), run.end() - _WINDOW + 1, _STEP)
+    )
     return [Fingerprint(int(_sums(window)[0]), _hash(salt, window)) for window in windows]
 
 
@@ -231,7 +231,7 @@ def erase(
     Raises:
         InputError: not exactly one is given, or the name is too short, too long or not one line.
         ConflictError: within a batch, unless it is a dry run: an erasure cannot be rolled back with the batch.
-        StoreReadOnly, StorageError: the store cannot be written; a second run continues.
+        StoreReadOnly, StorageError: the store cannot be written; part may be erased, and a second run continues.
     """
     name_to_erase = _checked(person, source, namespace)
     check_function(progress, "progress")
@@ -277,39 +277,52 @@ def erase(
         if planned is not None:
             planned(report)
         store_reader.stored.write(MARK, b"{}")
-    changed = []
-    for name, ids in found.items():
-        erased_ids = set(ids)
-        reader = NamespaceReader(store, name)
-        before = len(report.files) + report.events
-        _clean_files(reader, [*reader.file_names(runs), MIRRORED, SHOWN], needles, erased_ids)
-        report.events += store.backend.rewrite_events(
-            name, partial(_redacted_event, needles=needles, erased_ids=erased_ids), dry_run=dry_run
-        )
-        if ids or len(report.files) + report.events > before:
-            changed.append(name)
+    with nullcontext() if dry_run else _in_part():
+        changed = []
+        for name, ids in found.items():
+            erased_ids = set(ids)
+            reader = NamespaceReader(store, name)
+            before = len(report.files) + report.events
+            _clean_files(reader, [*reader.file_names(runs), MIRRORED, SHOWN], needles, erased_ids)
+            report.events += store.backend.rewrite_events(
+                name, partial(_redacted_event, needles=needles, erased_ids=erased_ids), dry_run=dry_run
+            )
+            if ids or len(report.files) + report.events > before:
+                changed.append(name)
+            if not dry_run:
+                part = store.confined_to(name, actor=store.actor)
+                for start in range(0, len(ids), _LOT):
+                    with part.batch():
+                        for chunk_id in ids[start : start + _LOT]:
+                            part.delete_chunk(chunk_id, permanent=True)
+                store.backend.erase_stray_versions(name, strays.get(name, ()))
+        _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids))
+        if store.confined:
+            report.remaining.append(_TORN)
+        else:
+            rewrite = partial(_redacted_line, needles=needles, erased_ids=set(report.chunk_ids))
+            report.events += store.backend.rewrite_stray_events({*spaces, *found}, rewrite, dry_run=dry_run)
         if not dry_run:
-            part = store.confined_to(name, actor=store.actor)
-            for start in range(0, len(ids), _LOT):
-                with part.batch():
-                    for chunk_id in ids[start : start + _LOT]:
-                        part.delete_chunk(chunk_id, permanent=True)
-            store.backend.erase_stray_versions(name, strays.get(name, ()))
-    _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids))
-    if store.confined:
-        report.remaining.append(_TORN)
-    else:
-        rewrite = partial(_redacted_line, needles=needles, erased_ids=set(report.chunk_ids))
-        report.events += store.backend.rewrite_stray_events({*spaces, *found}, rewrite, dry_run=dry_run)
-    if not dry_run:
-        if report.chunk_ids or report.files or report.events or pending:
-            # If an earlier run was killed, it is unknown which namespaces it had changed.
-            touched = spaces if pending else changed
-            for name in touched:
-                _drop_undo_records(NamespaceReader(store, name), needles)
-            store.backend.purge(touched)
-        store_reader.stored.remove(MARK)
+            if report.chunk_ids or report.files or report.events or pending:
+                # If an earlier run was killed, it is unknown which namespaces it had changed.
+                touched = spaces if pending else changed
+                for name in touched:
+                    _drop_undo_records(NamespaceReader(store, name), needles)
+                store.backend.purge(touched)
+            store_reader.stored.remove(MARK)
     return report
+
+
+@contextmanager
+def _in_part() -> Iterator[None]:
+    """Say in a store error, instead of that nothing was changed, that part of the erasure may be done."""
+    try:
+        yield
+    except StorageError as error:
+        message = error.message.removesuffix(": nothing was changed")
+        raise type(error)(
+            f"{message}: part may be erased", hint=error.hint or "repeat the erasure"
+        ) from error
 
 
 def _drop_undo_records(reader: NamespaceReader, needles: _Matcher) -> None:

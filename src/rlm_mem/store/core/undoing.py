@@ -58,13 +58,14 @@ class LoggedChange:
 
 
 def logged_changes(store: ChunkStore) -> list[LoggedChange]:
-    """Return every change in the audit log of the namespace, newest first, without erased lines."""
+    """Return every change of this memory in the audit log of the namespace, newest first, without erased lines."""
     found: dict[str, LoggedChange] = {}
     lines: Iterator[dict[str, Any]] = store.backend.read_events(
         namespace=store.namespace, since=None, op=None, chunk_id=None
     )
     for number, event in enumerate(lines):
-        if event.get("op") not in _CHANGES or event.get("erased"):  # what it changed is no longer known
+        # What an erased line changed is no longer known; an imported one was a change of another memory.
+        if event.get("op") not in _CHANGES or event.get("erased") or IMPORTED in event:
             continue
         known = event.get("change")
         key = str(known) if known else f"line {number}"
@@ -76,10 +77,10 @@ def logged_changes(store: ChunkStore) -> list[LoggedChange]:
 
 
 def changes_in_force(store: ChunkStore) -> Iterator[LoggedChange]:
-    """Yield changes of this memory that are neither undone nor undo another, newest first."""
+    """Yield changes that are neither undone nor undo another, newest first."""
     cancelled: set[str] = set()
     for change in logged_changes(store):
-        if change.id in cancelled or all(IMPORTED in one for one in change.events):
+        if change.id in cancelled:
             continue
         if change.undoes:
             cancelled.add(change.undoes)

@@ -35,6 +35,7 @@ from rlm_mem.chunk.types import (
     check_plain,
     check_reasoning,
     check_trust,
+    hidden,
 )
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, Version, audit_line
@@ -105,8 +106,8 @@ def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "provenance":
             if not isinstance(value, Mapping):
                 raise InvalidChunk(f"provenance must be a dict, not {type(value).__name__}")
-            check_plain(value, "provenance")
             checked[name] = dict(value)
+            check_plain(checked[name], "provenance")
     if checked.get("valid_from") and checked.get("valid_to") and checked["valid_from"] > checked["valid_to"]:
         raise InvalidChunk(f"valid_from {checked['valid_from']} is after valid_to {checked['valid_to']}")
     return checked
@@ -334,7 +335,7 @@ class Writer:
 
         Raises:
             ConflictError: the chunk to replace was already replaced.
-            InvalidLink: the chunk to replace does not exist or replaces ``updated``; or a link closes a cycle.
+            InvalidLink: the chunk to replace is missing or hidden, or replaces ``updated``; or a link closes a cycle.
         """
         if transaction.change.undoes is not None:
             return
@@ -345,7 +346,7 @@ class Writer:
         replaced: list[tuple[Chunk, Chunk]] = []
         for target in (one for one in now if one not in before):  # all are checked before one is written
             old = find(target)
-            if old is None:
+            if old is None or hidden(old.metadata.trust, old.metadata.expires_at, self.now()):
                 raise InvalidLink(f"there is no chunk {target} to replace", hint="search gives the ids")
             replaced.append((old, ended(old, now[target], updated, known)))
         for target in (one for one in before if one not in now):

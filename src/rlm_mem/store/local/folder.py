@@ -36,7 +36,7 @@ from rlm_mem.store.core.brain_files import (
 )
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature, make_folder
-from rlm_mem.store.core.records import ARCHIVED, Version
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, Version
 
 _logger = logger("rlm_mem.store")
 
@@ -146,6 +146,11 @@ def _has_file(folder: Path, suffix: str) -> bool:
             return any(entry.name.endswith(suffix) for entry in entries)
     except FileNotFoundError:
         return False
+
+
+def status_at(path: str) -> int:
+    """Return the status of a chunk by the relative path of its file."""
+    return ARCHIVED if path.startswith("archive/") else ACTIVE
 
 
 def is_misnamed(chunk: Chunk, name: str) -> bool:

@@ -23,8 +23,8 @@ from rlm_mem.store.core.integrity import (
     wrong_replacement,
     wrong_values,
 )
-from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, IndexEntry
-from rlm_mem.store.local.folder import Layout, former_versions, read_chunk_file
+from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ChunkRow, IndexEntry
+from rlm_mem.store.local.folder import Layout, former_versions, read_chunk_file, status_at
 from rlm_mem.store.local.prepare import ChunkFile, read_files
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.schema import in_pages, shows_damage
@@ -195,7 +195,7 @@ def _file(
         unknown[found.id] = path
         yield Finding("orphaned-file", f"{path} is not in the index", path, found.id)
         return
-    status = ARCHIVED if path.startswith("archive/") else ACTIVE
+    status = status_at(path)
     if (row.path, row.status, row.revision) != (path, status, entry.revision) or not _as_recorded(row, found):
         yield Finding("index-outdated", f"{path} is not as the index recorded it", path, found.id)
     elif status == ACTIVE:
@@ -337,5 +337,5 @@ def _restore_version(store: ChunkStore, index: LocalIndex, finding: Finding) -> 
     files.publish(path, kept)
     store.sync(full=True)
     with store.backend.transaction(store.namespace) as transaction:
-        transaction.put(chunk)
+        transaction.put(chunk, status=status_at(finding.file or ""))
     return True

@@ -260,9 +260,7 @@ class LocalBackend(LocalIndex):
     def id_taken(self, chunk: Chunk) -> bool:
         """Return whether this chunk's id is taken in the index, or by a file that is not in the index."""
         transaction = self._thread.transaction
-        if transaction is None:
-            with self.transaction(chunk.namespace):
-                return self.id_taken(chunk)
+        assert transaction is not None
         return not transaction.is_free(chunk)
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's

@@ -6,7 +6,6 @@ place. An existing folder is kept under another name.
 
 from __future__ import annotations
 
-import io
 import os
 import secrets
 import time
@@ -17,7 +16,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.backup_archive import BackupInfo, read_backup, staging_folder
+from rlm_mem.store.core.backup_archive import BackupInfo, HashingReader, read_backup, staging_folder
 
 _BLOCK = 1 << 20
 
@@ -77,7 +76,7 @@ def _is_occupied(place: Path) -> bool:
 def _unpack(backup: Path, fresh: Path, progress: Progress | None) -> BackupInfo:
     made: set[Path] = set()
 
-    def keep(name: str, content: io.RawIOBase, mtime: float) -> None:
+    def keep(name: str, content: HashingReader, mtime: float) -> None:
         path = fresh / name
         if path.parent not in made:
             files.make_folder(path.parent)

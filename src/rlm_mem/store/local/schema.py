@@ -283,8 +283,6 @@ def translated(what: Path) -> Iterator[None]:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Return whether SQLite reports that the index was overwritten, truncated, or emptied."""
-    if not isinstance(error, sqlite3.DatabaseError):
-        return False
     code = getattr(error, "sqlite_errorcode", 0)  # errors raised by the module itself have no code
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return True

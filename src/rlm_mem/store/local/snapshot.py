@@ -79,10 +79,6 @@ class FileArray:
             raise DamagedSnapshot(f"{self._file.name} was changed or cut short while it was open")
         return np.frombuffer(data, self._dtype)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
     def _changed_at(self) -> tuple[int, int]:
         status = os.fstat(self._file.fileno())
         return status.st_size, status.st_mtime_ns

@@ -22,9 +22,9 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncReport, decode_many
+from rlm_mem.store.core.records import ChunkRow, Reads, SyncReport, decode_many
 from rlm_mem.store.local import redo
-from rlm_mem.store.local.folder import Layout, read_chunk_file
+from rlm_mem.store.local.folder import Layout, read_chunk_file, status_at
 from rlm_mem.store.local.queries import find_row, row_at_path
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import SUMS, in_pages
@@ -188,7 +188,7 @@ def _index_file(
     if former is not None:
         entry.access_count = max(entry.access_count, former.access_count)
         entry.accessed_at = max(entry.accessed_at, former.accessed_at)
-    status = ARCHIVED if path.startswith("archive/") else ACTIVE
+    status = status_at(path)
     segments = found.segments
     rows.put_entry(
         entry,

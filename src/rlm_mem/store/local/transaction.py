@@ -434,21 +434,24 @@ class Transaction:
 
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None
+
+        def undo() -> None:
+            published = not os.path.exists(item.temp)  # noqa: PTH110 - as below
+            if kept is None:
+                if published:
+                    files.remove(item.target)
+            elif published:
+                os.replace(kept, item.target)
+            else:
+                files.remove(kept)
+
+        self._undo.append(undo)
         if not item.is_new and os.path.exists(item.target):  # noqa: PTH110 - a path object takes longer
             # Kept under a second name until the commit for an undo, even if no version is wanted.
             name = f"{os.path.basename(item.target)}.{os.urandom(4).hex()}.undo"  # noqa: PTH119
             kept = item.version or self._layout.unfinished / name
-            self._undo.append(partial(files.remove, kept))
             files.link_or_copy(item.target, kept)
         files.publish(item.temp, item.target)
-
-        def undo() -> None:
-            if kept is None:
-                files.remove(item.target)
-            else:
-                os.replace(kept, item.target)
-
-        self._undo.append(undo)
         if kept is not None and kept is not item.version:
             self._deleted.append(kept)
 

@@ -471,8 +471,6 @@ class PostgresBackend:
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
         """Append events to the audit log, those of a transaction with its commit."""
-        if not events:
-            return
         transaction = self._local.transaction
         if transaction is not None:
             transaction.events.extend(events)
