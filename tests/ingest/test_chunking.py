@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from rlm_mem.errors import InputError
 from rlm_mem.ingest import chunking
@@ -83,6 +83,10 @@ ENGINES = st.sampled_from(
 
 @settings(max_examples=150, deadline=None)
 @given(ANY, ENGINES)
+# Words that count more together than each by itself:
+@example(
+    "\t\tdon't don't \tdon't \tdon't \t\tdon't \tdon't 漢字\t", ChunkingEngine(min_tokens=4, max_tokens=20)
+)
 def test_nothing_is_lost_and_no_chunk_exceeds_the_maximum(source: str, engine: ChunkingEngine) -> None:
     chunks = engine.chunk(source)
     check(source, chunks)

@@ -202,6 +202,23 @@ def test_chunks_of_a_filling_are_compared_however_many_there_are(
     assert [len(one.replaced) for one in made] == [0] * 18 + [1] * 18
 
 
+def test_of_any_number_of_fillings_the_statements_of_some_texts_are_cached(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "_TEXTS", 300)
+    with opened(place) as memory:
+        finder = memory._finder()
+        for name in ("Ines", "Omar", "Dana"):
+            told = [
+                f"{name}{number} {what}."
+                for what in ("lives in Berlin", "moved to Kiel")
+                for number in range(18)
+            ]
+            made = memory.remember_many(told, batch=9)
+            assert [len(one.replaced) for one in made] == [0] * 18 + [1] * 18
+            assert 0 < sum(map(len, finder._stated)) <= 300
+
+
 def test_what_others_write_between_two_transactions_is_replaced(place: Path | str) -> None:
     with opened(place) as memory, opened(place) as other:
 

@@ -293,3 +293,16 @@ def test_too_many_runs_at_once_are_refused(
         begun = [client.post("recall", json={"question": "?a", "background": True}) for _ in range(4)]
         assert [answer.status_code for answer in begun] == [202, 202, 202, 409]
         gate.open.set()
+
+
+def test_the_kept_runs_of_any_number_of_namespaces_are_bounded(
+    served: tuple[Any, ServerState], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, state = served
+    monkeypatch.setattr(runs, "_MAX_KEPT_IN_ALL", 4)
+    with TestClient(app, API, headers=BEARER) as client:
+        for number in range(9):
+            headers = {"RLM-MEM-Namespace": f"team/{number}"}
+            assert client.post("recall", json={"question": "What?"}, headers=headers).status_code == 200
+            assert len(client.get("runs", headers=headers).json()["items"]) == 1
+    assert [run.namespace for run in state.runs.list()] == [f"team/{number}" for number in (8, 7, 6, 5)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import re
 import socket
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -170,6 +172,54 @@ def test_an_unknown_address_is_not_found(tmp_path: Path, path: str) -> None:
         assert answer.status_code in (404, 422)
         if answer.url.path.startswith("/api/"):
             refused(answer, answer.status_code)
+
+
+def test_requests_are_counted_by_route_however_many_addresses_there_are(tmp_path: Path) -> None:
+    def counts(client: TestClient) -> set[str]:
+        text = client.get(f"{BASE}/metrics").text
+        return set(re.findall(r"^rlm_mem_requests_total.*route=\"(.*?)\"", text, re.MULTILINE))
+
+    with client_of(tmp_path / "brain", rate=0.001, burst=12, dashboard=True) as client:
+        for number in range(40):  # most are refused, since they are too many
+            client.get(f"nothing-{number}")
+            client.get(f"chunks/a/b/c-{number}")
+            client.get(f"chunks/chunk-{number}")
+            client.put(f"chunks/chunk-{number}/history")
+            client.get(f"{BASE}/nothing-{number}")
+            client.get(f"{BASE}/static/nothing-{number}")
+        found = counts(client)
+    routes = {"/chunks/{chunk_id}", "/chunks/{chunk_id}/history"}
+    assert found == {"", "/{anything}", "/static/{name}", *(f"/api/v1{route}" for route in routes)}
+
+
+def test_no_cache_without_a_limit_grows_with_what_clients_ask_for(browser: tuple[TestClient, Keys]) -> None:
+    client, _ = browser
+
+    def ask(name: str) -> None:
+        for path in (f"/static/{name}.js", f"/static/{name}/{name}", f"/{name}", f"/login?code={name}"):
+            client.get(path)  # as a stranger
+        for path in (f"/memories?q={name}", f"/recalls/{name}", f"/timeline?conversation={name}", f"/{name}"):
+            client.get(path, headers=BEARER)
+        client.get(f"{API}/chunks/{name}", headers=BEARER)
+        for kind, text in (("search", "query"), ("recall", "question"), ("remember", "text")):
+            client.post(f"{API}/{kind}", json={text: f"What did {name} write in {name}?"}, headers=BEARER)
+
+    def kept() -> Counter[str]:
+        caches = [one for one in gc.get_objects() if isinstance(one, type(lru_cache(abs)))]
+        return Counter(
+            {
+                f"{one.__module__}.{one.__qualname__}": one.cache_info().currsize
+                for one in caches
+                if one.cache_info().maxsize is None and str(one.__module__).startswith("rlm_mem.")
+            }
+        )
+
+    ask("anna")
+    before = kept()
+    for number in range(8):
+        ask(f"anna{number}")
+    grown = kept() - before
+    assert not [name for name, more in grown.items() if more >= 8]
 
 
 @pytest.mark.parametrize(

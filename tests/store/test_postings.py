@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem.access.confined import confined_memory
+from rlm_mem.memory import Memory
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local import postings as postings_module, schema
+from rlm_mem.store.local import local_index, postings as postings_module, schema
 from rlm_mem.store.local.postings import PostingsIndex
 from tests.waiting import until
 
@@ -357,3 +359,20 @@ def test_namespaces_have_postings_of_their_own(base: Path) -> None:
         assert found(two, "secret") == ["The secret of two is a hazelnut."]
         merge(one)
         assert found(two, "walnut") == []
+
+
+def test_the_postings_of_the_namespaces_used_last_are_kept(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_index, "_MAX_OPEN", 3)
+    with Memory.open(base) as memory:
+        teams = [confined_memory(memory, f"team/{number}", "ana") for number in range(5)]
+        for number, team in enumerate(teams):
+            team.store.create_chunk(f"the heron number n{number}")
+        for more in ("", " again"):  # the second time, each is opened again
+            for number, team in enumerate(teams):
+                assert found(team.store, "heron")[0].startswith(f"the heron number n{number}")
+                team.store.create_chunk(f"the heron number n{number}{more} and another")
+        assert [len(found(team.store, "heron")) for team in teams] == [3] * 5
+        kept = memory.store.backend.postings._open  # type: ignore[attr-defined]
+        assert len(kept) == 3

@@ -95,26 +95,28 @@ _THEMES = ("light", "dark")
 
 
 @cache
+def _static_files() -> dict[str, tuple[bytes, str, str]]:
+    """Read the static files of the package, by their paths; all of them at once, since clients may ask for any name."""
+    found = {}
+    folders = [("", files("rlm_mem.dashboard") / "static")]
+    for path, folder in folders:
+        for place in folder.iterdir():
+            if place.is_dir():
+                folders.append((f"{path}{place.name}/", place))
+            elif (kind := _TYPES.get(place.name.rpartition(".")[2])) is not None:
+                data = place.read_bytes()
+                found[path + place.name] = data, kind, hashlib.sha256(data).hexdigest()[:12]
+    return found
+
+
 def static_file(name: str) -> tuple[bytes, str, str] | None:
     """Content, media type and short hash of a static file of the package; None if it does not exist."""
-    parts = name.split("/")
-    kind = name.rpartition(".")[2]
-    if kind not in _TYPES or any(part in ("", ".", "..") for part in parts) or len(parts) > 2:
-        return None
-    place = files("rlm_mem.dashboard") / "static"
-    for part in parts:
-        place = place / part
-    if not place.is_file():
-        return None
-    data = place.read_bytes()
-    return data, _TYPES[kind], hashlib.sha256(data).hexdigest()[:12]
+    return _static_files().get(name)
 
 
 def _asset(name: str) -> str:
     """Address of a static file, which changes with its content so that browsers may cache it indefinitely."""
-    found = static_file(name)
-    assert found is not None, name
-    return f"/static/{name}?v={found[2]}"
+    return f"/static/{name}?v={_static_files()[name][2]}"
 
 
 @cache

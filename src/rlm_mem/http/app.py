@@ -179,6 +179,9 @@ class _WithHeaders:
         self._inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The mount has set itself; a request that matches no route below it must not be counted by its own address.
+        scope["endpoint"] = None
+
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)

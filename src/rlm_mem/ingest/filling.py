@@ -346,7 +346,7 @@ class _Filling:
             self._digests[draft.content] = segments.normalised
         for draft, stated in zip(drafts, found.statements, strict=False):
             if self._finder is not None:
-                self._finder.stated[draft.content] = stated
+                self._finder.keep(draft.content, stated)
         self.waiting.append(_Ready(number, text, drafts))
         self.characters += len(item.text)
         self.chunks += len(drafts)

@@ -46,8 +46,6 @@ class LinkFinder(Protocol):
     """Finds the chunks that a new chunk replaces or contradicts, within the transaction that stores it."""
 
     cases: list[str]  # ids of the review cases that were opened
-    stated: dict[str, Sequence[Stated]]  # statements by text, if they were extracted in advance
-
     replaced: list[str]  # ids of chunks that the text states it replaces
 
     def begin(self, texts: Sequence[str], index: BatchIndex | None = None) -> None:
@@ -56,6 +54,10 @@ class LinkFinder(Protocol):
         Args:
             index: reads earlier chunks during bulk storage; None: the store does.
         """
+        ...
+
+    def keep(self, text: str, stated: Sequence[Stated]) -> None:
+        """Cache the statements of a text, which were extracted in advance."""
         ...
 
     def expect(self, texts: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,6 +41,8 @@ _MAX_RUNS = _WORKERS + 32
 """Maximum runs that run or wait; more are refused."""
 _MAX_KEPT = 50
 """Maximum runs that are kept for a namespace; beyond that, the oldest ended ones are dropped."""
+_MAX_KEPT_IN_ALL = 500
+"""Maximum runs that are kept for all namespaces, since there may be any number of those."""
 _log = logging.getLogger(__name__)
 
 
@@ -235,19 +237,25 @@ class RunRegistry:
                     hint="wait for one of them, or cancel it",
                 )
             same = [other for other in self._runs.values() if other.namespace == run.namespace]
-            ended = [other.id for other in same if other.state != "running"]
-            for name in ended[: max(0, len(same) + 1 - _MAX_KEPT)]:
-                del self._runs[name]
+            self._make_room(same, _MAX_KEPT)
+            self._make_room(list(self._runs.values()), _MAX_KEPT_IN_ALL)
             self._runs[run.id] = run
         self._pool.submit(run.execute, limits, schema, as_of)
         return run
+
+    def _make_room(self, among: Sequence[LiveRun], most: int) -> None:
+        """Drop the oldest ended runs among some, so that with one more there are at most ``most``."""
+        ended = [run.id for run in among if run.state != "running"]
+        for name in ended[: max(0, len(among) + 1 - most)]:
+            del self._runs[name]
 
     def get(self, opened: OpenMemory, run_id: str) -> LiveRun:
         """Return the run with this id; raises NotFoundError if there is none in the client's namespace."""
         found = next((run for run in self.list(opened) if run.id == run_id), None)
         if found is None:
             raise NotFoundError(
-                f"there is no run {run_id!r:.60}", hint="the latest 50 runs are kept until the server ends"
+                f"there is no run {run_id!r:.60}",
+                hint=f"the latest {_MAX_KEPT} runs of a namespace are kept, at most {_MAX_KEPT_IN_ALL} in all",
             )
         return found
 

@@ -145,8 +145,7 @@ class Finder:
         self._begun: Sequence[str] = ()  # the chunks of the text
         self._looked_at = _UNKNOWN  # version of the store when they were looked at
         self._looks = False  # whether they state anything
-        self.stated: dict[str, Sequence[Stated]] = {}
-        """Statements by text, including texts that were analysed ahead."""
+        self._stated: dict[str, Sequence[Stated]] = {}  # statements by text
 
     def begin(self, texts: Sequence[str], index: BatchIndex | None = None) -> None:
         """Begin a text, given its chunks: before the transaction, unless one has begun already. :meth:`enter` follows.
@@ -187,7 +186,7 @@ class Finder:
             if looked >= _CHUNKS or len(text) > _LONGEST or text in self._read:
                 continue
             is_read = (
-                text in self.stated or self._asks or not _UNNAMED.isdisjoint(_WORD.findall(text.lower()))
+                text in self._stated or self._asks or not _UNNAMED.isdisjoint(_WORD.findall(text.lower()))
             )
             stems: Set[str] = set() if is_read else set(self._analyser.indexed_terms(text))
             statements: list[Stated] = []
@@ -219,6 +218,14 @@ class Finder:
             elif self._source is not None and self._looked_at != self._seen:
                 self._forget()
 
+    def keep(self, text: str, stated: Sequence[Stated]) -> None:
+        """Cache the statements of a text, such as one that was analysed ahead."""
+        if text not in self._stated:
+            self._texts += len(text)
+            if self._texts > _TEXTS:
+                self._stated, self._texts = {}, len(text)
+        self._stated[text] = stated
+
     def expect(self, texts: Sequence[str]) -> None:
         """Announce the chunks that one transaction is going to store, after :meth:`begin` for the first of its texts.
 
@@ -232,8 +239,8 @@ class Finder:
         if backend.in_transaction:
             return
         for text in texts:
-            if len(text) <= _LONGEST and text in self.stated:
-                comparable = self._expected[text] = _comparable(self.stated[text])
+            if len(text) <= _LONGEST and text in self._stated:
+                comparable = self._expected[text] = _comparable(self._stated[text])
                 for told in _by_sentence(comparable):
                     self._groups[text, told[0].text] = self._groups_of(told)
         asked = {term for groups in self._groups.values() for group in groups for term in group}
@@ -380,12 +387,10 @@ class Finder:
 
     def _stated_in(self, text: str) -> Sequence[Stated]:
         """The statements of a text, cached: the same earlier memories are compared again and again."""
-        found = self.stated.get(text)
+        found = self._stated.get(text)
         if found is None:
-            self._texts += len(text)
-            if self._texts > _TEXTS:
-                self.stated, self._texts = {}, len(text)
-            found = self.stated[text] = statements_in(text, self._analyser)
+            found = statements_in(text, self._analyser)
+            self.keep(text, found)
         return found
 
     def _earlier(self, statements: Sequence[Stated], chunk: Chunk) -> list[Chunk]:
@@ -456,8 +461,8 @@ class Finder:
         questions: dict[tuple[str, str], HoldingQuestion] = {}
         if key not in self._answers:
             for coming in dropwhile(lambda one: one != text, self._coming):
-                if len(coming) <= _LONGEST and coming in self.stated:
-                    for sentence in _by_sentence(_comparable(self.stated[coming])):
+                if coming in self._expected:
+                    for sentence in _by_sentence(self._expected[coming]):
                         if groups := self._groups[coming, sentence[0].text]:
                             questions[coming, sentence[0].text] = groups, self._weights_of(sentence)
                 if len(questions) >= _AHEAD:

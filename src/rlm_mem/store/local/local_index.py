@@ -41,11 +41,13 @@ _logger = logger("rlm_mem.store")
 _MAX_LOGGED = 3  # maximum number of unreadable files that are logged by name on opening
 # Seconds that a reader waits for the lock to index an edited file: a commit takes less
 _READER_WAIT_SECONDS = 0.25
+# Maximum number of namespaces whose postings are kept: a server may have any number, and lose some by erasing
+_MAX_OPEN = 1024
 _FILES_PER_CHECK = 250  # files that one quick check examines for edits in place
 
 
 class NamespacePostings:
-    """Provides one ``PostingsIndex`` per namespace; thread-safe.
+    """Provides one ``PostingsIndex`` per namespace, which is reopened if it was not used for long; thread-safe.
 
     Args:
         number: returns the number of a namespace.
@@ -58,18 +60,22 @@ class NamespacePostings:
         self._folder = folder
         self._number = number
         self._connect = connect
-        self._open: dict[int, PostingsIndex] = {}
+        self._open: dict[int, PostingsIndex] = {}  # the least recently used one first
         self._guard = threading.Lock()
 
     def of(self, namespace: str) -> PostingsIndex:
         """Return the postings of a namespace."""
         from rlm_mem.store.local.postings import PostingsIndex
 
-        ns = self._number(namespace)
+        ns, dropped = self._number(namespace), None
         with self._guard:
-            if ns not in self._open:
-                self._open[ns] = PostingsIndex(self._folder, ns, self._connect)
-            return self._open[ns]
+            index = self._open.pop(ns, None) or PostingsIndex(self._folder, ns, self._connect)
+            self._open[ns] = index
+            if len(self._open) > _MAX_OPEN:
+                dropped = self._open.pop(next(iter(self._open)))
+        if dropped is not None:
+            dropped.close()
+        return index
 
     def maintain(self, connection: sqlite3.Connection) -> None:
         """Merge the delta into the snapshot of every namespace whose delta is large enough."""

@@ -164,8 +164,6 @@ def _term_counts(
     order = np.argsort(all_terms, kind="stable")
     all_terms, all_counts = all_terms[order], all_counts[order]
     starts = changed_at(all_terms)
-    if not len(starts):
-        return all_terms, all_counts
     sums = np.add.reduceat(all_counts, starts)
     return all_terms[starts][sums > 0], sums[sums > 0]
 
