@@ -270,6 +270,19 @@ def test_undo_takes_the_last_change_of_this_memory_not_one_of_an_imported_log(
     assert copy.undo() is None
 
 
+@pytest.mark.parametrize("target", ["all.jsonl", "vault"])
+def test_an_import_of_several_namespaces_is_one_change(
+    source: Memory, copy: Memory, place: Path | str, tmp_path: Path, target: str
+) -> None:
+    export_store(source.store, tmp_path / target)
+    import_source(copy.store, tmp_path / target)
+    with opened(place, "team/ana") as theirs:
+        assert len(theirs.list_chunks()) == 1
+        assert copy.undo() is not None and copy.list_chunks() == theirs.list_chunks() == []
+        theirs.undo(change=theirs.recorded_changes()[0].id)
+        assert len(copy.list_chunks()) == len(theirs.list_chunks()) == 1
+
+
 def test_an_import_of_many_chunks_is_one_change(source: Memory, copy: Memory, tmp_path: Path) -> None:
     source.remember_many([f"Rack {number} is in use." for number in range(1_100)])
     export_store(source.store, tmp_path / "all.jsonl")

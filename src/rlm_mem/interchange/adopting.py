@@ -32,6 +32,8 @@ class Adopter:
         self._planned: set[str] = set()
         self.renamed: dict[tuple[str, str], str] = {}
         """The ids of chunks whose own were taken, by namespace and id in the source."""
+        self.namespaces: set[str] = set()
+        """The namespaces in which chunks were written."""
         self._kept: set[tuple[str, str]] = set()
         """Namespaces and ids, in the source, of chunks that were not taken, so what the store has stays as it is."""
         # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
@@ -210,6 +212,7 @@ class Adopter:
             chunk = _as_next_revision(over, chunk, format_time(self._store.clock()), merge=memory.derived)
         if not self._options.dry_run:
             self._store.adopt(chunk, archived=memory.archived, secrets=self._options.secrets)
+            self.namespaces.add(chunk.namespace)
             if not memory.archived:
                 self._note_replacements(chunk, memory.where)
         elif chunk.id in self._planned:  # a repeated id in the source: the outcome depends on the first chunk

@@ -50,6 +50,7 @@ from rlm_mem.interchange.records import (
 from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
+from rlm_mem.store.core.records import audit_line
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, check_action
 
@@ -220,6 +221,7 @@ class _Import:
             named = amount(len(self._adopter.renamed), "memory")
             self.report.notices.append(ImportNotice(self.report.source, f"{named} {_OLD_IDS}"))
         self._adopter.agree()
+        self._join_namespaces()
         if self._documents is not None:
             self._sync_documents(self._documents, documents)
         if self._history is not None:
@@ -339,6 +341,20 @@ class _Import:
             if not within:
                 transaction.change.id = self._change_id
             yield
+
+    def _join_namespaces(self) -> None:
+        """Name the namespaces of the change in the log of each, so that an undo in one takes back all of them.
+
+        Only those of one transaction name each other by themselves.
+        """
+        names, store = sorted(self._adopter.namespaces), self._store
+        if len(names) < 2:
+            return
+        with self._changing():
+            for name in names:
+                with store.backend.transaction(name) as transaction:
+                    line = audit_line("import", store.clock(), store.actor, name)
+                    transaction.events.append(line | {"change": transaction.change.id})
 
     def _head(self, entry: Entry) -> FileHead:
         with self._place.open(entry) as handle:
