@@ -115,7 +115,9 @@ class Transaction:
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
         written = files.signature(temp)
         if written is None:
-            raise StorageError(f"{temp} disappeared while it was written")
+            raise StorageError(
+                f"{temp} disappeared while it was written", hint="nothing was stored; try again"
+            )
         former = (
             row
             if row is None or self._has_same_segments(row, chunk)
