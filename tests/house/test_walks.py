@@ -40,11 +40,11 @@ REMEMBER_STATEMENTS = 27
 
 FIND_FILES, FIND_FUNCTIONS = 32, 211
 """The same where an earlier memory shares a word with it: the statements of both are compared."""
-ASK_FILES, ASK_FUNCTIONS = 36, 251
+ASK_FILES, ASK_FUNCTIONS = 36, 252
 """The same where the candidates are looked up again, because the memory changed since the first look-up."""
 
 RECALL_FILES = 61
-RECALL_FUNCTIONS = 652
+RECALL_FUNCTIONS = 651
 """One question, answered by the built-in offline model in its first program."""
 
 _ONCE = frozenset(("/text/patterns.py",))

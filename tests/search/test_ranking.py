@@ -197,26 +197,6 @@ def test_one_labelled_passage_does_not_make_talk_of_all_texts(store: ChunkStore)
     assert feedback() > without * 0.8 > 0
 
 
-def test_in_a_long_document_a_sentence_counts_with_those_around_it(store: ChunkStore) -> None:
-    pump, lasts = "The pump runs at night.", "Its filter lasts a month."
-    aside = " ".join(
-        f"Nobody painted the fence of garden {number} in all those years." for number in range(6)
-    )
-
-    def advantage(**options: str) -> float:
-        pages = (f"{aside}\n\n{pump}\n\n{lasts}", f"{pump}\n\n{aside}\n\n{lasts}", aside, aside)
-        with store.batch():
-            together, apart, *rest = (store.create_chunk(page, "note", **options).id for page in pages)
-        segments = search(store, "filter pump", by="segment", limit=20, explain=True)
-        own = {hit.chunk_id: (hit.parts or {})["own"] for hit in segments if "filter" in hit.snippet}
-        for chunk_id in (together, apart, *rest):
-            store.delete_chunk(chunk_id)
-        return own[together] / own[apart]
-
-    assert advantage() == pytest.approx(1.0)
-    assert advantage(conversation_id="manual") > 1.2
-
-
 def test_the_chunks_of_a_long_document_do_not_raise_each_other(store: ChunkStore) -> None:
     page = "\n\n".join(
         f"The {thing} of ward {{0}} is broken, and nobody knows when it will be mended."

@@ -843,11 +843,12 @@ def test_texts_that_are_missing_mixed_up_or_damaged_and_wrong_numbers_are_found(
     for chunk_id in (*ids[:2], ids[5]):
         store.update_chunk(chunk_id, content="A better note.")
     store.delete_chunk(ids[5])
+    ((fifth,),) = sql(dsn, "SELECT body FROM rlm_mem.bodies WHERE doc = 5")
+    sql(dsn, "UPDATE rlm_mem.bodies SET body = %s WHERE doc = 3", fifth)
     for statement in (
         "DELETE FROM rlm_mem.bodies WHERE doc = 1",
         "UPDATE rlm_mem.bodies SET body = '{' WHERE doc = 6",
-        "UPDATE rlm_mem.versions SET body = '{' WHERE id = (SELECT id FROM rlm_mem.chunks WHERE doc = 2)",
-        "UPDATE rlm_mem.bodies SET body = (SELECT body FROM rlm_mem.bodies WHERE doc = 5) WHERE doc = 3",
+        f"UPDATE rlm_mem.versions SET body = '{{' WHERE id = '{ids[1]}'",
         "UPDATE rlm_mem.bodies SET segments = '' WHERE doc = 4",
         "UPDATE rlm_mem.conversations SET last_at = NULL WHERE conversation = 5",
         "UPDATE rlm_mem.namespaces SET next_doc = 2",

@@ -39,9 +39,6 @@ _EVENT_DAYS = 30.0
 #: (distance, weight) of the neighbours that can supply a missing word: one before, one after, two before.
 _GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
 
-#: Distances of the neighbours in the window of a segment.
-_BESIDE = (1, 2, 3, -1, -2, -3)
-
 #: Feedback: number of chunks whose words are used, and of words used; ties with the last one are included.
 BEST, SHARED_WORDS = 10, 64
 #: The further a chunk's score is below the best, the less its words count: a factor of 1/e per this much.
@@ -121,18 +118,6 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         return weighted_sum(self.tf * (K1 + 1) / (self.tf + self.norm[:, None]), self.mass)
 
     @cached_property
-    def window(self) -> Floats:
-        """BM25 of each segment together with its three neighbours on either side."""
-        tf, length = self.tf.copy(), self.candidates.length.astype(np.float64)
-        around = length.copy()
-        for distance in _BESIDE:
-            tf += self.shifted(self.tf, distance)
-            around += self.shifted(length, distance)
-        average = max((1 + len(_BESIDE)) * self.candidates.avg_length, 1e-9)
-        norm = K1 * (1 - B + B * around / average)
-        return weighted_sum(tf * (K1 + 1) / (tf + norm[:, None]), self.mass)
-
-    @cached_property
     def talk(self) -> float:
         """How evenly the speakers share the text of the candidates, 0 to 1.
 
@@ -162,11 +147,11 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         """Share of the candidates' text that is in long documents, 0 to 1.
 
         A segment counts by how much of its conversation is in other chunks: nearly in full in a long file, not at all
-        in an article of one chunk. Talk does not count, nor a series of short notes: chunks of fewer segments than
-        half a window.
+        in an article of one chunk. Talk does not count, nor a series of short notes: chunks of fewer than four
+        segments.
         """
         c = self.candidates
-        counted = (np.bincount(c.chunk_index) > len(_BESIDE) // 2)[c.chunk_index] & ~self.in_talk
+        counted = (np.bincount(c.chunk_index) > 3)[c.chunk_index] & ~self.in_talk
         elsewhere = 1 - self.chunk_lengths[c.chunk_index] / np.maximum(c.conv_length[c.conv], 1)
         return float((c.length * elsewhere)[counted].sum()) / max(float(c.length.sum()), 1.0)
 
@@ -286,17 +271,19 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
 
 def own(scene: Scene) -> Floats:
-    """Tuned BM25 of the segment; the more of the text is in long documents, the more of its `window` instead.
-
-    What a paragraph of a manual is about often stands in those around it.
-    """
-    share = scene.document_share
-    return (1 - share) * scene.own + share * scene.window if share else scene.own
+    """Tuned BM25 of the segment."""
+    return scene.own
 
 
 def window(scene: Scene) -> Floats:
     """BM25 of the segment together with its three neighbours on either side."""
-    return scene.window
+    tf, length = scene.tf.copy(), scene.candidates.length.astype(np.float64)
+    around = length.copy()
+    for distance in (1, 2, 3, -1, -2, -3):
+        tf += scene.shifted(scene.tf, distance)
+        around += scene.shifted(length, distance)
+    norm = K1 * (1 - B + B * around / max(7 * scene.candidates.avg_length, 1e-9))
+    return weighted_sum(tf * (K1 + 1) / (tf + norm[:, None]), scene.mass)
 
 
 def gap(scene: Scene) -> Floats:

@@ -115,12 +115,16 @@ def rebuild(
     transaction.rows(
         "UPDATE rlm_mem.conversations SET chunks = 0, length = 0, last_at = NULL WHERE ns = %s", (ns,)
     )
+    # Not as subqueries, which Citus takes in some forms only.
+    ((next_doc,),) = transaction.rows("SELECT max(doc) + 1 FROM rlm_mem.chunks WHERE ns = %s", (ns,))
+    ((next_conversation,),) = transaction.rows(
+        "SELECT max(conversation) + 1 FROM rlm_mem.conversations WHERE ns = %s", (ns,)
+    )
     transaction.rows(
         "UPDATE rlm_mem.namespaces SET segments = 0, length = 0, conversations = 0, loose = 0, analysis = %s,"
-        " next_doc = greatest(next_doc, (SELECT max(doc) + 1 FROM rlm_mem.chunks WHERE ns = %s)),"
-        " next_conversation = greatest(next_conversation,"
-        " (SELECT max(conversation) + 1 FROM rlm_mem.conversations WHERE ns = %s)) WHERE ns = %s",
-        (analysis, ns, ns, ns),
+        " next_doc = greatest(next_doc, %s::bigint), next_conversation = greatest(next_conversation, %s::bigint)"
+        " WHERE ns = %s",
+        (analysis, next_doc, next_conversation, ns),
     )
     writer = transaction.new_writer(namespace)
     total = int(transaction.rows("SELECT count(*) FROM rlm_mem.chunks WHERE ns = %s", (ns,))[0][0])
