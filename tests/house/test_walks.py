@@ -50,7 +50,7 @@ RECALL_FUNCTIONS = 652
 _ONCE = frozenset(("/text/patterns.py",))
 """Called at the first use of a pattern, which may fall into any of the walks."""
 
-ROW_CALLS = 5
+ROW_CALLS = 6
 """Calls of functions of the package for each row read from the index."""
 
 

@@ -27,7 +27,8 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceWriter
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.local import integrity, schema
+from rlm_mem.store.local import integrity, local_index, schema
+from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.local_index import LocalIndex
 from tests.store.test_crashes import in_child
 from tests.waiting import takes
@@ -495,6 +496,40 @@ def test_several_threads_that_meet_damage_together_rebuild_once(base: Path) -> N
             thread.join()
         assert wrong == []
         assert len(list((base / "index").glob("index.sqlite.damaged-*"))) == 1
+        assert check(store) == []
+
+
+def test_a_read_that_overlaps_the_replacement_of_the_index_is_repeated(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite takes the journal of the new file for that of the renamed one and rolls it back: rows are missing."""
+    with ChunkStore(base) as store:
+        ids = {store.create_chunk(f"note {number}", tags=["t"]).id for number in range(30)}
+        index, real, commit = base / "index", Connections.get, local_index.in_turn
+        rebuilt, read = threading.Event(), threading.Event()
+
+        def commit_after_the_read(*args: Any) -> None:
+            rebuilt.set()
+            read.wait(5)
+            commit(*args)
+
+        rebuild = threading.Thread(target=lambda: ChunkStore(base).close())
+
+        def get(self: Connections) -> sqlite3.Connection:
+            """As ``get``, but another store rebuilds the index between this and the read."""
+            connection = real(self)
+            monkeypatch.setattr(Connections, "get", real)
+            monkeypatch.setattr(local_index, "in_turn", commit_after_the_read)
+            for name in ("index.sqlite-journal", "index.sqlite"):
+                (index / name).rename(index / f"{name}.aside")
+            rebuild.start()
+            rebuilt.wait(5)
+            threading.Timer(0.1, read.set).start()
+            return connection
+
+        monkeypatch.setattr(Connections, "get", get)
+        assert set(store.list_chunks(tags=["t"])) == ids
+        rebuild.join()
         assert check(store) == []
 
 

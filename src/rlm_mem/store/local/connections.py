@@ -28,7 +28,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.local import schema
 
 _CLOSED = -1  # not an inode number
-_ATTEMPTS = 3
+_ATTEMPTS = 4
 _LOOK_SECONDS = 1.0
 
 _P = ParamSpec("_P")
@@ -59,15 +59,31 @@ _C = TypeVar("_C", bound=_Connected)
 
 
 def healed(method: Callable[Concatenate[_C, _P], _T]) -> Callable[Concatenate[_C, _P], _T]:
-    """Decorator: if the index turns out to be damaged, rebuild it and call the method again."""
+    """Decorator: if the index turns out to be damaged or was replaced, call the method again on the new one."""
 
     @wraps(method)
     def call(self: _C, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        generation = self._connections.generation
-        try:
-            return method(self, *args, **kwargs)
-        except (sqlite3.Error, CorruptStore, DamagedSnapshot) as error:
-            return self._connections.ask_again(lambda: method(self, *args, **kwargs), error, generation)
+        connections, error = self._connections, None
+        state = connections.thread
+        for _ in range(_ATTEMPTS):
+            generation, drops = connections.generation, state.drops
+            try:
+                answer = method(self, *args, **kwargs)
+            except (sqlite3.Error, CorruptStore, DamagedSnapshot) as failure:
+                connections.mend(failure, generation)
+                error = failure
+            else:
+                connection = state.connection
+                if connection is not None and connection.in_transaction:
+                    return answer
+                if state.drops == drops and (connection is None or connections.in_place):
+                    return answer
+                # A connection to a file that was renamed takes the journal of the new file for its own, and rolls
+                # that back into the old one: rows may have been missing, without an error.
+        raise CorruptStore(
+            f"{connections.database} is damaged or replaced again and again: {error or 'by another program'}",
+            hint="repeat the question",
+        ) from error
 
     return call
 
@@ -76,6 +92,10 @@ class _ThreadState(threading.local):
     """State of one thread."""
 
     connection: sqlite3.Connection | None = None
+    inode: int | None = None
+    """Of the file that the connection has open: as long as it is open, no other file gets this number."""
+    drops: int = 0
+    """How often the thread has given up a connection."""
     flush: Callable[[], None] | None = None
     """Writes the queued rows of the thread's transaction, before anything is read."""
 
@@ -108,31 +128,19 @@ class Connections:
         """Incremented each time a damaged index is set aside."""
         self._look_at = math.inf
 
-    def ask_again(
-        self, ask: Callable[[], _T], error: sqlite3.Error | CorruptStore | DamagedSnapshot, known: int
-    ) -> _T:
-        """Call ``ask`` again after repairing the damage that it met, and return its result.
+    def mend(self, error: sqlite3.Error | CorruptStore | DamagedSnapshot, generation: int) -> None:
+        """Repair the damage that a call met, or raise its error if it does not indicate damage.
 
         Args:
-            ask: the call that failed.
-            error: its error; if this does not indicate damage, it is raised as an error of this project.
-            known: the generation of the index when it was called.
+            error: what the call failed with.
+            generation: the generation of the index when it began.
         """
-        for _ in range(_ATTEMPTS):
-            if isinstance(error, DamagedSnapshot):
-                self._index.forget_postings()
-            elif not self._index.heal(error, known):
-                if isinstance(error, CorruptStore):
-                    raise error
-                raise schema.sqlite_error(error, str(self.database)) from error
-            known = self.generation
-            try:
-                return ask()
-            except (sqlite3.Error, CorruptStore, DamagedSnapshot) as next_error:
-                error = next_error
-        raise CorruptStore(  # another program damages it again and again
-            f"{self.database} is damaged: {error}", hint="repeat the question"
-        ) from error
+        if isinstance(error, DamagedSnapshot):
+            self._index.forget_postings()
+        elif not self._index.heal(error, generation):
+            if isinstance(error, CorruptStore):
+                raise error
+            raise schema.sqlite_error(error, str(self.database)) from error
 
     @contextlib.contextmanager
     def index_in_memory(self) -> Iterator[sqlite3.Connection]:
@@ -189,7 +197,7 @@ class Connections:
                 if self.thread.flush is not None:
                     self.thread.flush()
                 return connection
-            if self.same_file():
+            if self.in_place:
                 return connection
             self.drop()
         return self._connect()
@@ -198,29 +206,40 @@ class Connections:
         """Open a connection that belongs to no thread; the caller closes it."""
         return schema.connect(self.database, wait_seconds=self._wait_seconds)
 
-    def same_file(self) -> bool:
-        """Return whether the index file is still the one that was opened, and was not emptied."""
+    @property
+    def in_place(self) -> bool:
+        """Whether the file that the calling thread has open is still the index, and was not emptied."""
         try:
             status = os.stat(self.database)
-            return status.st_ino == self._inode and status.st_size > 0
         except (FileNotFoundError, NotADirectoryError):
             return False
+        return status.st_ino == self.thread.inode and status.st_size > 0
+
+    @property
+    def same_file(self) -> bool:
+        """Whether the index file is still the one that was opened last by any thread."""
+        return self._inode is not None and self._inode == self._file()
+
+    def _file(self) -> int | None:
+        """Return the inode number of the index file; None if it is missing or was emptied."""
+        try:
+            status = os.stat(self.database)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return status.st_ino if status.st_size else None
 
     def _connect(self) -> sqlite3.Connection:
         if self._inode is not None:
             self.check_there()
         if not self._read_only:
             files.make_folder(self.database.parent)  # the index may be deleted at any time, with its folder
-        connection = schema.connect(self.database, wait_seconds=self._wait_seconds, read_only=self._read_only)
-        if not self._read_only:
-            try:
-                schema.make_tables(connection)
-            except sqlite3.Error as error:
-                connection.close()
-                raise schema.sqlite_error(error, str(self.database)) from error
+        before, connection, after = self._file(), self._open(), self._file()
+        if before not in (None, after):  # replaced meanwhile: which of the files was opened cannot be told
+            connection.close()
+            return self._connect()
         with self._renewing:
-            former, self._inode = self._inode, os.stat(self.database).st_ino
-            self.thread.connection = connection
+            former, self._inode = self._inode, after or _CLOSED
+            self.thread.connection, self.thread.inode = connection, after
             with self._guard:
                 self._close_for_ended_threads()
                 self._all.append((threading.current_thread(), connection))
@@ -233,6 +252,17 @@ class Connections:
         # If the new index was damaged as well, it has been replaced again, and this connection is closed.
         return connection if self.thread.connection is connection else self.get()
 
+    def _open(self) -> sqlite3.Connection:
+        """Open the index file, with its tables if it may be written."""
+        connection = schema.connect(self.database, wait_seconds=self._wait_seconds, read_only=self._read_only)
+        if not self._read_only:
+            try:
+                schema.make_tables(connection)
+            except sqlite3.Error as error:
+                connection.close()
+                raise schema.sqlite_error(error, str(self.database)) from error
+        return connection
+
     def _close_for_ended_threads(self) -> None:
         """Close the connections of ended threads: a server that starts a thread per request would accumulate them."""
         ended = [pair for pair in self._all if not pair[0].is_alive()]
@@ -243,16 +273,17 @@ class Connections:
             self._all = [pair for pair in self._all if pair not in ended]
 
     def drop(self) -> None:
-        """Release every connection; the next call opens a new one.
+        """Release the calling thread's connection; its next call opens a new one, and completes that index.
 
-        Connections of other threads are closed with the store: one of them may be executing a statement, and closing
-        its connection then would crash the process.
+        Other threads find out by themselves that the file was replaced: one of them may be executing a statement,
+        and closing its connection then would crash the process.
         """
-        connection = self.thread.connection
-        if connection is not None:
+        state = self.thread
+        if state.connection is not None:
             with contextlib.suppress(sqlite3.Error):
-                connection.close()
-        self.thread = _ThreadState()
+                state.connection.close()
+        state.connection = state.inode = state.flush = None
+        state.drops += 1
         if self._inode is not None:
             self._inode = _CLOSED  # from now on a new file may get the old inode number
 

@@ -153,14 +153,15 @@ class LocalBackend(LocalIndex):
 
     @healed
     def _begin(self) -> None:
-        connection, wait = self._connections.get(), self.config.store.lock_wait_seconds
-        self._mark.begin(connection, wait)
-        while self.layout.is_interrupted():
-            # The previous holder of the lock was killed in the middle of a write
+        while True:
+            connection = self._connections.get()
+            self._mark.begin(connection, self.config.store.lock_wait_seconds)
+            if self._connections.in_place and not self.layout.is_interrupted():
+                return
+            # While this thread waited, the index was replaced, or the holder of the lock was killed during a write.
             connection.execute("ROLLBACK")
             self._mark.end(connection)
             self.sync()
-            self._mark.begin(connection, wait)
 
     def fold_reads(self) -> int:
         """Write access counts that are only in the index to the chunk files; return how many files were written."""

@@ -268,7 +268,7 @@ class LocalIndex:
                     self._index_in_memory(self.layout.folders())
                     self._connections.generation += 1
                 else:
-                    if self._connections.same_file():  # else another process has repaired it
+                    if self._connections.same_file:  # else another process has repaired it
                         self._set_index_aside(error)
                     self._drop_connections()
                     self._connections.generation += 1
