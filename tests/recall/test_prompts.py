@@ -708,11 +708,13 @@ def test_both_sides_of_a_comparison_are_found(store: ChunkStore) -> None:
 
 def test_advice_that_rests_on_what_the_user_did_opens_with_the_replies(store: ChunkStore) -> None:
     chat_of_a_garden(store)
-    question = "Considering my seeds and my fence, how should I plan the garden?"
+    question = "Considering my seeds, my plan and my fence, how should I go on with the garden?"
     with recall_session(store, question) as session:
         assert "headings of the reply: Buy early | Store them dry" in session.opening
         assert "tell what the user did" in session.opening
     assert "headings of the reply" not in build_opening(store, question).render()
+    for other in ("Considering my seeds, what is the fence made of?", "How should I plan my garden?"):
+        assert "headings of the reply" not in build_opening(store, other, outline=True).render()
 
 
 def test_the_headings_shown_are_of_the_reply_to_the_turn_that_was_found(store: ChunkStore) -> None:

@@ -39,10 +39,11 @@ _ADDING = late(
 )
 """Matches a question for a sum, which few statements may contain: its opening has these nearly whole."""
 _WEIGHING = late(
-    r"\W*(?:considering|given|based on|in (?:light|view) of|taking into account)\s+(?:all )?(?:of )?(?:my|our)\b",
+    r"\W*(?:considering|given|based on|in (?:light|view) of|taking into account) (?:all )?(?:of )?(?:my|our)\b"
+    r".{1,600}\b(?:should|shall|can|could|might|do|would) (?:I|we)\b",
     re.IGNORECASE,
 )
-"""Matches a question for advice that rests on several things the user told of: "Considering my budget, …"."""
+"""Matches a question for advice that rests on what the user told of: "Considering my budget, how can I …"."""
 _LISTED = late(r"[,;] (?:(?:and|or|und|oder|et|ou|y|o|e) )?|[，、；]")
 """Splits a question that lists several things into its parts."""
 _TWO = late(r"\b(?:between|compar(?:e|ed|ing)) (.{3,300}?) (?:and|with|to) ([^,?]{3,300})", re.IGNORECASE)
@@ -129,7 +130,7 @@ def outlined(question: str, chunks: int) -> Outlined | None:
 
 def weighs(question: str) -> bool:
     """Whether a question asks for advice that rests on several things the user told of."""
-    return _WEIGHING.match(question) is not None
+    return _WEIGHING.match(question) is not None and len(_LISTED.split(question)) >= _FEWEST_PARTS
 
 
 def parts_of(question: str) -> Sequence[str]:
@@ -146,9 +147,9 @@ def often_lacking(question: str) -> str:
     """What answers to a question without an outline often lack; empty for most kinds."""
     if question_kind(question) == "how_long":
         return _DURATION_TASK
-    if weighs(question):
-        return _WEIGHED_TASK
-    return _COUNT_TASK if _ADDING.search(question) or _COUNTING.search(question) else ""
+    if _ADDING.search(question) or _COUNTING.search(question):
+        return _COUNT_TASK
+    return _WEIGHED_TASK if weighs(question) else ""
 
 
 def subject_of(question: str, analyser: Analyser) -> str:
