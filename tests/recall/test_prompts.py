@@ -664,11 +664,69 @@ def test_other_questions_open_with_excerpts(store: ChunkStore, question: str) ->
     assert not build_opening(store, question, outline=True).outline
 
 
-def test_facts_of_several_times_are_outlined_only_in_a_memory_of_few_chunks() -> None:
+def test_a_count_lists_what_as_many_turns_as_possible_say_of_the_subject(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(42):
+            fuss = f"Zacharias{number} once again bewailed his umbrella{number}, galoshes{number} and boots{number}"
+            plant = f"a plant of type q{number}"
+            said = (
+                f"I heard that {fuss} loudly, then I bought {plant}, which was new, and I came home at noon.",
+                f"What did I mention to neighbour {number}, across the fence?",
+                f"Is it far to village {number}?",
+            )
+            for place, text in enumerate(said):
+                store.create_chunk(
+                    f"User: {text}\nAssistant: Good.",
+                    conversation_id=f"talk-{number}-{place}",
+                    occurred_at="2026-05-01",
+                )
+    with recall_session(store, "How many different plants did I mention across our chats?") as session:
+        hits = session.opening.partition("<hits>")[2].partition("</hits>")[0]
+    assert hits.count("plant") == hits.count("type q") > 32, "in short rows, of the clause about it"
+    assert "neighbour" not in hits, "which only the words that ask have"
+
+
+def test_a_count_is_outlined_in_a_memory_of_any_size() -> None:
     question = "How many different plants did I mention?"
-    assert outlined(question, 400) is not None and outlined(question, 4_000) is None
-    assert outlined("Can you summarise my plans?", 4_000) is not None
+    assert outlined(question, 400) == outlined(question, 4_000) is not None
     assert "Name each instance once" in often_lacking(question)
+
+
+def test_both_sides_of_a_comparison_are_found(store: ChunkStore) -> None:
+    said = [
+        f"In test {number} the fetch latency with the {thing} was faster."
+        for number in range(15)
+        for thing in ("response", "list")
+    ]
+    with store.batch():
+        for number, text in enumerate([*said, "The response of the list takes 280 ms."]):
+            store.create_chunk(f"User: {text}\nAssistant: Good.", conversation_id=f"talk-{number}")
+    question = "Between my fetch latency and the response of my list, which is faster in each test?"
+    with recall_session(store, question) as session:
+        assert "280 ms" in session.opening and "fetch latency" in session.opening.partition("<hits>")[2]
+
+
+def test_advice_that_rests_on_what_the_user_did_opens_with_the_replies(store: ChunkStore) -> None:
+    chat_of_a_garden(store)
+    question = "Considering my seeds, my plan and my fence, how should I go on with the garden?"
+    with recall_session(store, question) as session:
+        assert "headings of the reply: Buy early | Store them dry" in session.opening
+        assert "tell what the user did" in session.opening
+    assert "headings of the reply" not in build_opening(store, question).render()
+    for other in ("Considering my seeds, what is the fence made of?", "How should I plan my garden?"):
+        assert "headings of the reply" not in build_opening(store, other, outline=True).render()
+
+
+def test_the_headings_shown_are_of_the_reply_to_the_turn_that_was_found(store: ChunkStore) -> None:
+    with store.batch():
+        store.create_chunk(
+            "User: How do I set up the server?\nAssistant: So.\n\n### Install it\n\nText.\n\n### Start it\n\nText.\n"
+            "User: And what did a stolen token allow?\nAssistant: Well.\n\n### Shorten its life\n\nText.\n\n"
+            "### Revoke it\n\nText.",
+            conversation_id="talk",
+        )
+    shown = build_opening(store, "What did you say about a stolen token?").render()
+    assert "headings of the reply: Shorten its life | Revoke it" in shown
 
 
 def test_an_order_of_a_long_chat_has_more_and_shorter_rows(store: ChunkStore) -> None:

@@ -147,3 +147,21 @@ def test_a_clause_that_tells_little_is_left_out_even_if_it_has_room() -> None:
     )
     short = Shortener([said, *asked, *_ASKED], get_analyser()).short(said, 85)
     assert "zebra" in short and "review" not in short
+
+
+def test_clauses_about_the_subject_of_a_list_come_first() -> None:
+    said = (
+        "Yesterday a quarrelsome xylophonist insulted Zebulon, then I bought a potted fern, and the dog slept on "
+        "my favourite velvet armchair."
+    )
+    assert "fern" not in Shortener([said, *_ASKED], get_analyser()).short(said, 30)
+    assert "potted fern" in Shortener([said, *_ASKED], get_analyser(), "ferns in pots").short(said, 30)
+
+
+def test_a_fact_of_an_omitted_clause_is_shown_once() -> None:
+    said = (
+        "The quarrelsome xylophonist insulted everybody, the dog slept on my favourite velvet armchair, while "
+        "the page said 401 Unauthorized to me."
+    )
+    short = Shortener([said, *_ASKED], get_analyser()).short(said, 45, facts=60)
+    assert short.count("401 Unauthorized") == short.count("Unauthorized") == 1

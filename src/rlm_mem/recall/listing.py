@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk.types import untrusted_mark
 from rlm_mem.sandbox.functions import StoreFunctions
-from rlm_mem.sandbox.line_functions import is_assistant
+from rlm_mem.sandbox.line_functions import MAX_LINE_CHARS, is_assistant
 from rlm_mem.search.query import phrasing_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line
@@ -33,8 +34,10 @@ _FEW_CHUNKS, _MAX_LACKING = 2, 6
 """Most chunks with a rare name of the question, and most words listed because no hit contains them."""
 _ADVISING = 4
 """Most replies that are shown by their headings."""
-_ADVISED_CHARS = 400
-"""Most characters of the headings of a reply."""
+_ADVISED_CHARS = 1_600
+"""Most characters of the headings of all replies, of which each has its share."""
+_COMPARED = 40
+"""Characters of a line by which its turn is recognised."""
 _ASKING = "ask asked many few list besides regarding please"
 """Further words of phrasing."""
 _MANY_CHUNKS = 100
@@ -167,21 +170,33 @@ def add_places(hits: Iterable[dict[str, Any]], summaries: Mapping[str, Summary])
                     hit["of_day"] = place
 
 
-def add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]]) -> None:
-    """Add the headings of the replies in the first hits, or to the turns in them, each reply once."""
+def add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]], replies: int = _ADVISING) -> None:
+    """Add the headings of the replies in the first hits, or to the turns in them, each reply once.
+
+    Args:
+        replies: most replies.
+    """
     turns = StoreFunctions(store).turns
     answered: set[str] = set()
     for chunk_id in hits:
-        if len(answered) == _ADVISING:
+        if len(answered) == replies:
             break
-        row = next(iter(turns(chunks=[chunk_id], points=True, limit=1)), None)
+        rows = turns(chunks=[chunk_id], points=True)
+        row = next(filter(partial(_shows, hits[chunk_id]["lines"]), rows), next(iter(rows), None))
         if row is None or row["chunk_id"] in answered:
             continue
-        room = _ADVISED_CHARS
+        room = _ADVISED_CHARS // replies
         points = [one for one in row["points"] if (room := room - len(one)) >= 0]
         if points:
             answered.add(row["chunk_id"])
             hits[chunk_id]["lines"].append(f"headings of the reply: {' | '.join(points)}")
+
+
+def _shows(lines: Iterable[str], row: Mapping[str, Any]) -> bool:
+    """Whether one of the lines of a hit is of the turn of a row; its chunk may begin with the end of another one."""
+    text = one_line(row["text"], MAX_LINE_CHARS)
+    pieces = (line.partition(": ")[2].strip("… ")[:_COMPARED] for line in lines)
+    return any(piece in text for piece in pieces if piece)
 
 
 def said_otherwise(

@@ -33,7 +33,15 @@ from rlm_mem.recall.listing import (
     said_otherwise,
     wishes_listed,
 )
-from rlm_mem.recall.question_kinds import FROM_EXCERPTS, Outlined, often_lacking, outlined, subject_of
+from rlm_mem.recall.question_kinds import (
+    FROM_EXCERPTS,
+    Outlined,
+    often_lacking,
+    outlined,
+    parts_of,
+    subject_of,
+    weighs,
+)
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES
@@ -104,18 +112,12 @@ _ADVISED = late(
 """Matches a question about what the assistant said."""
 _OWN = late(r"\b(?:I|my|we|our|mine)\b")
 """Matches a question that may be about the user; with ``_ADVICE`` it is not."""
-_USER_LINES = 50
-"""Most segments of the user that are searched for, and in which preferences and decisions are looked for."""
+_USER_LINES, _OF_PART = 50, 2
+"""Most segments of the user that are searched for, by a question, with preferences and decisions, and by each part."""
 _MAX_CHOICES = 4
-_PARTS = late(r"[,;] (?:(?:and|or|und|oder|et|ou|y|o|e) )?|[，、；]")
-"""Splits a question that lists several things into its parts."""
-_FEWEST_PARTS, _MAX_PARTS, _OF_PART = 3, 8, 2
-"""Fewest and most parts that are searched for separately, and most segments found by each."""
 _WISHING = "always never whenever please immer nie toujours jamais siempre nunca sempre mai"
 """Words of standing wishes: segments with one of them are searched for, then checked by rules."""
-_WISHES_SOUGHT = 60
-_MAX_WISHES = 5
-_WISH_CHARS = 200
+_WISHES_SOUGHT, _MAX_WISHES, _WISH_CHARS = 60, 5, 200
 _FEW_WISHES_CHARS = 500
 """If the wishes have at most so many characters, all are shown for a question for advice, which may share no
 words."""
@@ -276,12 +278,12 @@ def build_opening(
     """Build the opening of a run: figures, and the best snippets for the raw question, without duplicates.
 
     In a chat with an assistant, a question for a summary, an order of events, a development or the number of things
-    mentioned at several times may get an outline instead, and one about the assistant's advice gets the headings of
-    some replies.
+    mentioned at several times may get an outline instead, and one about the assistant's advice, or for advice that
+    rests on several things, gets the headings of some replies.
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: whether it may be an outline, of some 4,500 to 12,500 characters with all else.
+        outline: for a host, whether it may be an outline, of some 4,500 to 12,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -334,6 +336,8 @@ def build_opening(
     add_places(hits.values(), summaries)
     if users and _ADVISED.search(question):
         add_headings(store, hits)
+    elif users and outline and weighs(question):
+        add_headings(store, hits, replies=limit)
     lacking = lacking_words(store, question, hits.values(), told_of["chunks"]) if hits else ""
     if outline and users:
         task = f"{often_lacking(question)}\n{task}".strip()
@@ -353,11 +357,8 @@ def build_opening(
 def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline for a question as hits in order of time, and how to get what it leaves out."""
     functions = StoreFunctions(store)
-    if kind.account:
-        subject = subject_of(question, get_analyser(store.config.search.language))
-        rows = functions.account(subject, kind.chars, points=kind.points)
-    else:
-        rows = functions.outline(question, chars=kind.chars, points=kind.points)
+    analyser = get_analyser(store.config.search.language)
+    rows = functions.account(subject_of(question, analyser), kind.chars, points=kind.points, every=kind.every)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -437,33 +438,36 @@ def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[
     In a chat with an assistant, segments of the user alternate with the others, which the assistant's long texts
     would dominate. Names in the question that fewer than a quarter of the segments contain are searched for
     separately, and these hits alternate with the rest. So do the best hits of each of several things that the
-    question lists, of which one would dominate, and, if the question asks for advice, preferences and decisions of the
+    question names, of which one would dominate, and, if the question asks for advice, preferences and decisions of the
     user, which share few words with it.
     """
     speaker = {"speaker": min(users)} if users else None
-    rankings = [searching.search(store, question, limit=limit, by="segment")]
+    whole = searching.search(store, question, limit=limit, by="segment")
+    rankings = [whole]
     if users:
         advice = _ADVICE.search(question) is not None
         found = searching.search(store, question, limit=_USER_LINES, by="segment", filters=speaker)
+        whole = [*whole, *found]
         # What the assistant said may be found by its own words only.
         rankings.insert(1 if _ADVISED.search(question) else 0, found[:limit])
-        parts = _PARTS.split(question[:1_000])
-        if len(parts) >= _FEWEST_PARTS:
-            rankings[:0] = [
-                searching.search(store, part, limit=_OF_PART, by="segment", filters=speaker)
-                for part in parts[:_MAX_PARTS]
-                if WORD.search(part)
-            ]
+        rankings[:0] = [
+            searching.search(store, part, limit=_OF_PART, by="segment", filters=speaker)
+            for part in parts_of(question)
+            if WORD.search(part)
+        ]
         if advice:
             rankings.insert(0, [hit for hit in found if states_choice(hit.snippet)][:_MAX_CHOICES])
     names = dict.fromkeys(_NAME.findall(question))
     missing = _missing(names, chain.from_iterable(rankings)) if names else ""
     if missing:
         rankings.insert(0, searching.search(store, missing, limit=limit, by="segment", filters=speaker))
+    # A segment has the snippet for the whole question, if that found it.
+    by_question = {(hit.chunk_id, hit.start): hit for hit in whole}
     lines: dict[tuple[str, int], Hit] = {}
     for hit in chain.from_iterable(zip_longest(*rankings)):
         if hit is not None:
-            lines.setdefault((hit.chunk_id, hit.start), hit)
+            place = hit.chunk_id, hit.start
+            lines.setdefault(place, by_question.get(place, hit))
     return list(lines.values())
 
 

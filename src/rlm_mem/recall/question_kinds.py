@@ -9,6 +9,8 @@ from rlm_mem.search.query import question_kind
 from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlm_mem.text.analysis import Analyser
 
 _ORDER = late(
@@ -36,16 +38,34 @@ _ADDING = late(
     re.IGNORECASE,
 )
 """Matches a question for a sum, which few statements may contain: its opening has these nearly whole."""
+_WEIGHING = late(
+    r"\W*(?:considering|given|based on|in (?:light|view) of|taking into account) (?:all )?(?:of )?(?:my|our)\b"
+    r".{1,600}\b(?:should|shall|can|could|might|do|would) (?:I|we)\b",
+    re.IGNORECASE,
+)
+"""Matches a question for advice that rests on what the user told of: "Considering my budget, how can I …"."""
+_LISTED = late(r"[,;] (?:(?:and|or|und|oder|et|ou|y|o|e) )?|[，、；]")
+"""Splits a question that lists several things into its parts."""
+_TWO = late(r"\b(?:between|compar(?:e|ed|ing)) (.{3,300}?) (?:and|with|to) ([^,?]{3,300})", re.IGNORECASE)
+"""Matches two things that a question compares, or the time between two."""
+_PARTS_CHARS, _FEWEST_PARTS, _MAX_PARTS = 1_000, 3, 8
+"""Characters of a question that are split into parts, and the fewest and most parts."""
 _REQUEST = """
-account across aspect bring brought chat chronological clear complete comprehensive conversation cover detailed
-different discuss everything full give include item list mention only order overview provide raise recap sequence
-summarise summarize summary thorough throughout topic various walk one two three four five six seven eight nine ten
+account across ask aspect bring brought chat chronological clear complete comprehensive conversation cover
+detailed different discuss everything full give include item list mention number only order overview provide
+question raise recap sequence session summarise summarize summary thorough throughout topic total various walk
+way one two three four five six seven eight nine ten
 """
 """Words with which an account is asked for, in English; the others are its subject."""
 _WORD = late(r"[^\W_](?:[\w'’.-]*\w)?")
 _COUNT_TASK = (
-    "Name each instance once, with its date, then give their number, or the sum of amounts; if it is unclear what "
-    "counts, give the number for each reading. More: print_rows(turns(contains=[WORDS]))."
+    "Name each instance once, concretely and not grouped, with its date, then give their number, or the sum of "
+    "amounts; if it is unclear what counts, give the number for each reading. More: "
+    "print_rows(turns(contains=[WORDS]))."
+)
+_WEIGHED_TASK = (
+    "For each thing that the question names, tell what the user did and reached (figures, dates), and what the replies "
+    "advised."
 )
 _DURATION_TASK = (
     "For a time between two dates, give both dates, too; if several events fit, say so and answer for each."
@@ -71,8 +91,8 @@ class Outlined(NamedTuple):
     task: str
     """What answers often lack."""
     closing: str = _FROM_OUTLINE
-    account: bool = True
-    """Whether only the subject of the question is looked for, in longer rows where these have room."""
+    every: bool = False
+    """Whether as many turns as possible are listed, in short rows around what each says of the subject."""
 
 
 _ORDERED = Outlined(
@@ -89,10 +109,9 @@ _SUMMED_UP = Outlined(
     "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
     "changed, and each problem with its solution (what the reply advised is after |), with names and figures.",
 )
-_COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS, account=False)
+_COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS, every=True)
 _LARGE = 1_000
-"""Most chunks of a memory for which questions for a count get an outline, since of a larger one it has too few turns;
-in an order of events, topics are then missing, too, unless it is longer."""
+"""Most chunks of a memory for an order of events of the usual length; of a larger one, topics would be missing."""
 _ORDERED_OF_MANY = _ORDERED._replace(chars=9_000)
 
 
@@ -106,14 +125,31 @@ def outlined(question: str, chunks: int) -> Outlined | None:
         return _ORDERED if chunks <= _LARGE else _ORDERED_OF_MANY
     if _SUMMARY.search(question):
         return _SUMMED_UP
-    return _COUNTED if chunks <= _LARGE and _COUNTING.search(question) else None
+    return _COUNTED if _COUNTING.search(question) else None
+
+
+def weighs(question: str) -> bool:
+    """Whether a question asks for advice that rests on several things the user told of."""
+    return _WEIGHING.match(question) is not None and len(_LISTED.split(question)) >= _FEWEST_PARTS
+
+
+def parts_of(question: str) -> Sequence[str]:
+    """The parts of a question that are searched for separately: two things compared, or several listed; else none."""
+    question = question[:_PARTS_CHARS]
+    two = _TWO.search(question)
+    if two is not None:
+        return two.groups()
+    parts = _LISTED.split(question)
+    return parts[:_MAX_PARTS] if len(parts) >= _FEWEST_PARTS else ()
 
 
 def often_lacking(question: str) -> str:
     """What answers to a question without an outline often lack; empty for most kinds."""
     if question_kind(question) == "how_long":
         return _DURATION_TASK
-    return _COUNT_TASK if _ADDING.search(question) or _COUNTING.search(question) else ""
+    if _ADDING.search(question) or _COUNTING.search(question):
+        return _COUNT_TASK
+    return _WEIGHED_TASK if weighs(question) else ""
 
 
 def subject_of(question: str, analyser: Analyser) -> str:

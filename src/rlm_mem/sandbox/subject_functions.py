@@ -44,6 +44,9 @@ _LENGTHS = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
 _SHORT_LENGTH, _MIN_LISTED = 2 / 3, 0.3
 """The same for rows without headings if fewer than this share of them have room otherwise: in a long chat, more topics
 tell more than more words of a few."""
+_EVERY_LENGTH, _SHORTEST = 1 / 2, 2 / 5
+"""The same for a count, which needs every instance: with turns that match well at their usual length, if these have
+room, and without."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 """Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
 and as listed."""
@@ -102,7 +105,7 @@ class SubjectFunctions(HostFunctions):
             left_out=self._lines.listed_before(unseen),
         )
 
-    def account(self, subject: str, chars: int, *, points: bool) -> list[dict[str, Any]]:
+    def account(self, subject: str, chars: int, *, points: bool, every: bool = False) -> list[dict[str, Any]]:
         """Return the outline of a subject for an opening.
 
         Its rows are longer where all of them then have room, and shorter where few have and they have no headings.
@@ -110,10 +113,18 @@ class SubjectFunctions(HostFunctions):
         Args:
             chars: maximum characters of all rows.
             points: whether rows have headings of the replies.
+            every: rows are as short as is needed for all to have room, those of turns that match well last, and of
+                what they say of the subject.
         """
         lengths = _LENGTHS if points else (*_LENGTHS, _SHORT_LENGTH)
         return self._outlined(
-            [subject], (None, None), maximum=_MAX_ROWS, room=chars, points=points, lengths=lengths
+            [subject],
+            (None, None),
+            maximum=_MAX_ROWS,
+            room=chars,
+            points=points,
+            lengths=(*lengths, _EVERY_LENGTH, _SHORTEST) if every else lengths,
+            every=every,
         )
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
@@ -153,6 +164,7 @@ class SubjectFunctions(HostFunctions):
         who: str | None = None,
         left_out: frozenset[str] = frozenset(),
         lengths: tuple[float, ...] = (1.0,),
+        every: bool = False,
     ) -> list[dict[str, Any]]:
         """Return the rows of an outline.
 
@@ -163,6 +175,7 @@ class SubjectFunctions(HostFunctions):
             left_out: ids of chunks without rows.
             lengths: how many times the usual characters a row may have; the first is taken with which all rows have
                 room, or from 1 on ``_MIN_LISTED`` of them, else the last.
+            every: as many rows as possible are wanted, in whichever place of their day; see :meth:`account`.
         """
         analyser = get_analyser(self._store.config.search.language)
         subjects = [one for one in queries if analyser.terms(one)]
@@ -182,9 +195,9 @@ class SubjectFunctions(HostFunctions):
             "\n".join([line.text, *(one.text for one in later.get(place, ()))])
             for place, line in enumerate(lines)
         ]
-        shortener = Shortener(texts, analyser)
+        shortener = Shortener(texts, analyser, " ".join(subjects) if every else "")
         days = [line.at[:10] for line in lines]
-        early = _day_factors(days) if users else [1.0] * len(days)
+        early = _day_factors(days) if users and not every else [1.0] * len(days)
         follow_ups = _follow_ups(period_lines, lines, shortener)
         rankings: list[list[int]] = []
         weights = [0.0] * len(lines)
@@ -205,11 +218,14 @@ class SubjectFunctions(HostFunctions):
         names = frozenset[str]().union(*map(shortener.names, subjects))
         top = max(weights, default=0.0) or 1.0
 
+        def fits(place: int) -> bool:
+            """Whether a turn matches well."""
+            if names:
+                return shortener.has(texts[place], names)
+            return bool(subjects) and weights[place] >= _MIN_FIT * top
+
         def row(place: int, times: float) -> tuple[str, list[str]]:
             """The text of a row, and its headings, with so many times the usual characters at most."""
-            fits = (
-                shortener.has(texts[place], names) if names else subjects and weights[place] >= _MIN_FIT * top
-            )
             candidates = (
                 title
                 for one in (lines[place], *later.get(place, ()))
@@ -225,12 +241,17 @@ class SubjectFunctions(HostFunctions):
                 if points
                 else []
             )
-            row_chars = int(times * (_FITTING_CHARS if fits else _ROW_CHARS))
+            row_chars = int(times * _ROW_CHARS)
+            if fits(place):
+                usual = every and _EVERY_LENGTH <= times < 1
+                row_chars = int((1 if usual else times) * _FITTING_CHARS)
             text = shortener.short(lines[place].text, row_chars, _FACTS_CHARS)
             text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
             return text, own_points
 
         chosen: dict[int, tuple[str, list[str]]] = {}
+        min_listed = sum(map(fits, best)) if every else len(best) * _MIN_LISTED
+        longest = _EVERY_LENGTH if every else 1.0
         for times in lengths:
             chosen = {}
             left = room
@@ -243,7 +264,7 @@ class SubjectFunctions(HostFunctions):
                     break
                 chosen[place] = text, own_points
                 listed.add(days[place])
-            if left >= 0 or (times <= 1 and len(chosen) >= _MIN_LISTED * len(best)):
+            if left >= 0 or (times <= longest and len(chosen) >= min_listed):
                 break
         for place in chosen:
             for question in later.get(place, ()):

@@ -35,6 +35,8 @@ _RARE = 0.1
 """Maximum share of texts with a rare word."""
 _FIRST = 1.25
 """Factor for the first clause, which usually names the subject."""
+_ABOUT = 2.0
+"""Factor for a clause with a term that the list is about."""
 _NAMED = 0.75
 """Minimum weight of a name, relative to a word of one text only, since it shows the subject of a row."""
 _NAME_GAIN = 1.2
@@ -84,9 +86,10 @@ class Shortener:
     Args:
         texts: all texts of the list, in any order, from which word frequencies are counted.
         analyser: the analyser of their language.
+        about: text with words whose clauses come first, except common words.
     """
 
-    def __init__(self, texts: Iterable[str], analyser: Analyser) -> None:
+    def __init__(self, texts: Iterable[str], analyser: Analyser, about: str = "") -> None:
         self._analyser = analyser
         self._terms: dict[str, list[str]] = {}
         counts: Counter[str] = Counter()
@@ -102,6 +105,7 @@ class Shortener:
         self._counts = counts
         self._common = max(_FEW, _COMMON * number)
         self._few = max(_FEW, _RARE * number)
+        self._about = frozenset(term for term in analyser.terms(about) if counts[term] < self._common)
         self._often = often = max(_FEW, _FILLING * number)
         self._filling = frozenset(
             word
@@ -166,7 +170,10 @@ class Shortener:
         first = 0.0
         while left:
             gains = {
-                number: self._gain(part, covered) * (1 if number else _FIRST) for number, part in left.items()
+                number: self._gain(part, covered)
+                * (1 if number else _FIRST)
+                * (1 if self._about.isdisjoint(part.terms) else _ABOUT)
+                for number, part in left.items()
             }
             best = max(gains, key=gains.__getitem__)
             if chosen and gains[best] <= _LEAST_GAIN * first:
@@ -205,7 +212,7 @@ class Shortener:
                 room -= len(shown) + _BETWEEN
                 if room < 0:
                     return found
-                told |= new
+                told = told.union(self._analyser.terms(shown))
                 found[number] = f"{found[number]}, {shown}" if number in found else shown
         return found
 
