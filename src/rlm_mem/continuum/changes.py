@@ -23,7 +23,7 @@ from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
-from rlm_mem.store.core.brain_files import JOURNAL, own_lines
+from rlm_mem.store.core.brain_files import JOURNAL, mirror_id, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Changes:
                 entry = self._files.parse(edit.file, None if edit.block is None else "", edit.after)
                 self._mirror.put(entry, change.derived.get(entry.chunk_id, ()))
             else:
-                chunk_id = places.mirror_id(self._store.namespace, edit.file, edit.block)
+                chunk_id = mirror_id(self._store.namespace, edit.file, edit.block)
                 if chunk_id not in superseded_ids:
                     self._store.delete_chunk(chunk_id)
         for chunk_id, by in change.superseded.items():

@@ -41,6 +41,7 @@ from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
 from rlm_mem.proposals.judging import compare_stored
+from rlm_mem.store.core.brain_files import mirror_id
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.statements import statements_in
@@ -59,6 +60,7 @@ AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
 _MAX_DAYS = 3650
 _LONGEST_ID = 60
+_TITLE = 300
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -148,11 +150,12 @@ class ReviewQueue:
                 entry = self._files.get(case.entry)
                 if entry is None:
                     return f"{case.entry} no longer exists"
+                if entry.title[:_TITLE] != case.title:  # also another brain's, whose case was imported
+                    return f"{case.entry} was edited and is not “{shorten(case.title)}” any more"
                 return f"{case.entry} is in quarantine" if entry.chunk_id in hidden else ""
             return ""
         if case.kind not in PROPOSED:  # a capture is open while any of its chunks exists
-            left = any(one in readable for one in case.chunk_ids)
-            return "" if left else "none of its memories is there any more"
+            return "" if _captured(case, readable) else "none of its memories is there any more"
         analyser = get_analyser(self._store.config.search.language)
         for chunk_id, sentence in zip(case.chunk_ids, case.sentences, strict=False):
             if chunk_id not in readable:
@@ -196,7 +199,7 @@ class ReviewQueue:
         if former is None:
             return True
         if former.status in ("open", "deferred"):
-            return False
+            return bool(self._obsolete_reason(former, {}, frozenset()))
         return entry.meta.usage_count >= former.usage_at + NEW_USES
 
     def open(self, kind: Literal["promote", "retain"], key: str, why: str) -> Case | None:
@@ -398,7 +401,7 @@ class ReviewQueue:
             else f"Does this still hold? {why}"
         )
         return Case(
-            id=case_id, kind=kind, entry=entry.key, title=entry.title[:300], status="open",
+            id=case_id, kind=kind, entry=entry.key, title=entry.title[:_TITLE], status="open",
             opened_at=stamp(self._store.clock()), question=question,
             figures={
                 "confidence_score": meta.confidence_score, "usage_count": meta.usage_count,
@@ -547,12 +550,14 @@ class ReviewQueue:
         for one in keep or ():
             if one not in case.chunk_ids:
                 raise InputError(f"{one!r:.140} is no memory of {case.id}", hint="review show lists them")
-        here = [chunk_id for chunk_id in case.chunk_ids if self._store.exists(chunk_id)]
+        here = _captured(case, self._store.get_many(case.chunk_ids))
         if made.decision == "deferred":
             return {}
         kept = [] if made.decision == "rejected" else [one for one in here if keep is None or one in keep]
         if keep and not kept:
-            raise ConflictError(f"{keep[0]} cannot be kept: it is archived or in quarantine")
+            raise ConflictError(
+                f"{keep[0]} cannot be kept: it is archived, in quarantine or of another session"
+            )
         made.archived = [one for one in here if one not in kept]
         return {
             "marks": {one: {"reviewed_by": made.reviewer} for one in kept},
@@ -589,7 +594,7 @@ class ReviewQueue:
         edit = (
             self._changes.replaced(block, text) if block else self._changes.added(places.LIBRARY, text, name)
         )
-        core = places.mirror_id(self._store.namespace, places.LIBRARY, name)
+        core = mirror_id(self._store.namespace, places.LIBRARY, name)
         return [edit, *self._changes.archived(entry)], {
             "tier_to": "ultra-low",
             "derived": {core: [entry.chunk_id]},
@@ -615,6 +620,15 @@ class ReviewQueue:
         """The SmartLibrary block (card) that refers to this low-tier memory, if any."""
         cards = self._files.in_file(places.LIBRARY, [])
         return next((entry for entry in cards if entry.meta.component_of == key), None)
+
+
+def _captured(case: Case, readable: Mapping[str, Chunk]) -> list[str]:
+    """The ids of the memories of a capture that can be read: not of others, which got their ids since."""
+    return [
+        one
+        for one in case.chunk_ids
+        if one in readable and readable[one].metadata.conversation_id == case.entry
+    ]
 
 
 def _decision_text(made: Decision) -> str:

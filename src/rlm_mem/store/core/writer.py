@@ -258,7 +258,7 @@ class Writer:
                 raise InvalidChunk(f"the id {chunk.id} belongs to a chunk of another namespace")
             former = self._read(row)
             transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
-            self._log(transaction, "import", chunk, former=former)
+            self._log(transaction, "import", chunk, former=former, archived=archived)
 
     def _check_named(self, chunk: Chunk, former: Chunk | None = None) -> None:
         """Raise InvalidLink if a link's target, or the successor, is missing and not named by ``former``, too."""
