@@ -297,6 +297,11 @@ def test_decided_cases_are_read_once_and_what_another_process_does_to_them_is_se
     other.undo_change()
     assert [one.id for one in continuum.review.cases()] == [second.id]
     assert decoded == [case_file(second.id)]
+    decoded.clear()
+    open_cases, counts = continuum.review.counted("open")
+    assert ([one.id for one in open_cases], counts) == ([second.id], {"approved": 1, "open": 1})
+    assert decoded == [case_file(second.id)]
+    assert continuum.review.counted("rejected") == ([], counts)
     assert {one.id for one in continuum.review.cases(None)} == {first.id, second.id}
     for one in (continuum, other):
         one.store.close()

@@ -156,7 +156,7 @@ class Changes:
             notes = transaction.change
             notes.id, notes.undoes, notes.record = change.id, undoes, change
             self._perform(change)
-            self._log(change)
+            self.log(change)
         return change
 
     def recover(self) -> int:
@@ -168,7 +168,7 @@ class Changes:
             for record in records:
                 change = self._load_record(record)
                 self._perform(change, repeated=True)
-                self._log(change)
+                self.log(change)
                 if change.keep:
                     self._stored.rename(record, change.file)
                 else:
@@ -260,7 +260,8 @@ class Changes:
 
     # --- the journal -------------------------------------------------------------------------------------------------
 
-    def _log(self, change: Change) -> None:
+    def log(self, change: Change) -> None:
+        """Append a change to the journal, in the transaction that makes it."""
         line = {
             "id": change.id, "ts": change.at, "ns": self._store.namespace, "actor": change.actor, "op": change.op,
             "entry": change.entry, "from": change.tier_from, "to": change.tier_to, "reason": change.reason,
