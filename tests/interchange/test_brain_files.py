@@ -201,6 +201,12 @@ def test_tiered_memories_copied_to_another_namespace_are_mirrored_once(
         copy.continuum.sync()
         (mirror,) = copy.store.iter_chunks()
         assert copy.continuum.files.in_file("system/profiles/ana.md")[0].chunk_id == mirror.id
+    other = memories.enter_context(opened(place, "other"))
+    added(other.continuum, "system/profiles/ana.md", "Ana", "Likes planes.")
+    other.continuum.sync()
+    done = import_source(other.store, tmp_path / "all.jsonl", keep_namespaces=False)
+    assert len(done.conflicts) == 2, "the file, and its mirror"
+    assert [chunk.content.splitlines()[-1] for chunk in other.store.iter_chunks()] == ["Likes planes."]
 
 
 def test_a_dry_run_writes_no_file(source: Path, tmp_path: Path, memories: ExitStack, copy: Memory) -> None:

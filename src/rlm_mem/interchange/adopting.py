@@ -149,16 +149,16 @@ class Adopter:
         is_moved_mirror = chunk.id.startswith(MIRROR) and chunk.namespace != key[0]
         if foreign or is_moved_mirror or (found is not None and self._is_another_chunk(found[0], memory)):
             original, chunk.id = chunk.id, id_if_taken(chunk)
-            if chunk.id == original:
+            if chunk.id != original:
+                chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
+                self._report.renamed(original, chunk.id)
+                self.renamed.setdefault(key[0], {})[original] = chunk.id
+                found = self._stored(chunk)
+            if found is not None and self._is_another_chunk(found[0], memory):
                 self._kept.add(key)
-                self._report.conflict(
-                    memory.where, f"{original} mirrors another tiered memory, and was kept so"
-                )
-                return original
-            chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
-            self._report.renamed(original, chunk.id)
-            self.renamed.setdefault(key[0], {})[original] = chunk.id
-            found = self._stored(chunk)
+                reason = f"{chunk.id} mirrors another tiered memory, and was kept so"
+                self._report.conflict(memory.where, reason)
+                return chunk.id
         if found is not None:
             self._name_as_stored(chunk, found[0])
         if memory.derived:
