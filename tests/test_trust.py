@@ -707,6 +707,21 @@ def test_no_way_of_writing_links_to_what_is_hidden(place: Path | str, clock: Clo
             ):
                 with pytest.raises(InvalidLink, match=f"there is no chunk {hidden} to replace"):
                     act()
+            in_quarantine = f"{hidden} is in quarantine"
+            with pytest.raises(InvalidLink, match=f"there is no chunk {hidden} to link|{in_quarantine}"):
+                memory.link(hidden, source, "supersedes")
+            replaced = {"superseded_by": hidden}
+            for act in (
+                lambda: memory.update(source, metadata=replaced),  # noqa: B023
+                lambda: memory.remember("The harvest is good.", metadata=replaced),  # noqa: B023
+                lambda: store.create_chunk("The harvest is good.", metadata=replaced),  # noqa: B023
+            ):
+                with pytest.raises(InvalidLink, match=f"{hidden} does not exist in|{in_quarantine}"):
+                    act()
+            with pytest.raises(NotFoundError, match=f"there is no chunk {hidden}"):
+                memory.supersede(source, hidden)
+            with pytest.raises(NotFoundError, match=f"there is no chunk {hidden}"):
+                memory.remember("The harvest is good.", replaces=hidden)
         assert memory.links(source, "supports") == [] and len(memory.list_chunks()) == 2
         # A link that was there before its target was hidden stays.
         memory.link(source, shown, "supports")

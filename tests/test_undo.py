@@ -12,6 +12,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, NotFoundError, StorageError
+from rlm_mem.interchange import export_store, import_source
 from rlm_mem.store.core import brain_files, files as file_operations
 from rlm_mem.store.core.changes import UNDO
 from rlm_mem.store.core.integrity import check
@@ -149,6 +150,45 @@ def test_what_was_changed_since_is_not_undone(place: Path | str) -> None:
             memory.undo()
         with pytest.raises(NotFoundError):
             memory.undo(change="20260101000000000000-0000000000000000")
+
+
+@pytest.mark.parametrize("later", ["delete", "restore"])
+def test_an_import_is_not_undone_if_a_memory_was_archived_or_restored_since(
+    place: Path | str, tmp_path: Path, later: str
+) -> None:
+    with Memory.open(tmp_path / "source") as source:
+        active, archived = source.remember("Dana prefers trains.\n"), source.remember("The quay is closed.")
+        source.delete(archived.chunk_ids[0])
+        export_store(source.store, tmp_path / "all.jsonl")
+    with Memory.open(place) as memory:
+        import_source(memory.store, tmp_path / "all.jsonl")
+        change = memory.recorded_changes()[0].id
+        getattr(memory, later)((active if later == "delete" else archived).chunk_ids[0])
+        before = contents(memory)
+        with pytest.raises(ConflictError, match="changed since"):
+            memory.undo(change=change)
+        assert contents(memory) == before
+        memory.undo()
+        undone = memory.undo()
+        assert undone is not None and undone.change == change and memory.list_chunks() == []
+
+
+@pytest.mark.local_only("are edited by hand")
+@pytest.mark.parametrize("op", ["create", "import"])
+def test_what_was_edited_by_hand_since_is_not_undone(tmp_path: Path, op: str) -> None:
+    brain = tmp_path / "brain"
+    with Memory.open(tmp_path / "source" if op == "import" else brain) as memory:
+        made = memory.remember("Dana prefers trains.").chunk_ids[0]
+        export_store(memory.store, tmp_path / "all.jsonl")
+    if op == "import":
+        with Memory.open(brain) as memory:
+            import_source(memory.store, tmp_path / "all.jsonl")
+    (file,) = (brain / "memory" / "chunks").rglob(f"{made}.json")
+    file.write_text(file.read_text().replace("trains", "night trains"))
+    with Memory.open(brain) as memory:
+        with pytest.raises(ConflictError, match="changed since"):
+            memory.undo()
+        assert [chunk.content for chunk in memory.store.iter_chunks()] == ["Dana prefers night trains."]
 
 
 def test_a_transaction_that_fails_leaves_files_and_chunks_as_they_were(place: Path | str) -> None:

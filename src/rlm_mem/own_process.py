@@ -9,11 +9,13 @@ import atexit
 import gc
 import os
 import sys
+from contextlib import contextmanager
 
 from rlm_mem.lazy import GARBAGE_THRESHOLD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import NoReturn
 
 _ONE_THREAD = "OPENBLAS_NUM_THREADS"
@@ -65,6 +67,17 @@ def end_in_order() -> None:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, end)
             ENDING.add(number)
+
+
+@contextmanager
+def until_stopped() -> Iterator[None]:
+    """Run what ends only when it is asked to: then SIGTERM and SIGHUP end the process with 0, as they do a service."""
+    try:
+        yield
+    except SystemExit as stopped:
+        if stopped.code in {128 + number for number in ENDING}:
+            sys.exit(0)
+        raise
 
 
 def leave(code: int, *, wait: bool = True) -> NoReturn:

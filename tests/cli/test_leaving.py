@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem import Memory
+from rlm_mem import Memory, own_process
+from rlm_mem.cli import main
 
 
 @pytest.fixture
@@ -90,3 +91,23 @@ def test_a_signal_ends_a_command_in_order(brain: Path, tmp_path: Path, how: str)
         assert (ran.wait(30), ran.stderr.read()) == (128 + signal.Signals[how], b"")
     assert not list(brain.glob(".backup-*"))
     assert [path.name for path in tmp_path.iterdir()] == ["brain"]
+
+
+@pytest.mark.parametrize(
+    "words", [("import", "FOLDER"), ("remember", "--folder", "FOLDER"), ("persona", "hud")]
+)
+def test_a_command_that_watches_ends_well_when_it_is_stopped(
+    brain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """As a service is: a command that ends by itself fails if a signal ends it."""
+
+    def stopped(*_: object, **__: object) -> None:
+        sys.exit(128 + signal.SIGTERM)
+
+    monkeypatch.setattr(own_process, "ENDING", {signal.SIGTERM})
+    for name in ("interchange.watch_folder", "remember.watch_folder", "persona.time.sleep"):
+        monkeypatch.setattr(f"rlm_mem.cli.{name}", stopped)
+    named = [str(tmp_path) if one == "FOLDER" else one for one in words]
+    assert main(["--brain", str(brain), *named, "--watch"]) == 0
+    monkeypatch.setattr("rlm_mem.cli.interchange.import_source", stopped)
+    assert main(["--brain", str(brain), "import", str(tmp_path)]) == 128 + signal.SIGTERM

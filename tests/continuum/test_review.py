@@ -175,7 +175,10 @@ def test_a_case_is_obsolete_while_its_memory_is_not_there(
 
 
 def captured(continuum: Continuum, number: int = 4, session: str = "s-1") -> Case:
-    made = [continuum.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(number)]
+    made = [
+        continuum.store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id=session)
+        for n in range(number)
+    ]
     with continuum.files.stored.transaction():
         return continuum.review.add_captured(session, "claude-code", made)
 
@@ -225,6 +228,33 @@ def test_what_is_kept_is_named_by_ids_of_the_case_alone(continuum: Continuum) ->
     assert all(continuum.store.exists(one) for one in case.chunk_ids[1:])
 
 
+def test_a_decision_leaves_what_only_has_the_id_of_a_memory_of_the_case(continuum: Continuum) -> None:
+    """As after an import of the case by a version that left the ids in it as they were."""
+    case = captured(continuum)
+    first, second, *others = case.chunk_ids
+    for one in (first, *others):
+        continuum.store.delete_chunk(one, permanent=True)
+    continuum.store.create_chunk("The ferry leaves at nine.", chunk_id=first, conversation_id="s-2")
+    continuum.review.reject(case.id, reviewer="Ana", reason="planted")
+    assert [continuum.store.exists(one) for one in (first, second)] == [True, False]
+    continuum.undo_change()
+    continuum.store.delete_chunk(second)
+    assert continuum.review.case(case.id).status == "obsolete"
+
+
+def test_a_case_about_another_memory_of_the_same_place_is_obsolete(continuum: Continuum) -> None:
+    case = queued(continuum, FAILING)
+    (stored,) = (continuum.files.get(case.entry),)
+    assert stored is not None
+    text = continuum.files.read(stored.file) or ""
+    continuum.files.write(stored.file, text.replace(stored.title, "Mend the quay"))
+    assert "is not" in str(continuum.review.case(case.id).obsolete_because)
+    with pytest.raises(ConflictError, match="cannot be decided"):
+        continuum.review.reject(case.id, reviewer="Ana", reason="It fails.")
+    continuum.prune(dry_run=False)
+    assert [one.title for one in continuum.review.cases()] == ["Mend the quay"]
+
+
 def test_a_decision_on_a_session_that_fails_half_way_leaves_nothing_of_it(
     continuum: Continuum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +297,11 @@ def test_decided_cases_are_read_once_and_what_another_process_does_to_them_is_se
     other.undo_change()
     assert [one.id for one in continuum.review.cases()] == [second.id]
     assert decoded == [case_file(second.id)]
+    decoded.clear()
+    open_cases, counts = continuum.review.counted("open")
+    assert ([one.id for one in open_cases], counts) == ([second.id], {"approved": 1, "open": 1})
+    assert decoded == [case_file(second.id)]
+    assert continuum.review.counted("rejected") == ([], counts)
     assert {one.id for one in continuum.review.cases(None)} == {first.id, second.id}
     for one in (continuum, other):
         one.store.close()

@@ -146,16 +146,67 @@ def test_importing_again_adds_nothing_and_a_file_that_differs_is_kept(
     assert aside == [before["default", "system/memory_log.md"]]
 
 
-def test_a_notice_says_that_files_keep_the_old_ids_of_mapped_memories(
-    source: Path, tmp_path: Path, memories: ExitStack, copy: Memory
+@pytest.mark.parametrize("target", ["vault", "all.jsonl"])
+def test_files_name_memories_whose_ids_were_taken_by_their_new_ids(
+    tmp_path: Path, memories: ExitStack, copy: Memory, target: str
 ) -> None:
-    memory = memories.enter_context(opened(source))
-    memory.store.create_chunk("Theirs.", chunk_id="chunk-001")
-    export_store(memory.store, tmp_path / "vault")
+    """Otherwise rejecting what was captured elsewhere would archive a memory of this brain."""
+    memory = memories.enter_context(opened(tmp_path / "source"))
+    made = [
+        memory.store.create_chunk(
+            f"Gate {number} is locked.", chunk_id=f"chunk-00{number}", conversation_id="s-1"
+        )
+        for number in (1, 2)
+    ]
+    memory.link("chunk-002", "chunk-001", "supports")
+    with memory.store.files.transaction():
+        case = memory.continuum.review.add_captured("s-1", "claude-code", made)
+    added(memory.continuum, "system/profiles/ana.md", "Ana", "Locks the gates (chunk-001, chunk-002).\n")
+    memory.store.files.write(
+        "trajectories/2026-01/traj-20260101T000000-00000000.jsonl",
+        b'{"kind": "start", "format": 1, "namespace": "default", "query": "as in\\nchunk-001"}\n',
+    )
+    export_store(memory.store, tmp_path / target, history=True)
     copy.store.create_chunk("Mine.", chunk_id="chunk-001")
-    (notice,) = import_source(copy.store, tmp_path / "vault").notices
-    assert notice.text.startswith("1 memory got a new id")
-    assert import_source(copy.store, tmp_path / "vault", again=True).notices == []
+    for again in (False, True):
+        done = import_source(copy.store, tmp_path / target, history=True, again=again)
+        new = done.mapped["chunk-001"]
+        assert (done.notices, done.problems, done.conflicts) == ([], [], [])
+    stored = copy.store.files
+    profile = (tmp_path / target / "files/system/profiles/ana.md").read_text() if target == "vault" else None
+    assert f"({new}, chunk-002)".encode() in (stored.read("system/profiles/ana.md") or b"")
+    assert f"as in\\n{new}".encode() in (
+        stored.read(next(iter(stored.names("trajectories", recursive=True)))) or b""
+    )
+    if profile is not None:  # a file that was edited since is compared as the new ids make it
+        place = tmp_path / target / "files/system/profiles/ana.md"
+        place.write_text(profile + "\n", encoding="utf-8")
+        import_source(copy.store, tmp_path / target, replace=True)
+        assert f"({new}, chunk-002)".encode() in (stored.read("system/profiles/ana.md") or b"")
+    assert copy.continuum.review.case(case.id).chunk_ids == [new, "chunk-002"]
+    copy.continuum.review.reject(case.id, reviewer="Ana", reason="Not ours.")
+    assert [copy.store.exists(one) for one in ("chunk-001", new, "chunk-002")] == [True, False, False]
+
+
+def test_tiered_memories_copied_to_another_namespace_are_mirrored_once(
+    place: Path | str, tmp_path: Path, memories: ExitStack
+) -> None:
+    with opened(place) as memory:
+        added(memory.continuum, "system/profiles/ana.md", "Ana", "Likes trains.")
+        memory.continuum.sync()
+        export_store(memory.store, tmp_path / "all.jsonl")
+    copy = memories.enter_context(opened(place, "team"))
+    for _ in range(2):
+        import_source(copy.store, tmp_path / "all.jsonl", keep_namespaces=False, again=True)
+        copy.continuum.sync()
+        (mirror,) = copy.store.iter_chunks()
+        assert copy.continuum.files.in_file("system/profiles/ana.md")[0].chunk_id == mirror.id
+    other = memories.enter_context(opened(place, "other"))
+    added(other.continuum, "system/profiles/ana.md", "Ana", "Likes planes.")
+    other.continuum.sync()
+    done = import_source(other.store, tmp_path / "all.jsonl", keep_namespaces=False)
+    assert len(done.conflicts) == 2, "the file, and its mirror"
+    assert [chunk.content.splitlines()[-1] for chunk in other.store.iter_chunks()] == ["Likes planes."]
 
 
 def test_a_dry_run_writes_no_file(source: Path, tmp_path: Path, memories: ExitStack, copy: Memory) -> None:

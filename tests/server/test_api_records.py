@@ -133,7 +133,7 @@ def test_a_named_reviewer_keeps_some_memories_of_a_session(
 ) -> None:
     client, state = served
     store, queue = state.memory.store, state.memory.continuum.review
-    made = [store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    made = [store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id="s-1") for n in range(3)]
     with store.files.transaction():
         case = queue.add_captured("s-1", "claude-code", made)
     assert client.get(f"review/{case.id}").json()["chunk_ids"] == case.chunk_ids

@@ -77,6 +77,23 @@ def test_runs_tiers_and_persona_have_topics_of_their_own(memory: Memory, other: 
     assert "tiers" in change.topics or "memories" in change.topics
 
 
+def test_every_decision_on_a_proposal_is_announced(memory: Memory, other: Memory) -> None:
+    for text in ("The ferry leaves at 6:10.", "The ferry leaves at 6:40."):
+        proposed = memory.remember(text).proposed
+    review, who = other.continuum.review, {"reviewer": "Ana", "reason": "two ferries"}
+    steps = [
+        lambda: review.defer(proposed[0], **who),
+        lambda: review.reject(proposed[0], **who),
+        lambda: other.undo(),
+        lambda: review.approve(proposed[0], **who),
+    ]
+    for change in changes_after(memory, *steps):
+        assert "tiers" in change.topics
+    assert [step["op"] for step in memory.continuum.changes.journal()] == [
+        "deferred", "rejected", "undo", "approved",
+    ]  # fmt: skip
+
+
 def test_changes_are_numbered_and_the_version_moves(memory: Memory, other: Memory) -> None:
     first, second = changes_after(
         memory, lambda: other.remember("Ana likes coffee."), lambda: other.remember("Eve likes cocoa.")

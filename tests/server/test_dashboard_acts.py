@@ -289,7 +289,7 @@ def test_an_earlier_memory_that_contradicts_a_later_one_does_not_make_it_out_of_
 
 def test_changes_name_what_was_archived_and_leave_out_bookkeeping(one: str, site: Site) -> None:
     with site.memory.store.batch():
-        made = site.memory.store.create_chunk("The gateway needs firmware 3.")
+        made = site.memory.store.create_chunk("The gateway needs firmware 3.", conversation_id="s-1")
         site.memory.continuum.review.add_captured("s-1", "claude-code", [made])
     assert "remembered: The gateway needs firmware 3." in text_of(site.get("/changes"))
     site.memory.delete(one)
@@ -420,7 +420,10 @@ def test_what_a_session_left_is_shown_as_such_and_kept_or_archived(site: Site, d
 
 
 def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_archived(site: Site) -> None:
-    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(4)]
+    made = [
+        site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id="s-1")
+        for n in range(4)
+    ]
     gone, *captured = made
     other = site.memory.store.create_chunk("Rule of somebody else.")
     with site.memory.continuum.files.stored.transaction():
@@ -453,7 +456,10 @@ def test_of_what_a_session_left_the_ticked_memories_stay_and_the_others_are_arch
 
 def test_what_became_of_a_memory_of_a_session_is_told_and_cannot_be_ticked(site: Site) -> None:
     """Neither does a line of a case without its memory, as a merge may leave it, break the page."""
-    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    made = [
+        site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id="s-1")
+        for n in range(3)
+    ]
     with site.memory.continuum.files.stored.transaction():
         case = site.memory.continuum.review.add_captured("s-1", "claude-code", made)
     site.memory.delete(made[0].id)
@@ -469,7 +475,10 @@ def test_what_became_of_a_memory_of_a_session_is_told_and_cannot_be_ticked(site:
 
 
 def test_what_a_session_left_since_the_page_was_shown_is_kept_whatever_is_ticked(site: Site) -> None:
-    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    made = [
+        site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id="s-1")
+        for n in range(3)
+    ]
     with site.memory.continuum.files.stored.transaction():
         site.memory.continuum.review.add_captured("s-1", "claude-code", made[:1])
         case = site.memory.continuum.review.add_captured("s-1", "claude-code", made[1:])
@@ -481,7 +490,10 @@ def test_what_a_session_left_since_the_page_was_shown_is_kept_whatever_is_ticked
 
 
 def test_what_a_session_left_is_archived_if_nothing_is_ticked(site: Site) -> None:
-    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(2)]
+    made = [
+        site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id="s-1")
+        for n in range(2)
+    ]
     with site.memory.continuum.files.stored.transaction():
         case = site.memory.continuum.review.add_captured("s-1", "claude-code", made)
     site.post(f"/review/{case.id}", do="approve", reviewer="Maya", listed=" ".join(one.id for one in made))
@@ -504,7 +516,10 @@ def test_ticked_cases_are_decided_at_once_each_as_its_buttons_say(site: Site) ->
     for text in ("The code of the gate is 1000.", "The code of the gate is 3000.", "Ida eats meat."):
         site.memory.remember(text)
     site.memory.remember("Ida doesn't eat meat.")
-    made = [site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(2)]
+    made = [
+        site.memory.store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id="s-1")
+        for n in range(2)
+    ]
     queue = site.memory.continuum.review
     with site.memory.continuum.files.stored.transaction():
         queue.add_captured("s-1", "claude-code", made)
@@ -551,7 +566,7 @@ def test_a_ticked_case_that_cannot_be_decided_leaves_those_before_it_decided(sit
 def test_the_navigation_tells_how_many_cases_wait(site: Site) -> None:
     assert 'hx-get="/review/waiting"' in site.get("/memories")
     assert site.part("/review/waiting") == ""
-    made = site.memory.store.create_chunk("The gateway needs firmware 3.")
+    made = site.memory.store.create_chunk("The gateway needs firmware 3.", conversation_id="s-1")
     with site.memory.continuum.files.stored.transaction():
         case = site.memory.continuum.review.add_captured("s-1", "claude-code", [made])
     assert site.part("/review/waiting") == "1"

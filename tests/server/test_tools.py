@@ -379,7 +379,7 @@ def test_a_case_is_put_off_or_turned_down(waiting: str, ask: Ask, decision: str,
 
 def test_some_memories_of_a_session_are_kept_in_a_persons_name(service: Service, ask: Ask) -> None:
     store = service.memory.store
-    made = [store.create_chunk(f"Gateway {n} needs firmware {n}.") for n in range(3)]
+    made = [store.create_chunk(f"Gateway {n} needs firmware {n}.", conversation_id="s-1") for n in range(3)]
     with store.files.transaction():
         case = service.memory.continuum.review.add_captured("s-1", "claude-code", made)
     decision = {"case_id": case.id, "reviewer": "Maya", "reason": "Seen it.", "keep": case.chunk_ids[:1]}

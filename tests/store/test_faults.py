@@ -678,6 +678,24 @@ def test_a_folder_without_the_right_to_write_is_read_and_clearly_refused_for_wri
         assert check(store) == []
 
 
+def test_an_index_that_cannot_be_read_leaves_the_memory_readable(open_to_all: Path) -> None:
+    base = open_to_all / "memory"
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The quay is closed.")
+    for path in (base, *base.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (base / "index").chmod(0)
+
+    def use() -> None:
+        for on_purpose in (True, False):
+            with ChunkStore(base, read_only=on_purpose) as store:
+                assert [hit.chunk_id for hit in search(store, "quay")] == [chunk.id]
+                assert store.unreadable_files == 0  # which every recall asks for
+
+    assert as_somebody(use) == 0
+    (base / "index").chmod(0o755)
+
+
 def test_rights_taken_away_while_open_give_one_clear_error_and_change_nothing(open_to_all: Path) -> None:
     base = open_to_all / "memory"
 

@@ -99,6 +99,9 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         sql(base, "DELETE FROM segments WHERE doc = (SELECT doc FROM chunks WHERE id = ?)", b)
     elif code == "leftover-file":
         (base / ".tmp" / f"{a}.1.abc.tmp").write_bytes(b"unfinished")
+    elif code == "leftover-backup":
+        (base.parent / ".backup-0a0a0a0a" / "memory").mkdir(parents=True)
+        (base.parent / ".backup-mine").mkdir()  # somebody's own
     elif code == "unreadable-version":
         next((base / "archive" / "versions" / a).iterdir()).write_bytes(b"{")
     else:

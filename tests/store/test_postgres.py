@@ -281,7 +281,7 @@ def test_a_server_that_is_too_old_and_a_database_that_cannot_hold_every_text_are
 
 
 def test_a_role_with_the_documented_rights_can_write_and_one_that_may_only_read_can_read(
-    databases: Databases,
+    databases: Databases, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = databases.make()
     dsn = databases.server.dsn(name)
@@ -302,10 +302,16 @@ def test_a_role_with_the_documented_rights_can_write_and_one_that_may_only_read_
         )
         with ChunkStore(databases.server.dsn(name, "guest"), config=QUICK, read_only=True) as store:
             assert store.get_chunk(chunk.id) is not None
-        guest = ChunkStore(databases.server.dsn(name, "guest"), config=QUICK)
-        with pytest.raises(StoreReadOnly, match="permission denied"):
-            guest.create_chunk("Not allowed.")
-        guest.close()
+        sql(dsn, "UPDATE rlm_mem.namespaces SET analysis = '1:english'")  # as before an upgrade
+        with Memory.open(databases.server.dsn(name, "guest"), config=QUICK) as memory:
+            assert [hit.chunk_id for hit in memory.search("changed")] == [chunk.id]
+            assert memory.recall("What was changed?").chunk_ids
+            with pytest.raises(StoreReadOnly, match="opened read-only"):
+                memory.remember("Not allowed.")
+        assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+            "this user may only read; it is opened for reading only: reads and recalls leave no trace",
+            "the terms of default are of another version, so searches may miss words",
+        ]
     finally:
         databases.drop(name)
         for role in ("app", "guest"):

@@ -39,3 +39,16 @@ def test_what_is_no_bounded_table_is_refused(reader: Callable[[], Any], text: st
 def test_a_number_that_json_does_not_have_is_left_to_the_yaml_reader() -> None:
     assert quick_fields("a: 1\nb: [x, z]") == {"a": 1, "b": ["x", "z"]}
     assert quick_fields('a: ["x", -Infinity]') is None
+
+
+@pytest.mark.parametrize("reader", [plain_reader, round_trip])
+@pytest.mark.parametrize("day", ["2026-02-30", "2026-13-01", "2026-02-10T25:00:00Z"])
+def test_a_day_that_there_is_not_is_named_with_its_field_and_the_form_expected(
+    reader: Callable[[], Any], day: str
+) -> None:
+    with pytest.raises(BadYaml) as raised:
+        load(reader(), f"tags: [a]\ncreated_at: {day}\n", 2)
+    assert str(raised.value) == (
+        f"has a wrong value (line 3): created_at: '{day}' is not a day or time such as 2026-02-10 or "
+        "2026-02-10T21:37:00Z"
+    )

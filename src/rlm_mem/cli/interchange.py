@@ -29,6 +29,7 @@ from rlm_mem.interchange.detection import format_named
 from rlm_mem.interchange.importing import watch as watch_folder
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.memory import Memory
+from rlm_mem.own_process import until_stopped
 
 
 def export(
@@ -146,7 +147,8 @@ def import_(
     with resumable(), call.writing(dry_run=dry_run) as memory:
         if watch:
             note(f"watching {source}; Ctrl-C ends it")
-            watch_folder(memory.store, source, seconds=every, on_report=show)
+            with until_stopped():
+                watch_folder(memory.store, source, seconds=every, on_report=show)
             return
         named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
         with progress("importing", unit="KiB", quiet=call.json) as update:

@@ -13,6 +13,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import FOLDED, RIGHT, note, print_json, print_table, print_text, safe, screen
 from rlm_mem.errors import InvalidConfig, InvalidQuery
+from rlm_mem.own_process import until_stopped
 from rlm_mem.persona.commands import Command
 from rlm_mem.persona.gauges import render_gauge
 from rlm_mem.persona.library import BASE, Library, Survey, located_files
@@ -192,6 +193,7 @@ def _can_show(signs: str) -> bool:
     return True
 
 
+@until_stopped()
 def _watch(frame: Callable[[], rich.Text], interval: float) -> None:
     """Redraw frames in place; without a terminal, print each frame that differs from the previous one."""
     console = screen()

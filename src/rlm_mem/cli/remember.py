@@ -25,6 +25,7 @@ from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import clean, json_lines
 from rlm_mem.interchange.records import ImportProblem, conversation_of
 from rlm_mem.interchange.report import FolderReport
+from rlm_mem.own_process import until_stopped
 
 _MAX_LISTED = 20
 """Maximum number of ids of a kind that are printed."""
@@ -274,7 +275,8 @@ def _watch(call: Call, memory: rlm_mem.Memory, folder: Path, seconds: float, nam
     def show(report: FolderReport) -> None:
         call.report(report.as_dict(), lambda: _show_folder(report))
 
-    watch_folder(memory.store, folder, seconds=seconds, on_report=show, **named)
+    with until_stopped():
+        watch_folder(memory.store, folder, seconds=seconds, on_report=show, **named)
 
 
 def _remember(

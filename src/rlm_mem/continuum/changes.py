@@ -23,7 +23,7 @@ from rlm_mem.continuum.frontmatter import split_blocks
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
-from rlm_mem.store.core.brain_files import JOURNAL, own_lines
+from rlm_mem.store.core.brain_files import JOURNAL, mirror_id, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord, Edit
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Changes:
             notes = transaction.change
             notes.id, notes.undoes, notes.record = change.id, undoes, change
             self._perform(change)
-            self._log(change)
+            self.log(change)
         return change
 
     def recover(self) -> int:
@@ -168,7 +168,7 @@ class Changes:
             for record in records:
                 change = self._load_record(record)
                 self._perform(change, repeated=True)
-                self._log(change)
+                self.log(change)
                 if change.keep:
                     self._stored.rename(record, change.file)
                 else:
@@ -238,7 +238,7 @@ class Changes:
                 entry = self._files.parse(edit.file, None if edit.block is None else "", edit.after)
                 self._mirror.put(entry, change.derived.get(entry.chunk_id, ()))
             else:
-                chunk_id = places.mirror_id(self._store.namespace, edit.file, edit.block)
+                chunk_id = mirror_id(self._store.namespace, edit.file, edit.block)
                 if chunk_id not in superseded_ids:
                     self._store.delete_chunk(chunk_id)
         for chunk_id, by in change.superseded.items():
@@ -260,7 +260,8 @@ class Changes:
 
     # --- the journal -------------------------------------------------------------------------------------------------
 
-    def _log(self, change: Change) -> None:
+    def log(self, change: Change) -> None:
+        """Append a change to the journal, in the transaction that makes it."""
         line = {
             "id": change.id, "ts": change.at, "ns": self._store.namespace, "actor": change.actor, "op": change.op,
             "entry": change.entry, "from": change.tier_from, "to": change.tier_to, "reason": change.reason,

@@ -36,6 +36,7 @@ from rlm_mem.continuum.traces import chunk_meta, goal_signature
 from rlm_mem.errors import InvalidMemory, ModelError
 from rlm_mem.models.base import breaking
 from rlm_mem.results import Progress
+from rlm_mem.store.core.brain_files import mirror_id
 from rlm_mem.store.core.changes import Edit
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class MemoryConsolidationAgent:
             else:
                 key, text = self._new_trace(logs, now, reason, report)
                 edits = [self._changes.added(key, text)]
-                mirror = places.mirror_id(self._continuum.store.namespace, key, None)
+                mirror = mirror_id(self._continuum.store.namespace, key, None)
             for log in logs:
                 edits += self._changes.archived(log)
             return self._changes.draft(
@@ -270,7 +271,7 @@ class MemoryConsolidationAgent:
         }  # fmt: skip
         card = f"# {title}\n\nReusable component; the whole of it, and its record, is {key}.\n\n"
         namespace = self._continuum.store.namespace
-        mirror = places.mirror_id(namespace, file, block)
+        mirror = mirror_id(namespace, file, block)
         return (
             [
                 self._changes.added(file, new_text(fields, body.rstrip("\n") + "\n\n"), block),
@@ -284,7 +285,7 @@ class MemoryConsolidationAgent:
                 "keep": True,
                 "derived": {
                     mirror: [chunk_id],
-                    places.mirror_id(namespace, places.LIBRARY, component): [mirror],
+                    mirror_id(namespace, places.LIBRARY, component): [mirror],
                 },
                 "details": {"to": key},
             },

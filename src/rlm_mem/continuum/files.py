@@ -19,7 +19,7 @@ from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, s
 from rlm_mem.continuum.schema import Frontmatter, validate
 from rlm_mem.errors import InputError, InvalidMemory
 from rlm_mem.merging import MERGE_CONFLICT, in_conflict
-from rlm_mem.store.core.brain_files import checked_name
+from rlm_mem.store.core.brain_files import checked_name, mirror_id
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -213,7 +213,7 @@ class MemoryFiles:
         undated = meta.created_at is None
         if undated:
             meta = msgspec.structs.replace(meta, created_at=self._file_time(file))
-        chunk_id = places.mirror_id(self.namespace, file, name)
+        chunk_id = mirror_id(self.namespace, file, name)
         return TieredMemory(file, name, kind.name, meta, raw, header, body, text, chunk_id, undated)
 
     def _json(self, file: str, text: str) -> tuple[dict[str, Any], str, str]:

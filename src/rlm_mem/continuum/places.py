@@ -121,15 +121,3 @@ def slug(text: str) -> str:
     found = re.findall(r"[a-z0-9]+", text.lower())[:6]
     name = "_".join(found)[:60].strip("_")
     return name if re.search(r"[a-z]", name) else f"m{hashlib.sha256(text.encode()).hexdigest()[:10]}"
-
-
-MIRROR = "chunk-memory-"
-"""Prefix of the ids of mirrors."""
-
-
-def mirror_id(namespace: str, file: str, block: str | None) -> str:
-    """Id of the chunk that mirrors a memory; derived from its place, so that no memory has two mirrors."""
-    digest = hashlib.sha256(
-        "\0".join((namespace, file, block or "")).encode("utf-8", "surrogatepass")
-    ).hexdigest()
-    return f"{MIRROR}{digest[:20]}"

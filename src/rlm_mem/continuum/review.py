@@ -10,7 +10,8 @@ memory may replace or contradict an earlier one (docs/spec/links.md, Proposals).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,6 +42,7 @@ from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
 from rlm_mem.proposals.judging import compare_stored
+from rlm_mem.store.core.brain_files import mirror_id
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.statements import statements_in
@@ -57,8 +59,10 @@ _logger = logging.getLogger("rlm_mem.continuum")
 
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
+_DECIDED = ("approved", "rejected")
 _MAX_DAYS = 3650
 _LONGEST_ID = 60
+_TITLE = 300
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -73,8 +77,8 @@ class ReviewQueue:
         self._traces = traces
         self._last_full: tuple[Mapping[str, Signature], Mapping[str, int]] = ({}, {})
         """Files of the proposals when the queue was last full, and the revisions of their chunks."""
-        self._decided: dict[str, Signature] = {}
-        """Files of cases known to be approved or rejected, which are read only when all cases are asked for."""
+        self._decided: dict[str, tuple[Signature, str]] = {}
+        """Files of cases known to be approved or rejected, and which of the two; read only when they are asked for."""
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -86,13 +90,19 @@ class ReviewQueue:
         A case whose memory was deleted, is in quarantine, or no longer contains the statement in question is obsolete,
         not open. A file that cannot be read is skipped with a warning.
         """
+        return self.counted(status)[0]
+
+    def counted(self, status: str | None = "open") -> tuple[list[Case], Counter[str]]:
+        """Like ``cases``, and the number of cases of every status, for which decided ones are not read again."""
         damaged: list[InvalidEntry] = []
-        found = list(self._load_cases(damaged, with_decided=status in (None, "approved", "rejected")))
+        found = list(self._load_cases(damaged, decided=_DECIDED if status is None else (status,)))
         for one in damaged:
             _logger.warning("a case of the review queue is left out: %s", one.message)
         found += [quarantine_case(chunk) for chunk in self._store.quarantined()]
         self._settle(found)
-        return sorted((case for case in found if status in (None, case.status)), key=order_of)
+        counts = Counter[str](case.status for case in found if case.status not in _DECIDED)
+        counts.update(decided for _, decided in self._decided.values())
+        return sorted((case for case in found if status in (None, case.status)), key=order_of), counts
 
     def damaged(self) -> list[InvalidEntry]:
         """Case files that cannot be read, with the error of each."""
@@ -100,27 +110,31 @@ class ReviewQueue:
         list(self._load_cases(damaged))
         return damaged
 
-    def _load_cases(self, damaged: list[InvalidEntry], *, with_decided: bool = True) -> Iterator[Case]:
+    def _load_cases(
+        self, damaged: list[InvalidEntry], *, decided: Collection[str] = _DECIDED
+    ) -> Iterator[Case]:
         """Read the stored cases.
 
         Args:
             damaged: receives the files that cannot be read.
-            with_decided: also read the files that had an approved or rejected case when they last changed.
+            decided: also read the files that had a case of this status when they last changed.
         """
         stored = self._files.stored
         # Taken before the files are read: a file that changes in between is read again the next time.
         signed = {name: one for name, one in stored.signatures(FOLDER).items() if name.endswith(".json")}
         known = self._decided
-        decided = self._decided = {name: one for name, one in signed.items() if known.get(name) == one}
-        names = [name for name in signed if with_decided or name not in decided]
+        self._decided = {
+            name: known[name] for name, one in signed.items() if name in known and known[name][0] == one
+        }
+        names = [name for name in signed if name not in self._decided or self._decided[name][1] in decided]
         for name, data in stored.contents(names):
             try:
                 case = decode(data, name)
             except InvalidMemory as error:
                 damaged.append(InvalidEntry(name, error.message, "unreadable-case"))
                 continue
-            if case.status in ("approved", "rejected"):
-                decided[name] = signed[name]
+            if case.status in _DECIDED:
+                self._decided[name] = signed[name], case.status
             yield case
 
     def _settle(self, cases: Sequence[Case]) -> None:
@@ -148,11 +162,12 @@ class ReviewQueue:
                 entry = self._files.get(case.entry)
                 if entry is None:
                     return f"{case.entry} no longer exists"
+                if entry.title[:_TITLE] != case.title:  # also another brain's, whose case was imported
+                    return f"{case.entry} was edited and is not “{shorten(case.title)}” any more"
                 return f"{case.entry} is in quarantine" if entry.chunk_id in hidden else ""
             return ""
         if case.kind not in PROPOSED:  # a capture is open while any of its chunks exists
-            left = any(one in readable for one in case.chunk_ids)
-            return "" if left else "none of its memories is there any more"
+            return "" if _captured(case, readable) else "none of its memories is there any more"
         analyser = get_analyser(self._store.config.search.language)
         for chunk_id, sentence in zip(case.chunk_ids, case.sentences, strict=False):
             if chunk_id not in readable:
@@ -196,7 +211,7 @@ class ReviewQueue:
         if former is None:
             return True
         if former.status in ("open", "deferred"):
-            return False
+            return bool(self._obsolete_reason(former, {}, frozenset()))
         return entry.meta.usage_count >= former.usage_at + NEW_USES
 
     def open(self, kind: Literal["promote", "retain"], key: str, why: str) -> Case | None:
@@ -229,7 +244,7 @@ class ReviewQueue:
         case_id = case_id_of("capture", conversation_id)
         case = self._stored(case_id)
         at = stamp(self._store.clock())
-        if case is None or case.status in ("approved", "rejected"):
+        if case is None or case.status in _DECIDED:
             case = Case(
                 id=case_id, kind="capture", entry=conversation_id, title="", status="open", opened_at=at,
                 question="Shall these be kept? Rules took them from what was said in the session, and they are in use "
@@ -398,7 +413,7 @@ class ReviewQueue:
             else f"Does this still hold? {why}"
         )
         return Case(
-            id=case_id, kind=kind, entry=entry.key, title=entry.title[:300], status="open",
+            id=case_id, kind=kind, entry=entry.key, title=entry.title[:_TITLE], status="open",
             opened_at=stamp(self._store.clock()), question=question,
             figures={
                 "confidence_score": meta.confidence_score, "usage_count": meta.usage_count,
@@ -472,14 +487,14 @@ class ReviewQueue:
         kind = case_id.partition("-")[0]
         if keep is not None and kind != "capture":
             raise InputError(f"only memories of a session can be kept in part, and {case_id:.60} is none")
-        if kind in PROPOSED:
-            return self._decide_proposal(case_id, made, until)
+        if kind in PROPOSED and decision == "approved":
+            return self._approve_proposal(case_id, made)
         return self._changes.apply(lambda: self._decision_change(case_id, made, until, keep))
 
     def _with_decision(self, case_id: str, made: Decision, until: str | None) -> Case:
         """The case with one more decision; raises ConflictError if it is already decided or obsolete."""
         case = self.case(case_id)
-        if case.status in ("approved", "rejected"):
+        if case.status in _DECIDED:
             raise ConflictError(f"{case_id} was already {case.status}")
         if case.status == "obsolete":
             raise ConflictError(f"{case_id} cannot be decided: {case.obsolete_because}")
@@ -487,27 +502,27 @@ class ReviewQueue:
         case.status, case.defer_until = made.decision, until
         return case
 
-    def _decide_proposal(self, case_id: str, made: Decision, until: str | None) -> Change:
-        """Decide a proposal in one transaction, so that undoing the change also removes the links of an approval."""
+    def _approve_proposal(self, case_id: str, made: Decision) -> Change:
+        """Approve a proposal in one transaction, so that undoing the change also removes its links."""
         with self._files.stored.transaction() as transaction:
-            case = self._with_decision(case_id, made, until)
+            case = self._with_decision(case_id, made, None)
             newer, older = case.chunk_ids
-            change = self._draft_decision(case, made.decision, [], entry=newer)
+            change = self._draft_decision(case, made.decision, [])
             transaction.change.id = change.id
-            if made.decision == "approved":
-                why = f"{case.figures.get('reason', '')}; {change.reason}"[:500]
-                confidence = float(case.figures.get("confidence", 1.0))
-                if case.kind == "replace":
-                    self._store.supersede(older, newer, why, confidence=confidence, force=True)
-                else:
-                    self._store.add_link(newer, older, "contradicts", confidence, why)
+            why = f"{case.figures.get('reason', '')}; {change.reason}"[:500]
+            confidence = float(case.figures.get("confidence", 1.0))
+            if case.kind == "replace":
+                self._store.supersede(older, newer, why, confidence=confidence, force=True)
+            else:
+                self._store.add_link(newer, older, "contradicts", confidence, why)
             self._files.stored.write(case_file(case_id), encode(case).encode())
+            self._changes.log(change)
         return change
 
     def _decision_change(
         self, case_id: str, made: Decision, until: str | None, keep: Sequence[str] | None
     ) -> Change:
-        """The change that carries out a decision on any case but a proposal."""
+        """The change that carries out a decision, except the approval of a proposal."""
         case = self._with_decision(case_id, made, until)
         if case.kind == "quarantine":
             if made.decision == "approved":
@@ -519,6 +534,8 @@ class ReviewQueue:
         edits: list[Edit] = []
         if case.kind == "capture":
             more = self._capture_fields(case, made, keep)
+        elif case.kind in PROPOSED:
+            more = {}
         else:
             entry = self._files.get(case.entry)
             if entry is None:
@@ -532,13 +549,11 @@ class ReviewQueue:
         edits.append(Edit(file=file, before=self._files.read(file), after=encode(case)))
         return self._draft_decision(case, op, edits, **more)
 
-    def _draft_decision(
-        self, case: Case, op: str, edits: list[Edit], *, entry: str | None = None, **more: Any
-    ) -> Change:
+    def _draft_decision(self, case: Case, op: str, edits: list[Edit], **more: Any) -> Change:
         """The change that carries out the last decision of a case."""
         made = case.decisions[-1]
         return self._changes.draft(
-            op, entry or case.entry, _decision_text(made), edits,
+            op, case.entry, _decision_text(made), edits,
             details={"case": case.id, "reviewer": made.reviewer}, **more,
         )  # fmt: skip
 
@@ -547,12 +562,14 @@ class ReviewQueue:
         for one in keep or ():
             if one not in case.chunk_ids:
                 raise InputError(f"{one!r:.140} is no memory of {case.id}", hint="review show lists them")
-        here = [chunk_id for chunk_id in case.chunk_ids if self._store.exists(chunk_id)]
+        here = _captured(case, self._store.get_many(case.chunk_ids))
         if made.decision == "deferred":
             return {}
         kept = [] if made.decision == "rejected" else [one for one in here if keep is None or one in keep]
         if keep and not kept:
-            raise ConflictError(f"{keep[0]} cannot be kept: it is archived or in quarantine")
+            raise ConflictError(
+                f"{keep[0]} cannot be kept: it is archived, in quarantine or of another session"
+            )
         made.archived = [one for one in here if one not in kept]
         return {
             "marks": {one: {"reviewed_by": made.reviewer} for one in kept},
@@ -589,7 +606,7 @@ class ReviewQueue:
         edit = (
             self._changes.replaced(block, text) if block else self._changes.added(places.LIBRARY, text, name)
         )
-        core = places.mirror_id(self._store.namespace, places.LIBRARY, name)
+        core = mirror_id(self._store.namespace, places.LIBRARY, name)
         return [edit, *self._changes.archived(entry)], {
             "tier_to": "ultra-low",
             "derived": {core: [entry.chunk_id]},
@@ -615,6 +632,15 @@ class ReviewQueue:
         """The SmartLibrary block (card) that refers to this low-tier memory, if any."""
         cards = self._files.in_file(places.LIBRARY, [])
         return next((entry for entry in cards if entry.meta.component_of == key), None)
+
+
+def _captured(case: Case, readable: Mapping[str, Chunk]) -> list[str]:
+    """The ids of the memories of a capture that can be read: not of others, which got their ids since."""
+    return [
+        one
+        for one in case.chunk_ids
+        if one in readable and readable[one].metadata.conversation_id == case.entry
+    ]
 
 
 def _decision_text(made: Decision) -> str:

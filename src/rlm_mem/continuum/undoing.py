@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.arguments import check_kind
-from rlm_mem.continuum import places
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.results import RecordedChange, UndoneChange
+from rlm_mem.store.core.brain_files import MIRROR, mirror_id
 from rlm_mem.store.core.undoing import LoggedChange, changes_in_force, logged_changes, record_of, undo_change
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _undo_unidentified(store: ChunkStore, tiers: Changes, found: LoggedChange) -
     """Undo a change without an id in the log, written by an earlier version, if it is the newest transition."""
     for transition_id in tiers.transitions()[-1:]:
         former = tiers.transition(transition_id)
-        mirrors = {places.mirror_id(store.namespace, edit.file, edit.block) for edit in former.edits}
+        mirrors = {mirror_id(store.namespace, edit.file, edit.block) for edit in former.edits}
         if former.op != "undo" and former.at[:19] == found.at[:19] and mirrors & set(found.chunk_ids):
             change = tiers.undo(former, _REASON)
             files = tuple(sorted({edit.file for edit in former.edits}))
@@ -99,7 +99,7 @@ def _ops(change: LoggedChange, events: Sequence[Mapping[str, Any]]) -> tuple[str
 
 
 def _mirrors(change: LoggedChange) -> list[str]:
-    return [chunk_id for chunk_id in change.chunk_ids if chunk_id.startswith(places.MIRROR)]
+    return [chunk_id for chunk_id in change.chunk_ids if chunk_id.startswith(MIRROR)]
 
 
 def _only_mirrors(change: LoggedChange) -> bool:

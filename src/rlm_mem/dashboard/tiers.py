@@ -253,8 +253,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
     state = request.request.query_params.get("state", "open")
     state = state if state in _STATES else "open"
     limit = request.number("limit", _CASES, 1, 100_000)
-    cases = request.memory.continuum.review.cases(None)
-    matching = [case for case in cases if case.status == state]
+    matching, counts = request.memory.continuum.review.counted(state)
     shown = [case for number, case in enumerate(matching) if number < limit or case.id == at]
     titles = {}
     for case in shown:
@@ -268,7 +267,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         more=address("/review", state=state, limit=limit * 2) if len(matching) > limit else "",
         kinds=_KINDS,
         about=ABOUT,
-        counts={name: sum(case.status == name for case in cases) for name in _STATES},
+        counts={name: counts[name] for name in _STATES},
         chunk_ids=titles,
         times={one: chunk.metadata.at for one, chunk in named.items()},
         hidden=request.memory.store.quarantined_ids(),
@@ -282,7 +281,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         here=address(
             "/review", state="" if state == "open" else state, limit="" if limit == _CASES else limit
         ),
-        live="tiers",
+        live="tiers memories",
     )
 
 

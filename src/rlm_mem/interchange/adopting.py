@@ -9,6 +9,7 @@ from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id, references, rename_references
 from rlm_mem.interchange.report import ImportOptions, ImportReport
+from rlm_mem.store.core.brain_files import MIRROR, mirror_id
 from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
 from rlm_mem.store.core.revising import copied, screened_chunk
 
@@ -30,14 +31,19 @@ class Adopter:
         self._report = report
         self._options = options
         self._planned: set[str] = set()
-        self.renamed: dict[tuple[str, str], str] = {}
-        """The ids of chunks whose own were taken, by namespace and id in the source."""
+        self.renamed: dict[str, dict[str, str]] = {}
+        """The ids of chunks whose own were taken, by namespace in the source and by their ids there."""
         self.namespaces: set[str] = set()
         """The namespaces in which chunks were written."""
         self._kept: set[tuple[str, str]] = set()
         """Namespaces and ids, in the source, of chunks that were not taken, so what the store has stays as it is."""
         # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
         self._one_sided: dict[tuple[str, str, str], tuple[str, bool]] = {}
+
+    @property
+    def renamed_count(self) -> int:
+        """The number of chunks with a new id."""
+        return sum(map(len, self.renamed.values()))
 
     def adopt(self, memory: ImportedChunk) -> str | None:
         """Write one chunk, or skip it; return its id in the store, or None."""
@@ -51,21 +57,18 @@ class Adopter:
 
     def follow(self, memory: ImportedChunk) -> None:
         """Let a chunk that was written name others of its source by their new ids; call it after the whole source."""
-        source = memory.chunk.namespace
-        wanted = self._new_ids(source, memory.chunk)
-        if not wanted or (source, memory.chunk.id) in self._kept:
+        source, own = memory.chunk.namespace, memory.chunk.id
+        names = self.renamed.get(source, {})
+        if names.keys().isdisjoint(references(memory.chunk)) or (source, own) in self._kept:
             return
-        namespace, chunk_id = (
-            self._namespace(memory),
-            self.renamed.get((source, memory.chunk.id), memory.chunk.id),
-        )
+        namespace, chunk_id = self._namespace(memory), names.get(own, own)
         with self._store.backend.transaction(namespace) as transaction:
             row = self._store.backend.find(namespace, chunk_id)
             stored = self._store.backend.read(row) if row else None
-            if row is None or stored is None or not references(stored) & wanted.keys():
+            if row is None or stored is None or names.keys().isdisjoint(references(stored)):
                 return
             made = copied(stored)
-            rename_references(made, wanted)
+            rename_references(made, names)
             # The line of the import in the audit log is that of this state, too.
             transaction.put(made, status=row.status, keep_version=False)
             if row.status != _ARCHIVED:
@@ -90,10 +93,6 @@ class Adopter:
         for key, by_newer in _replacements(chunk):
             if self._one_sided.setdefault(key, (where, by_newer))[1] != by_newer:
                 del self._one_sided[key]
-
-    def _new_ids(self, source: str, chunk: Chunk) -> dict[str, str]:
-        """The new ids, as far as known, of those that a chunk of this namespace of the source names."""
-        return {one: self.renamed[source, one] for one in references(chunk) if (source, one) in self.renamed}
 
     def _namespace(self, memory: ImportedChunk) -> str:
         is_kept = self._options.keep_namespaces and memory.names_namespace
@@ -141,19 +140,25 @@ class Adopter:
     def _adopt(self, memory: ImportedChunk, key: tuple[str, str]) -> str | None:
         chunk = memory.chunk
         chunk.namespace = self._namespace(memory)
-        rename_references(chunk, self._new_ids(key[0], chunk))
+        rename_references(chunk, self.renamed.get(key[0], {}))
         if memory.original_id is not None:
             self._report.renamed(memory.original_id, chunk.id)
         chunk = memory.chunk = self._screened(chunk)
         found = self._stored(chunk)
         foreign = found is None and self._store.backend.held_elsewhere(chunk.namespace, chunk.id)
-        if foreign or (found is not None and self._is_another_chunk(found[0], memory)):
-            original = chunk.id
-            chunk.id = id_if_taken(chunk)
-            chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
-            self._report.renamed(original, chunk.id)
-            self.renamed[key] = chunk.id
-            found = self._stored(chunk)
+        is_moved_mirror = chunk.id.startswith(MIRROR) and chunk.namespace != key[0]
+        if foreign or is_moved_mirror or (found is not None and self._is_another_chunk(found[0], memory)):
+            original, chunk.id = chunk.id, id_if_taken(chunk)
+            if chunk.id != original:
+                chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
+                self._report.renamed(original, chunk.id)
+                self.renamed.setdefault(key[0], {})[original] = chunk.id
+                found = self._stored(chunk)
+            if found is not None and self._is_another_chunk(found[0], memory):
+                self._kept.add(key)
+                reason = f"{chunk.id} mirrors another tiered memory, and was kept so"
+                self._report.conflict(memory.where, reason)
+                return chunk.id
         if found is not None:
             self._name_as_stored(chunk, found[0])
         if memory.derived:
@@ -239,7 +244,13 @@ def _replacements(chunk: Chunk) -> list[tuple[tuple[str, str, str], bool]]:
 
 
 def id_if_taken(chunk: Chunk) -> str:
-    """Return the id that a chunk gets in its namespace where its own belongs to another one."""
+    """Return the id that a chunk gets in its namespace where its own belongs to another one.
+
+    A mirror gets the only one that it can have there, which is its own if a memory at the same place has it.
+    """
+    file, entry = (chunk.metadata.provenance.get(name) for name in ("file", "entry"))
+    if chunk.id.startswith(MIRROR) and isinstance(file, str) and (entry is None or isinstance(entry, str)):
+        return mirror_id(chunk.namespace, file, entry)
     return mapped_id(chunk.id, f"{chunk.namespace}\0{chunk.metadata.created_at}")
 
 

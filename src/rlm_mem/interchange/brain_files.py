@@ -17,7 +17,7 @@ import msgspec
 from rlm_mem.chunk import check_namespace
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.reading import SourceFile
-from rlm_mem.interchange.records import Asset, ImportProblem, Record
+from rlm_mem.interchange.records import Asset, ImportProblem, Record, rename_references
 from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.store.core.brain_files import (
     JOURNAL,
@@ -29,6 +29,7 @@ from rlm_mem.store.core.brain_files import (
     namespace_in,
     parse_event,
     place_of,
+    with_new_ids,
 )
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
 
@@ -146,12 +147,22 @@ class FileAdopter:
 
     Only ``dry_run``, ``keep_namespaces`` and ``replace`` of the options apply; with ``replace`` the stored content is
     kept in ``archive/conflicts``.
+
+    Args:
+        renamed: as ``Adopter.renamed``; known for the chunks that the files name.
     """
 
-    def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions) -> None:
+    def __init__(
+        self,
+        store: ChunkStore,
+        report: ImportReport,
+        options: ImportOptions,
+        renamed: Mapping[str, Mapping[str, str]],
+    ) -> None:
         self._store = store
         self._report = report
         self._options = options
+        self._renamed = renamed
         self._targets: dict[str, NamespaceWriter] = {}
 
     def adopt(self, asset: Asset) -> None:
@@ -179,6 +190,7 @@ class FileAdopter:
             namespace = self._store.namespace
         elif namespace is None:
             namespace = namespace_in(asset.data.split(b"\n", 1)[0], "namespace") or self._store.namespace
+        rename_references(asset, self._renamed.get(namespace, {}))
         self._put(self._target(namespace).stored, name, asset)
 
     def _target(self, namespace: str) -> NamespaceWriter:
@@ -219,7 +231,9 @@ class FileAdopter:
             except InputError as error:
                 self._report.problem(asset.where, str(error))
                 continue
+            line = with_new_ids(line, self._renamed.get(namespace_name, {}))
             if namespace_name != namespace:
+                step = parse_event(line) or {}
                 line = msgspec.json.encode({**step, "ns": namespace})
             steps.setdefault(namespace, []).append(line)
         for namespace, lines in steps.items():

@@ -18,7 +18,6 @@ from rlm_mem.interchange.records import (
     ImportedVersion,
     ImportProblem,
     Record,
-    references,
     rename_references,
 )
 from rlm_mem.interchange.report import ImportOptions, ImportReport
@@ -96,7 +95,7 @@ class HistoryAdopter:
         store: ChunkStore,
         report: ImportReport,
         options: ImportOptions,
-        renamed: Mapping[tuple[str, str], str],
+        renamed: Mapping[str, Mapping[str, str]],
     ) -> None:
         self._store = store
         self._report = report
@@ -109,7 +108,7 @@ class HistoryAdopter:
     def version(self, former: ImportedVersion) -> None:
         """Add a former version of a chunk that the store has in a later version."""
         chunk = former.chunk
-        rename_references(chunk, {one: self._new_id(chunk.namespace, one) for one in references(chunk)})
+        rename_references(chunk, self._renamed.get(chunk.namespace, {}))
         if not self._options.keep_namespaces:
             chunk.namespace = self._store.namespace
         new_id = id_if_taken(chunk)
@@ -133,14 +132,8 @@ class HistoryAdopter:
     def event(self, step: ImportedEvent) -> None:
         """Append an event to the audit log, unless it is present."""
         # Not a change of this memory, so not one that an undo takes for the last.
+        rename_references(step, self._renamed.get(step.event["ns"], {}))
         event = {**step.event, IMPORTED: True}
-        for key in event.keys() & {"chunk_id", "chunk_ids", "target", "by"}:
-            named = event[key]
-            event[key] = (
-                [self._new_id(event["ns"], one) for one in named]
-                if isinstance(named, list)
-                else self._new_id(event["ns"], named)
-            )
         if not self._options.keep_namespaces:
             event["ns"] = self._store.namespace
         digest = digest_of(event)  # several files of one source may have the same line
@@ -152,9 +145,6 @@ class HistoryAdopter:
             self._pending.append(event)
             if len(self._pending) >= _EVENTS_PER_WRITE:
                 self.flush()
-
-    def _new_id(self, namespace: str, named: Any) -> Any:
-        return self._renamed.get((namespace, named), named) if isinstance(named, str) else named
 
     def flush(self) -> None:
         """Write the pending events, namespace by namespace."""

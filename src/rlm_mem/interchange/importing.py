@@ -17,7 +17,7 @@ from typing import Any
 
 from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk, check_tags, new_change_id
-from rlm_mem.chunk.types import amount, check_trust
+from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.ingest.chunking import analyse
@@ -62,7 +62,6 @@ _TEXTS_AT_ONCE = 10_000
 """Maximum number of texts collected before they are analysed (in several processes) and stored (in several
 transactions)."""
 _CHARS_AT_ONCE = 4_000_000
-_OLD_IDS = "got a new id; the tiered memories, review cases and runs of the source may still name the old one"
 _CONTENT = attrgetter("content")
 _PROGRESS_CALLS = 200  # approximate number of calls of a progress function
 
@@ -171,7 +170,7 @@ class _Import:
         self._options = options
         self._progress = progress
         self._adopter = Adopter(store, self.report, options)
-        self._files = FileAdopter(store, self.report, options)
+        self._files = FileAdopter(store, self.report, options, self._adopter.renamed)
         self._history = (
             HistoryAdopter(store, self.report, options, self._adopter.renamed) if options.history else None
         )
@@ -200,10 +199,14 @@ class _Import:
                 self.report.problem(found.where, found.reason)
             else:
                 entries.append(found)
-        # A former version needs its chunk in the store.
-        entries.sort(key=lambda entry: entry.name.startswith(FOLDER))
         names = frozenset(entry.name for entry in entries)
         self._layout = layout_of(names)
+        # A former version needs its chunk in the store, and a file the new ids of those that it names.
+        entries.sort(
+            key=lambda entry: (
+                entry.name.startswith(FOLDER) or format_by_place(entry.name, self._layout) is not None
+            )
+        )
         self._total = sum(entry.size for entry in entries)
         documents: list[Entry] = []
         for entry in entries:
@@ -217,9 +220,6 @@ class _Import:
             self._flush()
             self._count_bytes(before + entry.size - self._done)
         self._follow_renamed(names)
-        if self._adopter.renamed and self.report.brain_files:
-            named = amount(len(self._adopter.renamed), "memory")
-            self.report.notices.append(ImportNotice(self.report.source, f"{named} {_OLD_IDS}"))
         self._adopter.agree()
         self._join_namespaces()
         if self._documents is not None:
@@ -286,7 +286,7 @@ class _Import:
         self.report.files += 1
         self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
         source = self._source(entry, names, self._count_bytes, self.report.problem)
-        problems = self.report.problem_count
+        problems, renamed = self.report.problem_count, self._adopter.renamed_count
         records = 0
         for record in found.read(source):
             records += 1
@@ -296,7 +296,8 @@ class _Import:
         self._flush()
         if not records and self.report.problem_count == problems:
             self.report.problem(source.where, "nothing to remember in it" if entry.size else "empty")
-        if self.report.problem_count == problems:  # a file with problems is read and reported again next time
+        # A file with problems, or with a chunk whose new id others need, is read and reported again next time.
+        if (self.report.problem_count, self._adopter.renamed_count) == (problems, renamed):
             self._ledger.note(unit, entry.mark)
         return False
 
@@ -395,6 +396,7 @@ class _Import:
         elif isinstance(record, ImportNotice):
             self.report.notices.append(record)
         elif isinstance(record, Asset):
+            self._flush()  # it may name them
             self._files.adopt(record)
         elif isinstance(record, ImportedVersion | ImportedEvent):
             self._take_history(record)

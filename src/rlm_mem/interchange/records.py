@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.errors import InputError
+from rlm_mem.store.core.brain_files import with_new_ids
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Note:
 
 @dataclass
 class Asset:
-    """A brain file that is written unchanged: a personality, a tiered memory, a trajectory.
+    """A brain file that is written as it is: a personality, a tiered memory, a trajectory.
 
     ``place`` is its path in a brain folder.
     """
@@ -143,12 +146,22 @@ def references(chunk: Chunk) -> set[str]:
     return {*(link.target_id for link in chunk.links), *(() if by is None else (by,))}
 
 
-def rename_references(chunk: Chunk, names: Mapping[str, str]) -> None:
-    """Replace ids of other chunks that a chunk names by their new ids."""
-    for link in chunk.links:
-        link.target_id = names.get(link.target_id, link.target_id)
-    by = chunk.metadata.superseded_by
-    chunk.metadata.superseded_by = None if by is None else names.get(by, by)
+def rename_references(record: Chunk | Asset | ImportedEvent, names: Mapping[str, str]) -> None:
+    """Replace the ids of chunks that a record names by their new ids: a chunk's ``references``, a file's anywhere.
+
+    The content of a chunk, by whose hash it is found again, stays as it is, and its own id does.
+    """
+    if not names:
+        return
+    if isinstance(record, Chunk):
+        for link in record.links:
+            link.target_id = names.get(link.target_id, link.target_id)
+        by = record.metadata.superseded_by
+        record.metadata.superseded_by = None if by is None else names.get(by, by)
+    elif isinstance(record, Asset):
+        record.data = with_new_ids(record.data, names)
+    else:
+        record.event = msgspec.json.decode(with_new_ids(msgspec.json.encode(record.event), names))
 
 
 def conversation_of(path: str) -> str:

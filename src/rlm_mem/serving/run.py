@@ -40,6 +40,7 @@ _SWITCH_SECONDS = 0.0005
 third of a second over the twenty or so steps of a request while recalls are busy (benchmarks/stalls.py)."""
 
 
+@own_process.until_stopped()
 def serve_stdio(settings: Settings) -> None:
     """Serve one client over stdin and stdout until they are closed. All other output goes to stderr."""
     _log_to_stderr()
@@ -64,7 +65,7 @@ async def _stdio(server: McpServer) -> None:
         for one in ending:
             signal.signal(one, signal.SIG_DFL)  # a second one ends the process at once, whatever runs
         server.close()
-        own_process.leave(128 + number, wait=False)
+        own_process.leave(128 + number if number == signal.SIGINT else 0, wait=False)
 
     loop = asyncio.get_running_loop()
     for number in ending:
@@ -78,6 +79,7 @@ async def _stdio(server: McpServer) -> None:
         await server.protocol.run(AnsweredMessages(reading, writing), writing, options)
 
 
+@own_process.until_stopped()
 def serve_all(
     settings: Settings,
     network: Network,

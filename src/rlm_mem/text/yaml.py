@@ -24,6 +24,7 @@ MAX_DEPTH = 64
 _MAX_BITS = 1_000  # of an integer; Python refuses to format integers with thousands of digits
 _MERGE = "tag:yaml.org,2002:merge"
 _MAX_PROBLEM = 200
+_FORMS = {"timestamp": "a day or time such as 2026-02-10 or 2026-02-10T21:37:00Z", "int": "a whole number"}
 _BRACKET = late(r"[\[\]{}]")
 _FIELD = late(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
 _ITEM = late(r"  - (.*)\Z", re.DOTALL)
@@ -76,6 +77,10 @@ def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
         problem = getattr(error, "problem", None) or (str(error).splitlines() or [type(error).__name__])[0]
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + first_line})" if mark is not None else ""
+        if mark is not None and isinstance(error, _constructors()["wrong"]):
+            named = _FIELD.match(text.split("\n")[mark.line].strip())
+            field = f"{named[1]}: " if named else ""
+            raise BadYaml(f"has a wrong value{line}: {field}{problem}") from None
         raise BadYaml(f"is not valid YAML{line}: {problem[:_MAX_PROBLEM]}") from None
     except RecursionError:
         raise BadYaml("is nested too deeply") from None
@@ -203,6 +208,20 @@ def _constructors() -> dict[str, type]:
                     raise ConstructorError(None, None, "merge keys (<<) are not read", key.start_mark)
             return base.flatten_mapping(self, node)  # type: ignore[attr-defined]
 
-        return type(base.__name__, (base,), {"flatten_mapping": flatten_mapping})
+        def construct_object(self: Any, node: Any, deep: bool = False) -> Any:
+            try:
+                return base.construct_object(self, node, deep)  # type: ignore[attr-defined]
+            except ValueError:
+                kind = node.tag.rpartition(":")[2]
+                expected = _FORMS.get(kind, f"a valid {kind}")
+                raise WrongValue(
+                    None, None, f"{node.value!r:.60} is not {expected}", node.start_mark
+                ) from None
 
-    return {"safe": unmerged(SafeConstructor), "rt": unmerged(RoundTripConstructor)}
+        methods = {"flatten_mapping": flatten_mapping, "construct_object": construct_object}
+        return type(base.__name__, (base,), methods)
+
+    class WrongValue(ConstructorError):
+        """A number or date that looks like one and is none."""
+
+    return {"safe": unmerged(SafeConstructor), "rt": unmerged(RoundTripConstructor), "wrong": WrongValue}

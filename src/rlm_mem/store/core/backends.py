@@ -34,20 +34,24 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
         StorageError: an extra is not installed, no package serves the scheme, or the place cannot be used.
     """
     if isinstance(place, Path):
-        opened = partial(_loaded(_FOLDER), place, config)
+        made = _loaded(_FOLDER)
+    else:
+        scheme = scheme_of(place)
+        if scheme not in _BUILT_IN:
+            return _of_another_package(scheme, place, config, read_only)
+        with extra_postgres(shown_dsn(place)):
+            made = _loaded(_BUILT_IN[scheme])
+    opened = partial(made, place, config)
+    try:
+        return opened(read_only=read_only)  # type: ignore[no-any-return]
+    except StoreReadOnly as error:  # files changed and the index is of another user, or the tables are
+        if read_only or (isinstance(place, Path) and not place.is_dir()):
+            raise
+        _logger.warning("%s; it is opened for reading only: reads and recalls leave no trace", error)
         try:
-            return opened(read_only=read_only)  # type: ignore[no-any-return]
-        except StoreReadOnly as error:  # files changed, and the index here belongs to another user
-            if read_only or not place.is_dir():
-                raise
-            _logger.warning("%s; it is opened for reading only", error)
             return opened(read_only=True)  # type: ignore[no-any-return]
-    scheme = scheme_of(place)
-    if scheme not in _BUILT_IN:
-        return _of_another_package(scheme, place, config, read_only)
-    with extra_postgres(shown_dsn(place)):
-        made = _loaded(_BUILT_IN[scheme])
-    return made(place, config, read_only=read_only)  # type: ignore[no-any-return]
+        except StoreReadOnly:  # there is nothing to read
+            raise error from None
 
 
 @contextmanager

@@ -284,15 +284,17 @@ def _locked(folder: Path) -> int | None:
     return handle
 
 
-def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove the staging folders that killed processes left."""
-    for left in parent.glob(f"{glob.escape(prefix)}*"):
+def abandoned(parent: Path, prefix: str) -> Iterator[Path]:
+    """Yield the staging folders that killed processes left, each locked until the next is asked for."""
+    for left in sorted(parent.glob(glob.escape(prefix) + "[0-9a-f]" * 8)):
         with contextlib.suppress(OSError):
             # An empty one may be new, and not locked yet.
             begun = any(left.iterdir()) or left.stat().st_mtime < time.time() - _MIN_AGE_SECONDS
             if begun and (handle := _locked(left)) is not None:
-                shutil.rmtree(left, ignore_errors=True)
-                os.close(handle)
+                try:
+                    yield left
+                finally:
+                    os.close(handle)
 
 
 @contextlib.contextmanager
@@ -301,7 +303,8 @@ def staging_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
     A process locks its folder; the system releases the lock when the process ends.
     """
-    remove_abandoned(parent, prefix)
+    for left in abandoned(parent, prefix):
+        shutil.rmtree(left, ignore_errors=True)
     folder = parent / f"{prefix}{os.urandom(4).hex()}"
     files.make_folder(folder)
     handle = _locked(folder)

@@ -31,6 +31,10 @@ MIRRORED = "index/continuum.json"
 """The signature of each file of tiered memories at its last mirroring, and the ids of its mirrors."""
 SHOWN = "index/told.json"
 """The ids of the chunks that hooks have shown to each session, so that they are not shown twice."""
+NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
+"""The id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
+MIRROR = "chunk-memory-"
+"""Prefix of the ids of the chunks that mirror tiered memories."""
 
 
 class Folder(FrozenRecord, frozen=True):
@@ -268,6 +272,27 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
     events = transaction.events
     events[:] = [one for one in events if one["op"] != "edit" or one["ns"] != files.namespace]
     events.append(line)
+
+
+# --- ids of chunks ----------------------------------------------------------------------------------------
+
+
+def with_new_ids(data: bytes, names: Mapping[str, str]) -> bytes:
+    """Return a brain file, or a line of the audit log, that names chunks by their new ids, wherever it names them."""
+    if not names:
+        return data
+    return NAMED_ID.sub(lambda found: names.get(found[0].decode(), "").encode() or found[0], data)
+
+
+def mirror_id(namespace: str, file: str, block: str | None) -> str:
+    """Return the id of the chunk that mirrors a tiered memory.
+
+    It is derived from its place, so that no memory has two mirrors.
+    """
+    from hashlib import sha256  # OpenSSL: opening does not need it
+
+    place = "\0".join((namespace, file, block or ""))
+    return f"{MIRROR}{sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
 
 
 # --- names and paths --------------------------------------------------------------------------------------

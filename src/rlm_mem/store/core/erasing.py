@@ -30,7 +30,15 @@ from rlm_mem.chunk.types import (
     amount,
 )
 from rlm_mem.errors import ConflictError, InputError, StorageError
-from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, OF_BRAIN, SHOWN, own_lines, parse_event
+from rlm_mem.store.core.brain_files import (
+    JOURNAL,
+    MIRRORED,
+    NAMED_ID,
+    OF_BRAIN,
+    SHOWN,
+    own_lines,
+    parse_event,
+)
 from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader, owners
@@ -68,7 +76,6 @@ _CONVERSATION_OR_SOURCE = r"""(?m:(?:conversation|source)\w*["']?\s*[:=(]\s*(?:[
 """A word as the value of a key, argument or call that names a conversation or a source."""
 _OWN_WORDS = {*ORIGIN_OF_SOURCE, *ORIGINS, *TRUST_LEVELS, *CHUNK_TYPES, *ALL_LINK_TYPES}
 """Words that the format has as values of other fields, so that a value alone does not tell what it means."""
-_CHUNK_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")  # also after an escaped line break
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\\\"'/bfnrt]))")
 _PLAINLY = {"\\": "\\", '"': '"', "'": "'", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPED = 3
@@ -462,7 +469,7 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: _Matcher, e
 
 
 def _mentions(data: bytes, ids: set[str]) -> bool:
-    return any(one.decode() in ids for one in _CHUNK_ID.findall(data))
+    return any(one.decode() in ids for one in NAMED_ID.findall(data))
 
 
 def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: bool) -> bytes:

@@ -76,6 +76,10 @@ CODES: dict[str, tuple[str, str]] = {
     "index-terms": ("search terms of the chunk are missing from the index", "rebuilds the index"),
     "index-damaged": ("SQLite reports damage in the index", "rebuilds the index"),
     "leftover-file": ("an unfinished file of a killed process", "removes it (it was never acknowledged)"),
+    "leftover-backup": (
+        "a folder with links to the files of the memory, left by a killed backup",
+        "removes it, as the next backup does",
+    ),
     "unreadable-row": ("the text of a chunk in the database does not validate", "left in place for a person"),
     "unreadable-row-with-version": (
         "the text of a chunk in the database does not validate, but a former version of it does",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.chunk import Chunk
+from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import ConflictError, NamespaceError, StorageError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
 from rlm_mem.store.core.records import ACTIVE, IMPORTED, audit_line
@@ -174,11 +174,18 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
             return
         raise ConflictError(f"{chunk_id} was deleted permanently, which cannot be undone")
     row = store.backend.find(store.namespace, chunk_id)
-    # An import may store a chunk in the archive.
-    active = row is not None and row.status == ACTIVE if last["op"] == "import" else last["op"] != "delete"
+    active = last["op"] != "delete"
+    if last["op"] == "import":  # earlier versions did not log whether it stored the chunk in the archive
+        active = not last.get("archived", row is not None and row.status != ACTIVE)
     versions = store.history(chunk_id)
     left = next((one.chunk for one in versions if one.revision == last["revision"]), None)
-    if row is None or (row.status == ACTIVE) != active or left is None or not _same(versions[-1].chunk, left):
+    if (
+        row is None
+        or (row.status == ACTIVE) != active
+        or left is None
+        or content_hash(left.content) != last["after"]  # its file was edited by hand
+        or not _same(versions[-1].chunk, left)
+    ):
         raise ConflictError(f"{chunk_id} was changed since this change", hint="undo the later changes first")
     if first["op"] == "create" or (first["op"] == "import" and first.get("before") is None):
         if active:

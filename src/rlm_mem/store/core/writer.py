@@ -35,6 +35,7 @@ from rlm_mem.chunk.types import (
     check_plain,
     check_reasoning,
     check_trust,
+    expired,
     hidden,
 )
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
@@ -245,6 +246,7 @@ class Writer:
                     )
                 chunk.id = new_chunk_id(self.clock())
             if chunk.metadata.superseded_by or SUPERSEDES in map(attrgetter("type"), chunk.links):
+                self._check_successor(chunk)
                 self._sync_replacements(transaction, None, chunk)
             transaction.put(chunk)
             self._log(transaction, "create", chunk)
@@ -258,19 +260,23 @@ class Writer:
                 raise InvalidChunk(f"the id {chunk.id} belongs to a chunk of another namespace")
             former = self._read(row)
             transaction.put(chunk, status=ARCHIVED if archived else ACTIVE)
-            self._log(transaction, "import", chunk, former=former)
+            self._log(transaction, "import", chunk, former=former, archived=archived)
 
     def _check_named(self, chunk: Chunk, former: Chunk | None = None) -> None:
-        """Raise InvalidLink if a link's target, or the successor, is missing and not named by ``former``, too."""
+        """Raise InvalidLink if a link's target, or the successor, is missing or hidden, and not named by ``former``."""
         namespace, before = chunk.namespace, {one.target_id for one in former.links} if former else set()
         # A replacement has rules of its own (``_sync_replacements``).
         links = (one for one in chunk.links if one.type != SUPERSEDES and one.target_id not in before)
         self._check_linkable(namespace, [one.target_id for one in links])
+        if former is None or chunk.metadata.superseded_by != former.metadata.superseded_by:
+            self._check_successor(chunk)
+
+    def _check_successor(self, chunk: Chunk) -> None:
+        """Raise InvalidLink if the successor is missing or has expired: nobody would read what holds now."""
         by = chunk.metadata.superseded_by
-        if by is None or (former is not None and by == former.metadata.superseded_by):
-            return
-        if self._find_active(namespace, by) is None:
-            raise InvalidLink(f"{by} does not exist in namespace {namespace}, so it replaces nothing")
+        new = None if by is None else self._find_active(chunk.namespace, by)
+        if by is not None and (new is None or expired(new.metadata.expires_at, self.now())):
+            raise InvalidLink(f"{by} does not exist in namespace {chunk.namespace}, so it replaces nothing")
 
     def _check_linkable(self, namespace: str, ids: Iterable[str]) -> None:
         """Raise InvalidLink if a chunk to link is missing or hidden: a link must not tell that it is there."""
@@ -548,7 +554,7 @@ class Writer:
             if link_type != SUPERSEDES:
                 self._check_linkable(self._namespace, (source_id, *target_ids))
             source = self._read(self.row(source_id))
-            if source is None:
+            if source is None or expired(source.metadata.expires_at, self.now()):
                 raise InvalidLink(f"there is no chunk {source_id} to link", hint=_CHECK_ID)
             updated = Chunk.from_dict(source.to_dict())
             links = {(one.target_id, one.type): one for one in updated.links}

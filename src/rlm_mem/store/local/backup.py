@@ -8,6 +8,7 @@ the write lock, which is released right after. The links are packed after the lo
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +19,10 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import (
     BackupInfo,
+    abandoned,
     can_be_packed,
     packing,
     read_backup,
-    remove_abandoned,
     staging_folder,
 )
 from rlm_mem.store.core.brain_files import OF_BRAIN, owned_by
@@ -109,9 +110,15 @@ def back_up_folder(
     return read_backup(target)
 
 
-def remove_abandoned_backups(brain: Path) -> None:
-    """Remove the links that killed backups left in a brain folder."""
-    remove_abandoned(brain, STAGING)
+def abandoned_backups(base: Path) -> Iterator[Path]:
+    """Yield the folders of links that killed backups left in the brain folder of a store."""
+    return abandoned(base.parent, STAGING) if base.name == "memory" else iter(())
+
+
+def remove_abandoned_backups(base: Path) -> None:
+    """Remove the folders of ``abandoned_backups``."""
+    for left in abandoned_backups(base):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 class _Stage:

@@ -77,8 +77,11 @@ class Layout:
         """Append-only event files by month."""
 
     def index_size_mb(self) -> float:
-        """Size of the SQLite index in megabytes; 0 if there is none."""
-        return round(self.database.stat().st_size / 1e6, 3) if self.database.exists() else 0.0
+        """Size of the SQLite index in megabytes; 0 if there is none that this user can see."""
+        try:
+            return round(self.database.stat().st_size / 1e6, 3)
+        except OSError:
+            return 0.0
 
     def path_of(self, chunk: Chunk, status: int) -> str:
         """Return the relative path for a new chunk file: ``chunks/YYYY-MM/ID.json``, archived ``archive/ID.json``."""

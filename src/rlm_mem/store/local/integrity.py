@@ -24,6 +24,7 @@ from rlm_mem.store.core.integrity import (
     wrong_values,
 )
 from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ChunkRow, IndexEntry
+from rlm_mem.store.local.backup import abandoned_backups, remove_abandoned_backups
 from rlm_mem.store.local.folder import Layout, former_versions, read_chunk_file, status_at
 from rlm_mem.store.local.prepare import ChunkFile, read_files
 from rlm_mem.store.local.queries import find_row
@@ -124,7 +125,7 @@ def _findings(store: ChunkStore, index: LocalIndex, progress: Progress | None) -
     for newer_id, older_id in replacements.doubtful():
         yield from _replacement(store, index, newer_id, older_id)
     yield from _cycles(connection)
-    yield from _leftovers(layout.unfinished)
+    yield from _leftovers(layout)
     yield from damaged_versions
 
 
@@ -294,10 +295,12 @@ def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield from circular_links(kind, links)
 
 
-def _leftovers(folder: Path) -> Iterator[Finding]:
-    if folder.is_dir():
-        for path in sorted(folder.iterdir()):
+def _leftovers(layout: Layout) -> Iterator[Finding]:
+    if layout.unfinished.is_dir():
+        for path in sorted(layout.unfinished.iterdir()):
             yield Finding("leftover-file", f".tmp/{path.name} was never finished", f".tmp/{path.name}")
+    for path in abandoned_backups(layout.base):
+        yield Finding("leftover-backup", f"{path} was left by a killed backup", f"../{path.name}")
 
 
 # --- repair ---------------------------------------------------------------------------------------------
@@ -307,6 +310,9 @@ def mend_folder(store: ChunkStore, index: LocalIndex, finding: Finding) -> bool:
     """Repair a damaged or misnamed file; False if that is not possible."""
     if finding.code == "misnamed-file":
         return _rename(store, index, finding)
+    if finding.code == "leftover-backup":
+        remove_abandoned_backups(index.layout.base)
+        return True
     return _restore_version(store, index, finding)
 
 

@@ -536,7 +536,7 @@ class LocalBackend(LocalIndex):
         self.vacuum(namespace)
         if any(self.layout.index.glob("*.json")):
             self.write_views()
-        remove_abandoned_backups(self.layout.base.parent)
+        remove_abandoned_backups(self.layout.base)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:  # noqa: ARG002 - one folder
         for path in sorted(self.layout.base.parent.rglob("*")):

@@ -216,8 +216,11 @@ class LocalIndex:
                     return
             except (sqlite3.Error, StorageError) as error:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
-        # There is no usable index of this version, or files are newer than it: index the files in memory, writing
-        # nothing.
+        # There is no usable index of this version, or files are newer than it.
+        _logger.warning(
+            "%s has no index that can be used as it is: the files are indexed in memory, which takes longer",
+            self.layout.base,
+        )
         self._index_in_memory(self.layout.folders())
         self._connections.schedule_look()
 

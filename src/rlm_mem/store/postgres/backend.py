@@ -31,6 +31,7 @@ from rlm_mem.store.core.records import (
     other_analysis,
 )
 from rlm_mem.store.postgres import audit
+from rlm_mem.store.postgres.failures import RIGHTS
 from rlm_mem.store.postgres.files import PostgresFiles
 from rlm_mem.store.postgres.integrity import check_database, chunk_in, damaged_texts, mend_rows
 from rlm_mem.store.postgres.maintenance import (
@@ -74,6 +75,8 @@ _LOCK_FOR_READS = (
     "SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'here' FOR NO KEY UPDATE SKIP LOCKED"
 )
 
+_MAY_WRITE = "SELECT has_table_privilege('rlm_mem.namespaces', 'UPDATE')"
+
 
 class _ThreadState(threading.local):
     """The state of one thread."""
@@ -92,6 +95,7 @@ class PostgresBackend:
 
     Raises:
         StorageError: no server answers, it refuses the connection or is too old, or its schema is too new.
+        StoreReadOnly: the user may not write, and ``read_only`` is False.
     """
 
     is_far = True
@@ -114,7 +118,10 @@ class PostgresBackend:
         self._analysis = analysis_name(config.search.language)
         self._analysed: set[str] = set()
         self._searches: SearchCache | None = None
-        self._routes.home()
+        home = self._routes.home()
+        if not read_only and not home.rows(_MAY_WRITE)[0][0]:
+            self._routes.close()
+            raise StoreReadOnly(f"{self.location}: this user may only read", hint=RIGHTS)
 
     @property
     def location(self) -> str:
@@ -180,7 +187,7 @@ class PostgresBackend:
         Args:
             separately: always use a separate transaction, so that the write survives the rollback of an open batch.
         """
-        self._check_writable()
+        self.check_writable()
         transaction = self._local.transaction
         if transaction is not None and not separately:
             transaction.forget()
@@ -205,7 +212,7 @@ class PostgresBackend:
         Args:
             any_analysis: the terms of the namespace may be of another analysis of words.
         """
-        self._check_writable()
+        self.check_writable()
         outer = self._local.transaction
         if outer is not None:
             self._lock_additional(outer, namespace)
@@ -278,7 +285,8 @@ class PostgresBackend:
         with transaction.translating():
             rebuild(transaction, namespace, self._analysis, None)
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raise StoreReadOnly if the store was opened read-only."""
         if self.read_only:
             raise StoreReadOnly(f"the store {self.location} was opened read-only")
 
@@ -302,7 +310,11 @@ class PostgresBackend:
         )
         if found and found[0][0] not in ("", self._analysis):
             if self.read_only:
-                _logger.warning("%s: the terms of %s were made by another analyser", self.location, namespace)
+                _logger.warning(
+                    "%s: the terms of %s are of another version, so searches may miss words",
+                    self.location,
+                    namespace,
+                )
             else:
                 with self.transaction(namespace):
                     pass  # it has made them anew

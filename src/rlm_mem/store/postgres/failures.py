@@ -33,6 +33,9 @@ PERMANENT = {
     "unsupported startup parameter": "leave `options` out of the DSN: the pooler does not pass it on",
 }
 
+RIGHTS = "GRANT the user of the DSN the rights named in docs/spec/postgresql.md"
+"""What to do for a user who may not write."""
+
 #: Messages of Citus when it cannot reach a worker; they have no code of their own.
 _WORKER_LOST = ("failure on connection marked as essential", "could not commit transaction for shard")
 _BY_WORKER = "while executing command on"
@@ -112,9 +115,7 @@ def translated(error: Error, place: str) -> Exception:
     if issubclass(error_class, errors.DiskFull | errors.OutOfMemory):
         return StoreFull(f"{place}: {text}: nothing was changed", hint="free some space and retry")
     if issubclass(error_class, errors.InsufficientPrivilege):
-        return StoreReadOnly(
-            f"{place}: {text}", hint="GRANT the user of the DSN the rights named in docs/spec/postgresql.md"
-        )
+        return StoreReadOnly(f"{place}: {text}", hint=RIGHTS)
     if issubclass(error_class, errors.ReadOnlySqlTransaction):
         return StoreReadOnly(
             f"{place} is currently read-only: {text}",

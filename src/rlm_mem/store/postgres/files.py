@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlm_mem.errors import InputError, StorageError, StoreReadOnly
+from rlm_mem.errors import InputError, StorageError
 from rlm_mem.store.core.brain_files import Runs, checked_name, note_former, recording
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature
@@ -102,10 +102,9 @@ ORDER BY 1 LIMIT 100
 class Database(Protocol):
     """The part of the backend that `PostgresFiles` uses; its methods are documented there."""
 
-    read_only: bool
-
     @property
     def location(self) -> str: ...
+    def check_writable(self) -> None: ...
     def rows(
         self, namespace: str, statement: str, values: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]: ...
@@ -300,8 +299,7 @@ class PostgresFiles:
 
     def _writable(self, name: str) -> None:
         _checked(name)
-        if self._database.read_only:
-            raise StoreReadOnly(f"the store {self._database.location} was opened read-only")
+        self._database.check_writable()
 
 
 def damaged_files(rows: Rows, namespace: str) -> Iterator[tuple[str, str]]:
