@@ -104,7 +104,7 @@ class Resource:
         )
         run = operation.run
 
-        def run_operation() -> tuple[Reply, bytes]:
+        def run_operation() -> tuple[Reply[Any], bytes]:
             answer = run_fitted(lambda request: run(context, request), arguments)
             reply = answer if isinstance(answer, Reply) else Reply(answer)
             return reply, b"" if reply.data is None else encode(reply.data)

@@ -62,7 +62,7 @@ def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
     )
 
 
-def _archived(context: Context, _: object) -> Reply:
+def _archived(context: Context, _: Bounded) -> Reply[ChunkOut]:
     chunk_id = context.path["chunk_id"]
     chunk = context.memory.store.get_archived(chunk_id)
     if chunk is None:
@@ -160,21 +160,19 @@ def _quarantined(context: Context, request: QuarantineQuery) -> Quarantined:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/archive", "listArchive", "List deleted chunks, in order of time.", "chunks",
-        run=_archive, request=ArchiveQuery, response=ChunkPage, paged=True,
+        "GET", "/archive", "listArchive", "List deleted chunks, in order of time.", "chunks", run=_archive, paged=True,
     ),
     Operation(
-        "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", "chunks",
-        run=_archived, request=Bounded, response=ChunkOut, tagged=True,
+        "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", "chunks", run=_archived, tagged=True,
     ),
     Operation(
         "POST", "/archive", "archiveChunks",
         "Archive or restore all chunks of a conversation, with tags or from a source; by default a dry run.", "chunks",
-        run=_archive_several, request=ArchiveRequest, response=ArchivedSeveral, writes=True,
+        run=_archive_several, writes=True,
     ),
     Operation(
-        "", "", "restoreChunks", "Restore chunks from the archive, by ids.", "chunks",
-        run=_restore_several, request=IdsArguments, response=RestoreResponse, writes=True,
+        "", "", "restoreChunks", "Restore chunks from the archive, by ids.", "chunks", run=_restore_several,
+        writes=True,
         tool=Tool(
             name="restore",
             title="Restore memories",
@@ -183,14 +181,10 @@ OPERATIONS: tuple[Operation, ...] = (
             default=False,
         ),
     ),
+    Operation("GET", "/quarantine", "listQuarantine", "Chunks in quarantine.", "review", run=_quarantined),
     Operation(
-        "GET", "/quarantine", "listQuarantine", "Chunks in quarantine.", "review",
-        run=_quarantined, request=QuarantineQuery, response=Quarantined,
-    ),
-    Operation(
-        "POST", "/chunks/{chunk_id}/quarantine", "quarantineChunk",
-        "Hide a chunk from all reads until it is released.", "review",
-        run=_quarantine, request=QuarantineRequest, response=ChunkOut, writes=True,
+        "POST", "/chunks/{chunk_id}/quarantine", "quarantineChunk", "Hide a chunk from all reads until it is released.",
+        "review", run=_quarantine, writes=True,
         tool=Tool(
             name="quarantine",
             title="Put a memory into quarantine",
@@ -205,6 +199,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/release", "releaseChunk", "Release a chunk from quarantine.", "review",
-        permission="review", run=_release, request=ReleaseRequest, response=ChunkOut, writes=True,
+        permission="review", run=_release, writes=True,
     ),
 )  # fmt: skip

@@ -319,7 +319,7 @@ def _runs(context: Context, _: object) -> KeptRuns:
     return KeptRuns([run_out(run) for run in context.runs.list(context.opened)])
 
 
-def _run(context: Context, _: object) -> RunOut:
+def _run(context: Context, _: Bounded) -> RunOut:
     return run_out(context.runs.get(context.opened, context.path["run_id"]))
 
 
@@ -429,15 +429,12 @@ def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", "/search", "search", "Rank memories by words, without a model.", _GROUP,
-        permission="read", run=_search, request=SearchRequest, response=Hits,
+        "POST", "/search", "search", "Rank memories by words, without a model.", _GROUP, permission="read", run=_search,
         tool=Tool(
             name="search",
             title="Search memories",
             description="Find memories by words, names and dates, best first, without a model. Use it before "
             "you answer what may have been discussed earlier. `get` reads a hit in full.",
-            request=SearchArguments,
-            response=SearchResponse,
             run=_find,
             aliases={
                 **dict.fromkeys(("q", "question", "text", "keywords"), "query"),
@@ -452,9 +449,8 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/recall", "recall", "Answer a question by programs that the model writes.", _GROUP,
-        permission="read", request=RecallRequest, response=RecallAnswer,
-        others={202: RunOut}, media=_STREAM, description=_STREAMING,
+        "POST", "/recall", "recall", "Answer a question by programs that the model writes.", _GROUP, permission="read",
+        request=RecallRequest, response=RecallAnswer, others={202: RunOut}, media=_STREAM, description=_STREAMING,
         links=_RUN_LINKS,
         tool=Tool(
             name="recall",
@@ -462,8 +458,6 @@ OPERATIONS: tuple[Operation, ...] = (
             description="Answer a question from memory with programs that search and read. Returns the answer "
             "with its confidence and the memories it cites; otherwise the closest memories and "
             "possibly a suggestion, or that the memory has no answer. The run is recorded.",
-            request=RecallArguments,
-            response=CitedAnswer,
             run=_recall,
             open_world=True,
             aliases=QUESTION_NAMES,
@@ -471,35 +465,26 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/reason", "reason", "Follow links across memories to a conclusion with its path.", _GROUP,
-        permission="read", request=AskRequest, response=Conclusion,
-        others={202: RunOut}, media=_STREAM, description=_STREAMING,
-        links=_RUN_LINKS,
+        permission="read", request=AskRequest, response=Conclusion, others={202: RunOut}, media=_STREAM,
+        description=_STREAMING, links=_RUN_LINKS,
         tool=Tool(
             name="reason",
             title="Reason over memories",
             description="Draw a conclusion from several memories by following their links. Returns the path "
             "to it, and what supports and contradicts it. The run is recorded.",
-            request=ReasonArguments,
-            response=CitedConclusion,
             run=_reason,
             open_world=True,
             aliases=QUESTION_NAMES,
             default=False,
         ),
     ),
-    Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs, response=KeptRuns),
-    Operation(
-        "GET", "/runs/{run_id}", "getRun", "One run: its state, and how it ended.", _GROUP,
-        run=_run, request=Bounded, response=RunOut,
-    ),
+    Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs),
+    Operation("GET", "/runs/{run_id}", "getRun", "One run: its state, and how it ended.", _GROUP, run=_run),
     Operation(
         "GET", "/runs/{run_id}/events", "getRunEvents", "The events of a run, so far or as they occur.", _GROUP,
         request=EventQuery, response=RunEvents, media=_STREAM,
         description="With `Accept: text/event-stream` they are sent as they occur, until the run has ended; "
         "`Last-Event-ID` continues after a lost connection.",
     ),
-    Operation(
-        "POST", "/runs/{run_id}/cancel", "cancelRun", "End a run.", _GROUP,
-        permission="read", run=_cancel, response=RunOut,
-    ),
+    Operation("POST", "/runs/{run_id}/cancel", "cancelRun", "End a run.", _GROUP, permission="read", run=_cancel),
 )  # fmt: skip

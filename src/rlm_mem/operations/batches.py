@@ -200,7 +200,7 @@ def _step_problem(error: Exception, number: int, step: Step) -> Problem:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/batch", "batch", "Make several changes in one transaction: all of them, or none.", "chunks",
-        run=_batch, request=BatchRequest, response=BatchDone, writes=True, max_bytes=MAX_BYTES,
+        run=_batch, writes=True, max_bytes=MAX_BYTES,
         description="If a step fails, its problem names the step (`/steps/N`), and nothing is done.",
     ),
 )  # fmt: skip

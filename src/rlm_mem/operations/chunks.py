@@ -335,7 +335,7 @@ def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
     return chunk
 
 
-def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
+def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply[ChunkWritten]:
     shown = ChunkWritten(**structs.asdict(chunk_out(chunk)))
     if found:
         report = found[0].report()
@@ -404,7 +404,7 @@ def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> Non
         raise Refused(problem(409, error.message)) from None
 
 
-def create(context: Context, request: NewChunk) -> Reply:
+def create(context: Context, request: NewChunk) -> Reply[ChunkWritten]:
     """Store one chunk as it is."""
     _check_expiry(context, request.expires, request.ttl)
     _check_period(request.valid_from, request.valid_to)
@@ -423,7 +423,7 @@ def _as_of(context: Context, moment: str | None) -> ChunkStore:
     return store if moment is None else store.held_at(moment)
 
 
-def _read(context: Context, request: ReadQuery) -> Reply:
+def _read(context: Context, request: ReadQuery) -> Reply[ChunkOut]:
     chunk_id = context.path["chunk_id"]
     chunk = _as_of(context, request.as_of).get_chunk(chunk_id, track=request.track)
     if chunk is None and request.as_of is not None and context.memory.store.exists(chunk_id):
@@ -439,7 +439,7 @@ def _reads(context: Context, _: object) -> Reads:
     return Reads(about.access_count, about.accessed_at)
 
 
-def change(context: Context, request: ChunkChange) -> Reply:
+def change(context: Context, request: ChunkChange) -> Reply[ChunkWritten]:
     """Change a chunk."""
     about: dict[str, Any] = {
         name: value for name in _METADATA_FIELDS if (value := getattr(request, name)) is not None
@@ -462,7 +462,7 @@ def change(context: Context, request: ChunkChange) -> Reply:
     return _written(_found(chunk, chunk_id), found)
 
 
-def delete(context: Context, request: DeleteQuery) -> Reply:
+def delete(context: Context, request: DeleteQuery) -> Reply[None]:
     """Archive a chunk, or erase it permanently."""
     with matched(context) as chunk_id:
         if not context.memory.delete(chunk_id, request.permanent):
@@ -470,7 +470,7 @@ def delete(context: Context, request: DeleteQuery) -> Reply:
     return Reply(status=204)
 
 
-def restore(context: Context, _: object) -> Reply:
+def restore(context: Context, _: object) -> Reply[ChunkOut]:
     """Restore a chunk from the archive."""
     with matched(context, archived=True) as chunk_id:
         chunk = context.memory.restore(chunk_id)
@@ -483,7 +483,7 @@ def restore(context: Context, _: object) -> Reply:
     return chunk_reply(context, chunk)
 
 
-def _history(context: Context, _: object) -> Versions:
+def _history(context: Context, _: Bounded) -> Versions:
     chunk_id = context.path["chunk_id"]
     versions = context.memory.history(chunk_id)
     if not versions:
@@ -496,7 +496,7 @@ def _history(context: Context, _: object) -> Versions:
     )
 
 
-def undo(context: Context, request: UndoRequest) -> Reply:
+def undo(context: Context, request: UndoRequest) -> Reply[ChunkOut]:
     """Restore a former version."""
     with matched(context) as chunk_id, context.memory.batch():
         # What is in quarantine is not released this way, which takes another permission.
@@ -597,8 +597,8 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", "/remember", "remember", "Remember text of any length, in one transaction.", _GROUP,
-        run=remember, request=RememberRequest, response=RememberResponse, writes=True,
+        "POST", "/remember", "remember", "Remember text of any length, in one transaction.", _GROUP, run=remember,
+        request=RememberRequest, writes=True,
         tool=Tool(
             name="remember",
             title="Remember",
@@ -620,26 +620,20 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "GET", "/chunks", "listChunks", "List chunks by filter, in order of time.", _GROUP,
-        run=_list, request=ListQuery, response=ChunkPage, paged=True,
+        "GET", "/chunks", "listChunks", "List chunks by filter, in order of time.", _GROUP, run=_list, paged=True,
     ),
     Operation(
-        "POST", "/chunks", "createChunk", "Store one chunk as it is.", _GROUP,
-        run=create, request=NewChunk, response=ChunkWritten, status=201, writes=True, links={201: _CHUNK_LINKS},
+        "POST", "/chunks", "createChunk", "Store one chunk as it is.", _GROUP, run=create, status=201, writes=True,
+        links={201: _CHUNK_LINKS},
     ),
+    Operation("GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk.", _GROUP, run=_read, tagged=True),
     Operation(
-        "GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk.", _GROUP,
-        run=_read, request=ReadQuery, response=ChunkOut, tagged=True,
-    ),
-    Operation(
-        "PATCH", "/chunks/{chunk_id}", "updateChunk", "Change a chunk; its former version is kept.", _GROUP,
-        run=change, request=ChunkChange, response=ChunkWritten, writes=True, conditional=True,
+        "PATCH", "/chunks/{chunk_id}", "updateChunk", "Change a chunk; its former version is kept.", _GROUP, run=change,
+        writes=True, conditional=True,
         tool=Tool(
             name="update",
             title="Update a memory",
             description="Change content, tags, type or confidence of a memory. Its former version is kept.",
-            request=UpdateArguments,
-            response=ChunkView,
             run=_update_one,
             destructive=True,
             aliases={
@@ -652,28 +646,23 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or erase it permanently.",
-        _GROUP, run=delete, request=DeleteQuery, status=204, writes=True, conditional=True,
+        "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or erase it permanently.", _GROUP,
+        run=delete, status=204, writes=True, conditional=True,
     ),
     Operation(
-        "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Restore a chunk from the archive.", _GROUP,
-        run=restore, response=ChunkOut, writes=True, conditional=True,
+        "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Restore a chunk from the archive.", _GROUP, run=restore,
+        writes=True, conditional=True,
     ),
     Operation(
-        "GET", "/chunks/{chunk_id}/history", "getHistory", "Every kept version of a chunk.", _GROUP,
-        run=_history, request=Bounded, response=Versions,
+        "GET", "/chunks/{chunk_id}/history", "getHistory", "Every kept version of a chunk.", _GROUP, run=_history,
     ),
     Operation(
-        "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Restore a former version as a new revision.",
-        _GROUP, run=undo, request=UndoRequest, response=ChunkOut, writes=True, conditional=True,
+        "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Restore a former version as a new revision.", _GROUP, run=undo,
+        writes=True, conditional=True,
     ),
+    Operation("GET", "/chunks/{chunk_id}/reads", "getReads", "How often a chunk was read.", _GROUP, run=_reads),
     Operation(
-        "GET", "/chunks/{chunk_id}/reads", "getReads", "How often a chunk was read.", _GROUP,
-        run=_reads, response=Reads,
-    ),
-    Operation(
-        "", "", "getChunks", "Read chunks with their links, by ids.", _GROUP,
-        permission="read", run=_get_several, request=GetArguments, response=ChunkViews,
+        "", "", "getChunks", "Read chunks with their links, by ids.", _GROUP, permission="read", run=_get_several,
         tool=Tool(
             name="get",
             title="Read memories",
@@ -683,8 +672,7 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "", "", "deleteChunks", "Move chunks to the archive, by ids.", _GROUP,
-        run=_forget_several, request=IdsArguments, response=Forgotten, writes=True,
+        "", "", "deleteChunks", "Move chunks to the archive, by ids.", _GROUP, run=_forget_several, writes=True,
         tool=Tool(
             name="forget",
             title="Forget memories",

@@ -108,12 +108,11 @@ def _verify(context: Context, request: VerifyErasure) -> Left:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/erase", "erase", "Erase a person, a source or a namespace; by default a dry run.", _GROUP,
-        permission="admin", everywhere=True, run=_erase, request=EraseRequest, response=Erased, writes=True,
+        permission="admin", everywhere=True, run=_erase, writes=True,
         description="It cannot be undone. If the server is stopped meanwhile, repeat the request to continue.",
     ),
     Operation(
         "POST", "/erase/verify", "verifyErasure", "Check whether anything listed in the report of an erasure remains.",
-        _GROUP, permission="admin", everywhere=True, run=_verify, request=VerifyErasure, response=Left,
-        max_bytes=4 * _MAX_CHARS,
+        _GROUP, permission="admin", everywhere=True, run=_verify, max_bytes=4 * _MAX_CHARS,
     ),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -41,11 +41,14 @@ class MayBeCut(Struct, kw_only=True):
     truncated: bool = False
 
 
+_T = TypeVar("_T")
+
+
 @dataclasses.dataclass(frozen=True)
-class Reply:
+class Reply(Generic[_T]):
     """A response with a status and headers besides its data."""
 
-    data: Any = None
+    data: _T | None = None
     status: int | None = None
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
 

@@ -182,7 +182,7 @@ def _list(context: Context, request: LinkQuery) -> Links:
     return Links([fill(Neighbour, link) for link in found])
 
 
-def link(context: Context, request: LinkRequest) -> Reply:
+def link(context: Context, request: LinkRequest) -> Reply[LinkState]:
     """Link two chunks; also a step of a batch."""
     source, target, kind = context.path["chunk_id"], context.path["target_id"], context.path["link_type"]
     if source == target:
@@ -197,7 +197,7 @@ def link(context: Context, request: LinkRequest) -> Reply:
     return Reply(LinkState(source, target, kind, request.strength, request.reasoning), headers=headers)
 
 
-def supersede(context: Context, request: SupersedeRequest) -> Reply:
+def supersede(context: Context, request: SupersedeRequest) -> Reply[ChunkOut]:
     """Mark a chunk as superseded by another one."""
     chunk_id = context.path["chunk_id"]
     if chunk_id == request.by:
@@ -251,13 +251,12 @@ def _stats(context: Context, _: object) -> Figures:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, strongest first.",
-        _GROUP, run=_list, request=LinkQuery, response=Links,
+        "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, strongest first.", _GROUP,
+        run=_list,
     ),
     Operation(
         "PUT", "/chunks/{chunk_id}/links/{link_type}/{target_id}", "putLink",
-        "Link a chunk to another one, or change the existing link.", _GROUP,
-        run=link, request=LinkRequest, response=LinkState, writes=True, conditional=True,
+        "Link a chunk to another one, or change the existing link.", _GROUP, run=link, writes=True, conditional=True,
         tool=Tool(
             name="link",
             title="Link memories",
@@ -275,29 +274,23 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/supersede", "supersedeChunk", "Supersede a chunk, which is kept, by another one.",
-        _GROUP, run=supersede, request=SupersedeRequest, response=ChunkOut, writes=True, conditional=True,
+        _GROUP, run=supersede, writes=True, conditional=True,
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}/links/{target_id}", "deleteLinks",
-        "Remove the links from a chunk to another one.", _GROUP,
-        run=unlink, request=UnlinkQuery, response=Unlinked, writes=True, conditional=True,
+        "Remove the links from a chunk to another one.", _GROUP, run=unlink, writes=True, conditional=True,
     ),
     Operation(
         "GET", "/chunks/{chunk_id}/neighbours", "getNeighbours",
-        "The chunks before and after a chunk in its conversation.", _GROUP,
-        run=_neighbours, request=NeighbourQuery, response=Neighbours,
+        "The chunks before and after a chunk in its conversation.", _GROUP, run=_neighbours,
     ),
-    Operation(
-        "GET", "/tags", "listTags", "Tags with the number of their chunks.", _GROUP,
-        run=_tags, request=CountQuery, response=TagPage, paged=True,
-    ),
+    Operation("GET", "/tags", "listTags", "Tags with the number of their chunks.", _GROUP, run=_tags, paged=True),
     Operation(
         "GET", "/conversations", "listConversations", "Conversations with number and times of their chunks.", _GROUP,
-        run=_conversations, request=CountQuery, response=ConversationPage, paged=True,
+        run=_conversations, paged=True,
     ),
     Operation(
-        "GET", "/timeline", "getTimeline", "Chunks of a period, in order of time.", _GROUP,
-        run=_timeline, request=TimelineQuery, response=ChunkPage, paged=True,
+        "GET", "/timeline", "getTimeline", "Chunks of a period, in order of time.", _GROUP, run=_timeline, paged=True,
     ),
-    Operation("GET", "/stats", "getStats", "Figures of the memory.", _GROUP, run=_stats, response=Figures),
+    Operation("GET", "/stats", "getStats", "Figures of the memory.", _GROUP, run=_stats),
 )  # fmt: skip

@@ -242,7 +242,7 @@ def export_file(memory: Memory, query: ExportQuery) -> Path:
     return file
 
 
-def _markdown(context: Context, _: object) -> MarkdownOut:
+def _markdown(context: Context, _: Bounded) -> MarkdownOut:
     chunk_id = context.path["chunk_id"]
     return MarkdownOut(f"{chunk_id}.md", interchange.export_to_markdown(chunk_id, store=context.memory.store))
 
@@ -271,7 +271,6 @@ OPERATIONS: tuple[Operation, ...] = (
             description="Import the content of a file: notes in Markdown, a chat export, messages in JSON, an "
             "export of this memory. Importing it again stores nothing twice. For a single fact "
             "use `remember`.",
-            request=ImportArguments,
             run=_import_text,
             aliases={
                 **dict.fromkeys(("text", "data", "file", "document"), "content"),
@@ -283,8 +282,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/folders/sync", "syncFolder", "Keep the memory in sync with a folder of text files.", _GROUP,
-        permission="admin", everywhere=True, run=_sync_folder, request=SyncFolderRequest,
-        response=FolderSynced, writes=True,
+        permission="admin", everywhere=True, run=_sync_folder, writes=True,
         description="The folder is on the machine of the server, in a folder of its setting `ingest.folders`. One sync "
         "is one change, which can be undone.",
         tool=Tool(
@@ -299,8 +297,7 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "GET", "/export", "exportMemories", "Every chunk of this namespace as one file.", _GROUP,
-        request=ExportQuery, response=None,
+        "GET", "/export", "exportMemories", "Every chunk of this namespace as one file.", _GROUP, request=ExportQuery,
         media={
             "application/x-ndjson": {"type": "string", "format": "binary"},
             "application/zip": {"type": "string", "format": "binary"},
@@ -308,6 +305,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/chunks/{chunk_id}/markdown", "getMarkdown", "A chunk, even a deleted one, as Markdown.", _GROUP,
-        run=_markdown, request=Bounded, response=MarkdownOut,
+        run=_markdown,
     ),
 )  # fmt: skip

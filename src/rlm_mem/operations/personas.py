@@ -138,7 +138,7 @@ def _say(context: Context, request: SayRequest) -> PersonaReply:
     return PersonaReply([one.kind for one in done], _out(context, None))
 
 
-def _prompt(context: Context, _: object) -> Prompt:
+def _prompt(context: Context, _: Bounded) -> Prompt:
     return Prompt(persona_of(context.memory).prompt())
 
 
@@ -165,45 +165,31 @@ def _persona(context: Context, request: PersonaArguments) -> PersonaState:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation("GET", "/persona", "getPersona", "Mode and sliders.", _GROUP, run=_out, response=PersonaOut),
-    Operation(
-        "PUT", "/persona/mode", "setMode", "Change the mode.", _GROUP,
-        run=_mode, request=ModeRequest, response=PersonaOut, writes=True,
-    ),
-    Operation(
-        "PUT", "/persona/sliders/{slider}", "setSlider", "Set a slider by hand.", _GROUP,
-        run=_set, request=SliderRequest, response=PersonaOut, writes=True,
-    ),
+    Operation("GET", "/persona", "getPersona", "Mode and sliders.", _GROUP, run=_out),
+    Operation("PUT", "/persona/mode", "setMode", "Change the mode.", _GROUP, run=_mode, writes=True),
+    Operation("PUT", "/persona/sliders/{slider}", "setSlider", "Set a slider by hand.", _GROUP, run=_set, writes=True),
     Operation(
         "DELETE", "/persona/sliders/{slider}", "resetSlider", "Reset a slider to the value of the mode.", _GROUP,
-        run=_reset, response=PersonaOut, writes=True,
+        run=_reset, writes=True,
     ),
     Operation(
         "DELETE", "/persona/sliders", "resetSliders", "Reset every slider to the values of the mode.", _GROUP,
-        run=_reset, response=PersonaOut, writes=True,
+        run=_reset, writes=True,
     ),
     Operation(
         "POST", "/persona/say", "sayToPersona", "Carry out a chat command, for example a change of mode.", _GROUP,
-        run=_say, request=SayRequest, response=PersonaReply, writes=True,
+        run=_say, writes=True,
         tool=Tool(
             name="persona",
             title="Persona",
             description="Show the persona's mode, sliders and system prompt, after carrying out a chat "
             "command, if given.",
-            request=PersonaArguments,
-            response=PersonaState,
             run=_persona,
             aliases={"text": "message", "command": "message"},
             default=False,
         ),
     ),
-    Operation(
-        "GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP,
-        run=_prompt, request=Bounded, response=Prompt,
-    ),
-    Operation(
-        "GET", "/persona/library", "getLibrary", "Every mode and slider.", _GROUP,
-        run=_library, response=PersonaLibraryResponse,
-    ),
-    Operation("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud, response=HudResponse),
+    Operation("GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP, run=_prompt),
+    Operation("GET", "/persona/library", "getLibrary", "Every mode and slider.", _GROUP, run=_library),
+    Operation("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud),
 )  # fmt: skip

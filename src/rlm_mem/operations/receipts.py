@@ -109,7 +109,7 @@ def _verify(context: Context, request: VerifyRequest) -> Verified:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/trajectories/{trajectory_id}/receipt", "getReceipt", "The answer of a run as a receipt.", _GROUP,
-        run=_receipt, request=ReceiptQuery, response=ReceiptText,
+        run=_receipt, request=ReceiptQuery,
         description="The programs of the run are replayed; `receipt` and `bundle` are the contents of two files.",
         tool=Tool(
             name="receipt",
@@ -124,7 +124,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/receipts/verify", "verifyReceipt", "Verify which parts of a receipt still hold.", _GROUP,
-        permission="read", run=_verify, request=VerifyRequest, response=Verified,
+        permission="read", run=_verify,
         description="Its programs run in the sandbox, on the bundle if given, else on this memory.",
         tool=Tool(
             name="verify_receipt",

@@ -172,7 +172,7 @@ def _list(context: Context, request: CaseQuery) -> CasePage:
     return fill(CasePage, items=page, next_cursor=cursor)
 
 
-def _one(context: Context, _: object) -> CaseOut:
+def _one(context: Context, _: Bounded) -> CaseOut:
     return fill(CaseOut, context.memory.continuum.review.case(context.path["case_id"]))
 
 
@@ -218,29 +218,23 @@ def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/review", "listCases", "Cases that await a person's decision.", _GROUP,
-        run=_list, request=CaseQuery, response=CasePage, paged=True,
+        "GET", "/review", "listCases", "Cases that await a person's decision.", _GROUP, run=_list, paged=True,
         tool=Tool(
             name="review",
             title="Review queue",
             description="List cases that await a person's decision, with the evidence. Show them to the "
             "person; `review_decide` records the decision.",
-            request=ReviewArguments,
-            response=CaseSummaries,
             run=_review,
             aliases={"state": "status"},
             default=False,
         ),
     ),
-    Operation(
-        "GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP,
-        run=_one, request=Bounded, response=CaseOut,
-    ),
+    Operation("GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP, run=_one),
     Operation(
         "POST", "/review/{case_id}/approve", "approveCase",
         "Make a memory part of the core, confirm it, release it, or record that it replaces or contradicts the other.",
-        _GROUP,
-        permission="review", run=_decide_as("approve"), request=ApproveRequest, response=DecisionResponse, writes=True,
+        _GROUP, permission="review", run=_decide_as("approve"), request=ApproveRequest, response=DecisionResponse,
+        writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
@@ -248,12 +242,11 @@ OPERATIONS: tuple[Operation, ...] = (
         permission="review", run=_decide_as("reject"), request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
-        "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP,
-        permission="review", run=_decide_as("defer"), request=DeferRequest, response=DecisionResponse, writes=True,
+        "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP, permission="review",
+        run=_decide_as("defer"), request=DeferRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
-        "", "", "decideCase", "Record a reviewer's decision.", _GROUP,
-        permission="review", run=_decide, request=DecideArguments, response=DecisionSummary, writes=True,
+        "", "", "decideCase", "Record a reviewer's decision.", _GROUP, permission="review", run=_decide, writes=True,
         tool=Tool(
             name="review_decide",
             title="Record a reviewer's decision",

@@ -131,7 +131,7 @@ class FinishArguments(FinishRequest, kw_only=True):
     handle: Handle
 
 
-def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
+def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply[SessionOut]:
     # Programs of an agent have no model for sub-calls: the agent itself reads their output.
     if request.handle is not None:
         if request.schema is not None:
@@ -199,7 +199,7 @@ def _finish_cited(context: Context, request: FinishArguments) -> CitedAnswer:
     return cited_answer(context.memory.store, _finished(context, request))
 
 
-def _close(context: Context, _: object) -> Reply:
+def _close(context: Context, _: object) -> Reply[None]:
     context.handles.get(context.path["handle"]).close()
     return Reply(status=204)
 
@@ -212,7 +212,7 @@ _HANDLE = dict.fromkeys(("session", "session_id", "recall_id", "id"), "handle")
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/sessions", "openSession", "Open a recall whose programs you write; no model is asked.", _GROUP,
-        permission="read", run=_open, request=OpenRequest, response=SessionOut, status=201,
+        permission="read", run=_open, request=OpenRequest, status=201,
         links={201: dict.fromkeys(("runProgram", "finishSession", "closeSession"), _OPENED)},
         tool=Tool(
             name="recall_open",
@@ -226,16 +226,14 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.",
-        _GROUP, permission="read", run=_execute, request=ProgramRequest, response=ExecutionResponse,
+        "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.", _GROUP,
+        permission="read", run=_execute,
         tool=Tool(
             name="recall_exec",
             title="Run a program over the memory",
             description="Run a Python program in the sandbox of an open recall; its variables persist. It can "
             "only search and read memories and print. FINAL(answer, chunk_ids=[…]) ends the "
             "recall.",
-            request=ExecArguments,
-            response=ExecutedProgram,
             run=_execute_cited,
             idempotent=False,
             aliases={**_HANDLE, **dict.fromkeys(("program", "script", "python", "source"), "code")},
@@ -243,14 +241,12 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/sessions/{handle}/finish", "finishSession", "End an open recall with an answer, or without one.",
-        _GROUP, permission="read", run=_finish, request=FinishRequest, response=RecallAnswer,
+        _GROUP, permission="read", run=_finish,
         tool=Tool(
             name="recall_finish",
             title="Finish a recall",
             description="End an open recall with your answer and the ids of the memories it cites, or without "
             "an answer if there is none.",
-            request=FinishArguments,
-            response=CitedAnswer,
             run=_finish_cited,
             aliases={
                 **_HANDLE,

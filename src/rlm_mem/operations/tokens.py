@@ -122,15 +122,14 @@ def _log(context: Context, op: str, record: TokenRecord) -> None:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/tokens", "listTokens", "The named tokens of this server.", _GROUP,
-        permission="admin", run=_list, response=TokenList,
+        "GET", "/tokens", "listTokens", "The named tokens of this server.", _GROUP, permission="admin", run=_list,
     ),
     Operation(
-        "POST", "/tokens", "createToken", "Create a token; only this answer contains it.", _GROUP,
-        permission="admin", run=_create, request=NewToken, response=MadeToken, status=201, writes=True,
+        "POST", "/tokens", "createToken", "Create a token; only this answer contains it.", _GROUP, permission="admin",
+        run=_create, status=201, writes=True,
     ),
     Operation(
-        "DELETE", "/tokens/{token_id}", "revokeToken", "Revoke a token by its id.", _GROUP,
-        permission="admin", run=_revoke, response=TokenOut, writes=True,
+        "DELETE", "/tokens/{token_id}", "revokeToken", "Revoke a token by its id.", _GROUP, permission="admin",
+        run=_revoke, writes=True,
     ),
 )  # fmt: skip
