@@ -140,8 +140,7 @@ def rebuild(call: Call) -> None:
     with call.with_progress("indexing", "files") as (memory, update):
         report = memory.rebuild_index(progress=update)
         count = memory.store.totals()["chunk_count"]
-    if call.json:
-        print_json({"chunks": count, **plain(report)})
+    if call.printed_json({"chunks": count, **plain(report)}):
         return
     print_text(f"indexed {amount(count, 'chunk')}")
     _unreadable(report)
@@ -159,8 +158,7 @@ def sync(
                 hint="check the folder's permissions, and how its disk is mounted",
             )
         report = memory.sync(full=full)
-    if call.json:
-        print_json(report)
+    if call.printed_json(report):
         return
     for verb in ("added", "changed", "removed"):
         for path in getattr(report, verb):

@@ -24,7 +24,6 @@ from rlm_mem.cli.terminal import (
     moment,
     money,
     one_line,
-    print_json,
     print_text,
     screen,
     text,
@@ -61,8 +60,7 @@ def trajectories_list(
     """List the recorded recalls, newest first."""
     with call.open() as memory:
         found = memory.trajectories(operation=operation, since=since, until=until, limit=limit)
-    if call.json:
-        print_json(found)
+    if call.printed_json(found):
         return
     if not found:
         print_text("no trajectories", "dim")
