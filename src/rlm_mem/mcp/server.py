@@ -158,29 +158,12 @@ class McpServer:
         newest = await self._run_or_refuse(
             lambda: resources.recent(self.service.opened.admit(client, "read").reading.memory)
         )
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(
-                    uri=one.uri, name=one.name, description=one.description, mime_type="application/json"
-                )
-                for one in (*resources.FIXED, *newest)
-            ]
-        )
+        return types.ListResourcesResult(resources=[*resources.FIXED, *newest])
 
     async def _list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(
-                    uri_template=one.uri,
-                    name=one.name,
-                    description=one.description,
-                    mime_type="application/json",
-                )
-                for one in resources.TEMPLATES
-            ]
-        )
+        return types.ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
 
     async def _read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
@@ -205,23 +188,7 @@ class McpServer:
     async def _list_prompts(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(
-            prompts=[
-                types.Prompt(
-                    name=one.name,
-                    title=one.title,
-                    description=one.description,
-                    arguments=[
-                        types.PromptArgument(
-                            name=one.argument, description=one.argument_description, required=True
-                        )
-                    ]
-                    if one.argument
-                    else None,
-                )
-                for one in prompts.PROMPTS
-            ]
-        )
+        return types.ListPromptsResult(prompts=[prompt for prompt, _ in prompts.PROMPTS])
 
     async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         found, text = await self._run_or_refuse(lambda: prompts.render(params.name, params.arguments))
