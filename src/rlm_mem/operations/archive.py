@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, IdsArguments, page_of_chunks
@@ -26,6 +26,7 @@ from rlm_mem.operations.types import (
     Tags,
     TypeFilter,
     Until,
+    about,
 )
 
 _MAX_LISTED = 200
@@ -38,7 +39,7 @@ class ArchiveQuery(Bounded, kw_only=True):
     start: Since | None = None
     end: Until | None = None
     type: TypeFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], Meta(description="Sort order.")] = "oldest"
+    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
     limit: Limit = 50
     cursor: Cursor | None = None
 
@@ -80,11 +81,9 @@ class ArchiveRequest(DryRun):
     """Which chunks to archive, or to restore: those that match every filter, of which there must be one."""
 
     conversation_id: Line | None = None
-    tags: Annotated[Tags, Meta(description="All of them.")] = msgspec.field(default_factory=list)
-    source: (
-        Annotated[Line, Meta(description="A conversation, a path, or a value of `source`, exactly.")] | None
-    ) = None
-    restore: Annotated[bool, Meta(description="Restore them from the archive.")] = False
+    tags: Annotated[Tags, about("All of them.")] = msgspec.field(default_factory=list)
+    source: Annotated[Line, about("A conversation, a path, or a value of `source`, exactly.")] | None = None
+    restore: Annotated[bool, about("Restore them from the archive.")] = False
 
 
 class ArchivedSeveral(MayBeCut):
@@ -112,7 +111,7 @@ def _archive_several(context: Context, request: ArchiveRequest) -> ArchivedSever
 class QuarantineRequest(Request):
     """Why the chunk is hidden."""
 
-    reason: Annotated[Line, Meta(description="Why, for the reviewer.")] | None = None
+    reason: Annotated[Line, about("Why, for the reviewer.")] | None = None
 
 
 class QuarantineArguments(QuarantineRequest, kw_only=True):
@@ -126,8 +125,7 @@ class ReleaseRequest(Request):
 
     trust: (
         Annotated[
-            Literal["untrusted", "ordinary", "trusted"],
-            Meta(description="Default: its trust before the quarantine."),
+            Literal["untrusted", "ordinary", "trusted"], about("Default: its trust before the quarantine.")
         ]
         | None
     ) = None

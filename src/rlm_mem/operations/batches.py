@@ -19,7 +19,7 @@ from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
-from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, matching
+from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
 
 MAX_STEPS = 5_000
 MAX_BYTES = 32 * 1024 * 1024
@@ -32,9 +32,7 @@ Target = Annotated[
         examples=["chunk-2026-02-10-a1b2c3d4", "#0"],
     ),
 ]
-AtRevision = Annotated[
-    Revision, Meta(description="Only if the chunk is at this revision; else nothing is done.")
-]
+AtRevision = Annotated[Revision, about("Only if the chunk is at this revision; else nothing is done.")]
 
 
 class Remember(RememberRequest, tag_field="do", tag="remember", kw_only=True):
@@ -88,7 +86,7 @@ class Unlink(Request, tag_field="do", tag="unlink", kw_only=True):
 
     chunk_id: Target
     target_id: Target
-    type: Annotated[TypeFilter, Meta(description="By default links of every type.")] | None = None
+    type: Annotated[TypeFilter, about("By default links of every type.")] | None = None
     if_revision: AtRevision | None = None
 
 

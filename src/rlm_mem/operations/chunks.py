@@ -51,6 +51,7 @@ from rlm_mem.operations.types import (
     TtlText,
     TypeFilter,
     Until,
+    about,
 )
 
 if TYPE_CHECKING:
@@ -68,57 +69,44 @@ _METADATA_FIELDS = (
     "conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra", "origin", "trust", "expires_at",
 )  # fmt: skip
 ReplacedIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=20)]
-Ids = Annotated[
-    list[ChunkId], Meta(min_length=1, max_length=20, description="Ids of memories (chunk-…), at most 20.")
-]
+Ids = Annotated[list[ChunkId], about("Ids of memories (chunk-…), at most 20.", min_length=1, max_length=20)]
 
 
 class RememberArguments(Request):
     """A text to remember, with what an agent may state about it."""
 
-    text: Annotated[
-        Content, Meta(description="What to remember, self-contained: who, what, when. Any length.")
-    ]
-    conversation_id: Annotated[Line, Meta(description="Conversation or project it belongs to.")] | None = None
-    tags: Annotated[Tags | Tag, Meta(description="A few words for finding it.")] | None = None
+    text: Annotated[Content, about("What to remember, self-contained: who, what, when. Any length.")]
+    conversation_id: Annotated[Line, about("Conversation or project it belongs to.")] | None = None
+    tags: Annotated[Tags | Tag, about("A few words for finding it.")] | None = None
     type: (
         Annotated[
             ChunkType,
-            Meta(
-                description="fact, preference, pattern, note, decision or a registered type. Default: detected."
-            ),
+            about("fact, preference, pattern, note, decision or a registered type. Default: detected."),
         ]
         | None
     ) = None
-    confidence: Annotated[Confidence, Meta(description="Confidence, 0 to 1.")] = 0.7
-    occurred_at: (
-        Annotated[Time, Meta(description="When it was said or happened, ISO 8601. Default: now.")] | None
-    ) = None
+    confidence: Annotated[Confidence, about("Confidence, 0 to 1.")] = 0.7
+    occurred_at: Annotated[Time, about("When it was said or happened, ISO 8601. Default: now.")] | None = None
     secrets: Secrets | None = None
     replaces: (
         Annotated[
             ReplacedIds | ChunkId,
-            Meta(
-                description="Ids of outdated memories that this one replaces. They are kept, marked and ranked "
-                "lower."
-            ),
+            about("Ids of outdated memories that this one replaces. They are kept, marked and ranked lower."),
         ]
         | None
     ) = None
     origin: (
         Annotated[
             Literal["agent", "tool", "import", "web"],
-            Meta(
-                description="Source of text that neither you nor the person wrote: tool (its output), web (a "
+            about(
+                "Source of text that neither you nor the person wrote: tool (its output), web (a "
                 "page), import (a file). It is then marked as untrusted."
             ),
         ]
         | None
     ) = None
     ttl: TtlText | None = None
-    again: Annotated[bool, Meta(description="Store it even if nearly the same text is stored already.")] = (
-        False
-    )
+    again: Annotated[bool, about("Store it even if nearly the same text is stored already.")] = False
 
 
 class RememberRequest(RememberArguments):
@@ -126,13 +114,11 @@ class RememberRequest(RememberArguments):
 
     origin: OriginName | None = None  # type: ignore[assignment]
     trust: TrustName | None = None
-    expires: Annotated[Time, Meta(description="When it expires; instead of ttl.")] | None = None
+    expires: Annotated[Time, about("When it expires; instead of ttl.")] | None = None
     source: Line = "interaction"
     extra: Extra | None = None
     provenance: Extra | None = None
-    earlier: Annotated[
-        int, Meta(ge=0, le=10, description="Maximum of `earlier` memories in the response.")
-    ] = 0
+    earlier: Annotated[int, about("Maximum of `earlier` memories in the response.", ge=0, le=10)] = 0
 
 
 class EarlierMemory(Struct, omit_defaults=True):
@@ -191,17 +177,17 @@ class NewChunk(Request):
     secrets: Secrets | None = None
     origin: OriginName | None = None
     trust: TrustName | None = None
-    expires: Annotated[Time, Meta(description="When it expires; instead of ttl.")] | None = None
+    expires: Annotated[Time, about("When it expires; instead of ttl.")] | None = None
     ttl: TtlText | None = None
 
 
 class ChunkFields(Bounded, kw_only=True):
     """New values of a memory's fields; those left out or null are unchanged."""
 
-    content: Annotated[ChunkContent, Meta(description="The new content.")] | None = None
-    tags: Annotated[Tags | Tag, Meta(description="The new tags.")] | None = None
-    type: Annotated[ChunkType, Meta(description="The new type.")] | None = None
-    confidence: Annotated[Confidence, Meta(description="Confidence, 0 to 1.")] | None = None
+    content: Annotated[ChunkContent, about("The new content.")] | None = None
+    tags: Annotated[Tags | Tag, about("The new tags.")] | None = None
+    type: Annotated[ChunkType, about("The new type.")] | None = None
+    confidence: Annotated[Confidence, about("Confidence, 0 to 1.")] | None = None
     secrets: Secrets | None = None
 
 
@@ -213,38 +199,38 @@ class ChunkChange(ChunkFields):
     occurred_at: Time | None = None
     valid_from: Time | None = None
     valid_to: Time | None = None
-    extra: Annotated[Extra, Meta(description="Merged with the existing fields.")] | None = None
+    extra: Annotated[Extra, about("Merged with the existing fields.")] | None = None
     origin: OriginName | None = None
     trust: TrustName | None = None
-    expires_at: Annotated[Time, Meta(description="When it expires.")] | None = None
+    expires_at: Annotated[Time, about("When it expires.")] | None = None
 
 
 class UpdateArguments(ChunkFields, kw_only=True):
     """The tool's arguments."""
 
     id: ChunkId
-    expected_revision: (
-        Annotated[Revision, Meta(description="Refuse if it was changed since this revision.")] | None
-    ) = None
+    expected_revision: Annotated[Revision, about("Refuse if it was changed since this revision.")] | None = (
+        None
+    )
 
 
 class UndoRequest(Request):
     """Which version to restore."""
 
-    to_revision: Annotated[Revision, Meta(description="By default the one before the current.")] | None = None
+    to_revision: Annotated[Revision, about("By default the one before the current.")] | None = None
 
 
 class ReadQuery(Bounded, kw_only=True):
     """How to read a chunk."""
 
-    track: Annotated[bool, Meta(description="Count this read.")] = True
+    track: Annotated[bool, about("Count this read.")] = True
     as_of: AsOf | None = None
 
 
 class DeleteQuery(Request):
     """How to delete a chunk."""
 
-    permanent: Annotated[bool, Meta(description="Erase it permanently, with its versions.")] = False
+    permanent: Annotated[bool, about("Erase it permanently, with its versions.")] = False
 
 
 class PeriodPage(PageQuery, Protocol):
@@ -260,14 +246,12 @@ class ListQuery(Bounded, kw_only=True):
     conversation_id: Line | None = None
     start: Since | None = None
     end: Until | None = None
-    tag: Annotated[Tags, Meta(description="Only with all of these tags.")] = field(default_factory=list)
-    any_tag: Annotated[Tags, Meta(description="Only with at least one of these tags.")] = field(
-        default_factory=list
-    )
+    tag: Annotated[Tags, about("Only with all of these tags.")] = field(default_factory=list)
+    any_tag: Annotated[Tags, about("Only with at least one of these tags.")] = field(default_factory=list)
     type: TypeFilter | None = None
     origin: OriginFilter | None = None
     trust: TrustFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], Meta(description="Sort order.")] = "oldest"
+    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
     as_of: AsOf | None = None
     limit: Limit = 50
     cursor: Cursor | None = None

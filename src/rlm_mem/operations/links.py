@@ -25,6 +25,7 @@ from rlm_mem.operations.types import (
     Since,
     TypeFilter,
     Until,
+    about,
 )
 
 _GROUP = "links"
@@ -35,32 +36,30 @@ class LinkQuery(Bounded, kw_only=True):
     """Which links to list."""
 
     type: TypeFilter | None = None
-    direction: Annotated[
-        Literal["out", "in", "both"], Meta(description="From the chunk, to it, or both.")
-    ] = "both"
+    direction: Annotated[Literal["out", "in", "both"], about("From the chunk, to it, or both.")] = "both"
     limit: Limit = 50
 
 
 class LinkRequest(Request):
     """Strength of a link, and the reason for it."""
 
-    strength: Annotated[Confidence, Meta(description="Strength, 0 to 1.")] = 0.5
-    reasoning: Annotated[LongText, Meta(description="Why they are linked.")] | None = None
+    strength: Annotated[Confidence, about("Strength, 0 to 1.")] = 0.5
+    reasoning: Annotated[LongText, about("Why they are linked.")] | None = None
 
 
 class SupersedeRequest(Request):
     """What replaces a chunk, and why."""
 
-    by: Annotated[ChunkId, Meta(description="The chunk that replaces it.")]
-    reason: Annotated[LongText, Meta(description="Why it is replaced.")] | None = None
-    confidence: Annotated[Confidence, Meta(description="How sure that is, 0 to 1.")] = 1.0
-    force: Annotated[bool, Meta(description="Even if the chunk is newer than what replaces it.")] = False
+    by: Annotated[ChunkId, about("The chunk that replaces it.")]
+    reason: Annotated[LongText, about("Why it is replaced.")] | None = None
+    confidence: Annotated[Confidence, about("How sure that is, 0 to 1.")] = 1.0
+    force: Annotated[bool, about("Even if the chunk is newer than what replaces it.")] = False
 
 
 class UnlinkQuery(Request):
     """Which links to remove."""
 
-    type: Annotated[TypeFilter, Meta(description="By default links of every type.")] | None = None
+    type: Annotated[TypeFilter, about("By default links of every type.")] | None = None
 
 
 class Links(MayBeCut):
@@ -167,7 +166,7 @@ class LinkArguments(LinkRequest, kw_only=True):
 
     source_id: ChunkId
     target_id: ChunkId
-    type: Annotated[LinkType, Meta(description=f"{_STATED}.")]
+    type: Annotated[LinkType, about(f"{_STATED}.")]
 
 
 def _require_chunk(context: Context, chunk_id: str) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from rlm_mem import interchange
 from rlm_mem.errors import InputError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.types import Content, Line, Request, Tags, matching
+from rlm_mem.operations.types import Content, Line, Request, Tags, about, matching
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -111,10 +111,10 @@ _MEDIA = (
 #: The name of a format, built in or of an installed package.
 FormatName = Annotated[
     str,
-    Meta(
+    about(
+        "Such as chatgpt or mem0; by default it is detected.",
         min_length=1,
         max_length=100,
-        description="Such as chatgpt or mem0; by default it is detected.",
         extra_json_schema={"x-names": "import-formats"},
     ),
 ]
@@ -125,17 +125,15 @@ class ImportQuery(Request):
 
     name: FileName
     format: FormatName | None = None
-    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
-    replace: Annotated[bool, Meta(description="Replace existing chunks, even newer revisions.")] = False
+    dry_run: Annotated[bool, about("Only report what would happen.")] = False
+    replace: Annotated[bool, about("Replace existing chunks, even newer revisions.")] = False
 
 
 class ExportQuery(Request):
     """What to export."""
 
-    format: Annotated[Literal["jsonl", "zip"], Meta(description="JSON lines, or Markdown in a zip.")] = (
-        "jsonl"
-    )
-    archive: Annotated[bool, Meta(description="Include deleted chunks.")] = True
+    format: Annotated[Literal["jsonl", "zip"], about("JSON lines, or Markdown in a zip.")] = "jsonl"
+    archive: Annotated[bool, about("Include deleted chunks.")] = True
 
 
 class MarkdownOut(MayBeCut):
@@ -148,25 +146,22 @@ class MarkdownOut(MayBeCut):
 class ImportArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    content: Annotated[Content, Meta(description="The content of the file, as text.")]
+    content: Annotated[Content, about("The content of the file, as text.")]
     name: FileName = "notes.md"
     format: FormatName | None = None
-    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
+    dry_run: Annotated[bool, about("Only report what would happen.")] = False
 
 
 class SyncFolderRequest(Bounded, kw_only=True):
     """Which folder to keep in sync."""
 
-    path: Annotated[Line, Meta(description="A folder on the server that it may read.")]
+    path: Annotated[Line, about("A folder on the server that it may read.")]
     patterns: Annotated[
         list[Line],
-        Meta(
-            max_length=50,
-            description="Shell patterns for file names, such as *.md. By default every text file.",
-        ),
+        about("Shell patterns for file names, such as *.md. By default every text file.", max_length=50),
     ] = msgspec.field(default_factory=list)
-    tags: Annotated[Tags, Meta(description="Tags of every chunk.")] = msgspec.field(default_factory=list)
-    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
+    tags: Annotated[Tags, about("Tags of every chunk.")] = msgspec.field(default_factory=list)
+    dry_run: Annotated[bool, about("Only report what would happen.")] = False
 
 
 class FolderSynced(MayBeCut):

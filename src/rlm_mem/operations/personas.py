@@ -6,12 +6,12 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import LongText, Request, matching
+from rlm_mem.operations.types import LongText, Request, about, matching
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GROUP = "persona"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _Mode = Annotated[str, matching("[A-Za-z0-9_]{1,64}", "A mode, by its name in any letter case.")]
-_Value = Annotated[int, Meta(ge=0, le=100, description="Within the range of the slider.")]
+_Value = Annotated[int, about("Within the range of the slider.", ge=0, le=100)]
 
 
 class PersonaOut(Struct):
@@ -46,9 +46,7 @@ class SliderRequest(Request):
 class SayRequest(Request):
     """A chat message."""
 
-    message: Annotated[
-        str, Meta(max_length=20_000, description="A message that is not a command changes nothing.")
-    ]
+    message: Annotated[str, about("A message that is not a command changes nothing.", max_length=20_000)]
 
 
 class PersonaReply(Struct):
@@ -102,9 +100,7 @@ class PersonaState(MayBeCut):
 class PersonaArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    message: (
-        Annotated[LongText, Meta(description="A chat command that changes it, for example a mode.")] | None
-    ) = None
+    message: Annotated[LongText, about("A chat command that changes it, for example a mode.")] | None = None
 
 
 def persona_of(memory: Memory) -> Persona:

@@ -18,7 +18,7 @@ from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, fill
 from rlm_mem.operations.tokens import may_see
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, page_of
-from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, matching, utc
+from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, about, matching, utc
 from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
 
 _GROUP = "records"
@@ -29,7 +29,7 @@ _MAX_ANSWER_CHARS = 500
 class RunsArguments(Bounded, kw_only=True):
     """Which recorded runs."""
 
-    operation: Annotated[RunOperation, Meta(description=f"Only {OPERATION_WORDS}.")] | None = None
+    operation: Annotated[RunOperation, about(f"Only {OPERATION_WORDS}.")] | None = None
     since: Since | None = None
     until: Until | None = None
     limit: Limit = 50
@@ -123,7 +123,7 @@ class EventsQuery(Bounded, kw_only=True):
     """Which events of the audit log."""
 
     since: Since | None = None
-    op: Annotated[str, Meta(max_length=40, description="Only this operation.")] | None = None
+    op: Annotated[str, about("Only this operation.", max_length=40)] | None = None
     chunk_id: ChunkId | None = None
     limit: Limit = 50
     cursor: Cursor | None = None

@@ -12,7 +12,7 @@ from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import page_of
-from rlm_mem.operations.types import CaseId, ChunkId, Cursor, Limit, Line, Request
+from rlm_mem.operations.types import CaseId, ChunkId, Cursor, Limit, Line, Request, about
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +33,7 @@ class ReviewArguments(Bounded, kw_only=True):
     """Which cases."""
 
     status: Annotated[
-        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"],
-        Meta(description="Which cases."),
+        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"], about("Which cases.")
     ] = "open"
 
 
@@ -88,17 +87,13 @@ class CasePage(MayBeCut):
 class DecideRequest(Request):
     """Who decides, and why."""
 
-    reviewer: Annotated[
-        Line, Meta(description="Name of the person who decided; the agent that prepares cases cannot.")
-    ]
-    reason: Annotated[Line, Meta(description="Why, in the person's words.")]
+    reviewer: Annotated[Line, about("Name of the person who decided; the agent that prepares cases cannot.")]
+    reason: Annotated[Line, about("Why, in the person's words.")]
 
 
 Keep = Annotated[
     Annotated[list[ChunkId], Meta(min_length=1, max_length=1000)] | None,
-    Meta(
-        description="Of a session, the ids of the memories to keep; approving archives the others. None: all."
-    ),
+    about("Of a session, the ids of the memories to keep; approving archives the others. None: all."),
 ]
 
 
@@ -111,7 +106,7 @@ class ApproveRequest(DecideRequest):
 class DeferRequest(DecideRequest):
     """Who defers, why, and for how long."""
 
-    days: Annotated[int, Meta(ge=1, le=3650, description="Days until the case is open again.")] = 30
+    days: Annotated[int, about("Days until the case is open again.", ge=1, le=3650)] = 30
 
 
 class DecideArguments(DeferRequest, kw_only=True):
@@ -119,8 +114,7 @@ class DecideArguments(DeferRequest, kw_only=True):
 
     case_id: CaseId
     decision: Annotated[
-        Decision,
-        Meta(description="approve: make it part of the core, or confirm it; defer: decide later."),
+        Decision, about("approve: make it part of the core, or confirm it; defer: decide later.")
     ]
     keep: Keep = None
 

@@ -20,6 +20,7 @@ from rlm_mem.operations.types import (
     ManyIds,
     Question,
     ResultForm,
+    about,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _CONTINUE = "Handle of an answered recall opened with keep: reuse its sandbox."
 class OpenArguments(Bounded, kw_only=True):
     """A question that an agent's own programs will answer."""
 
-    question: Annotated[Question, Meta(description="The question, in words.")]
+    question: Annotated[Question, about("The question, in words.")]
     keep: Annotated[bool, Meta(description=_KEEP)] = False
     handle: Annotated[Handle, Meta(description=_CONTINUE)] | None = None
     schema: ResultForm | None = None
@@ -64,7 +65,7 @@ class SessionOut(MayBeCut):
 class ProgramRequest(Bounded, kw_only=True):
     """A program over the memory."""
 
-    code: Annotated[str, Meta(min_length=1, max_length=100_000, description="The program, in Python.")]
+    code: Annotated[str, about("The program, in Python.", min_length=1, max_length=100_000)]
 
 
 class ExecutionResponse(Struct):
@@ -107,15 +108,11 @@ class ExecutedProgram(Struct, omit_defaults=True):
 class FinishRequest(Bounded, kw_only=True):
     """The caller's answer."""
 
-    answer: Annotated[LongText, Meta(description="The answer; omit it if the memory has none.")] | None = None
+    answer: Annotated[LongText, about("The answer; omit it if the memory has none.")] | None = None
     chunk_ids: ManyIds = field(default_factory=list)
-    confidence: Annotated[Confidence, Meta(description="Your confidence, 0 to 1.")] | None = None
+    confidence: Annotated[Confidence, about("Your confidence, 0 to 1.")] | None = None
     suggestion: (
-        Annotated[
-            LongText,
-            Meta(description="Instead of an answer: a likely one that chunk_ids do not prove."),
-        ]
-        | None
+        Annotated[LongText, about("Instead of an answer: a likely one that chunk_ids do not prove.")] | None
     ) = None
 
 

@@ -23,6 +23,7 @@ from rlm_mem.operations.types import (
     Question,
     Request,
     TaskType,
+    about,
     matching,
 )
 
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 _GROUP = "continuum"
 _Tier = Literal["high", "mid", "low", "ultra-low"]
 _Name = Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9 _.-]*", max_length=200)]
-_Key = Annotated[
-    str, Meta(min_length=1, max_length=400, description="File, file#entry or chunk id of a memory.")
-]
+_Key = Annotated[str, about("File, file#entry or chunk id of a memory.", min_length=1, max_length=400)]
 _OneLine = Annotated[str, matching(r"[^\x00-\x1f\x7f-\x9f]*", max_length=2000)]
 
 
@@ -54,7 +53,7 @@ class TraceRequest(Request):
 
     goal: Line
     steps: Annotated[list[StepIn], Meta(max_length=200)] = field(default_factory=list)
-    success: Annotated[bool | None, Meta(description="Null: not known yet.")] = None
+    success: Annotated[bool | None, about("Null: not known yet.")] = None
     indicators: Annotated[list[Line], Meta(max_length=50)] = field(default_factory=list)
     preconditions: Annotated[list[Line], Meta(max_length=50)] = field(default_factory=list)
     postconditions: Annotated[list[Line], Meta(max_length=50)] = field(default_factory=list)
@@ -134,7 +133,7 @@ class TierQuery(Bounded, kw_only=True):
     goal: Question
     kind: Annotated[
         Literal["weighted", "recent", "proven", "stable"],
-        Meta(description="All tiers by weight, or one of the queries of a single tier."),
+        about("All tiers by weight, or one of the queries of a single tier."),
     ] = "weighted"
     weights: TierWeights | None = None
     min_confidence: Confidence = 0.0
@@ -338,7 +337,7 @@ class Problems(Struct):
 class ConsolidateArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    dry_run: Annotated[bool, Meta(description="Only report what would be done.")] = False
+    dry_run: Annotated[bool, about("Only report what would be done.")] = False
 
 
 def _consolidate(context: Context, request: DryRun | ConsolidateArguments) -> ConsolidationResponse:
@@ -391,7 +390,7 @@ def _clear(context: Context, _: object) -> Cleared:
 class SkillsQuery(Bounded, kw_only=True):
     """Which memories to turn into skills."""
 
-    mid: Annotated[bool, Meta(description="Also those of the mid tier, which are not stable yet.")] = False
+    mid: Annotated[bool, about("Also those of the mid tier, which are not stable yet.")] = False
 
 
 class SkillOut(Struct):
