@@ -117,14 +117,10 @@ def _as_remembered(memory: Memory, path: str, update: Progress) -> str:
     return path
 
 
-def _found(made: ErasureReport) -> bool:
-    return bool(made.chunk_ids or made.files or made.events)
-
-
 def _show(made: ErasureReport, texts: Mapping[str, str]) -> None:
     if made.unread:
         print_text(f"not searched: {made.remaining[0]}", "yellow")
-    if not _found(made):
+    if not (made.chunk_ids or made.files or made.events):
         if made.namespace:
             print_text(f"{made.namespace} is empty")
             print_text("rlm-mem store namespaces lists the namespaces", "dim")

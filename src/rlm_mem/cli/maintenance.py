@@ -42,7 +42,9 @@ def init(
         return
     existed = (target / "memory").is_dir()
     with call.open(create=True):
-        _write_new(target / "config.toml", settings_file())
+        settings = target / "config.toml"
+        with contextlib.suppress(FileExistsError), settings.open("x", encoding="utf-8") as file:
+            file.write(settings_file())
         Layout(target / "memory").prepare_for_git()
         Library(target).copy_defaults()
     call.report(
@@ -61,12 +63,6 @@ def _init_database(call: Call, dsn: str) -> None:
         {"brain": place, "created": not existed},
         f"{'there is already a memory in' if existed else 'created a memory in'} {place}",
     )
-
-
-def _write_new(path: Path, content: str) -> None:
-    """Write a file, unless it exists."""
-    with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
-        file.write(content)
 
 
 _LINKS = flag("--links", "Include automatic links of earlier rules that the current rules would not make.")

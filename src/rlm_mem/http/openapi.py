@@ -67,7 +67,8 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
             operation, schemas, components
         )
-    used = _queries()
+    # The fields of parameter types are inlined instead of listed as components.
+    inlined = {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
     made = {
         "openapi": "3.1.0",
         "info": {
@@ -82,7 +83,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
         "paths": paths,
         "components": {
             "schemas": {
-                **{name: schema for name, schema in components.items() if name not in used},
+                **{name: schema for name, schema in components.items() if name not in inlined},
                 "Plain": _PLAIN,
             },
             "responses": {
@@ -119,11 +120,6 @@ def _kinds() -> dict[str, Any]:
 
 def _key(kind: Any) -> str:
     return f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}"
-
-
-def _queries() -> set[str]:
-    """Names of parameter types, whose fields are inlined instead of listed as components."""
-    return {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
 
 
 def _operation(

@@ -80,9 +80,6 @@ class McpServer:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.service.close()
 
-    async def _in_worker(self, work: Callable[[], _R]) -> _R:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, with_current_context(work))
-
     def _client(self, context: Context) -> Caller:
         if self._client_of is None:
             return Caller(OWNER)
@@ -178,8 +175,9 @@ class McpServer:
 
     async def _run_or_refuse(self, work: Callable[[], _R]) -> _R:
         """Run a function in a worker, and turn an RlmMemError into an error of the protocol."""
+        loop = asyncio.get_running_loop()
         try:
-            return await self._in_worker(work)
+            return await loop.run_in_executor(self._pool, with_current_context(work))
         except RlmMemError as error:
             raise MCPError(types.INVALID_PARAMS, problem_of(error).sentence) from None
 

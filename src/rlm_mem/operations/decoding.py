@@ -218,18 +218,18 @@ def _accepted_values(kind: Any, path: list[str]) -> list[str]:
     literal = [one for one in _leaves(_type_at(kind, path)) if get_origin(one) is Literal]
     if literal:
         return [str(word) for one in literal for word in get_args(one)]
-    above = [
-        one
-        for one in _leaves(_type_at(kind, path[:-1]))
-        if isinstance(one, type) and issubclass(one, msgspec.Struct)
-    ]
-    return [str(one.__struct_config__.tag) for one in above if one.__struct_config__.tag is not None]
+    tags = (one.__struct_config__.tag for one in _structs(_type_at(kind, path[:-1])))
+    return [str(tag) for tag in tags if tag is not None]
 
 
 def _fields(kind: Any) -> list[msgspec.structs.FieldInfo]:
     """Return the fields of the one struct that a type permits; none if it permits several."""
-    found = [one for one in _leaves(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+    found = _structs(kind)
     return list(msgspec.structs.fields(found[0])) if len(found) == 1 else []
+
+
+def _structs(kind: Any) -> list[type[msgspec.Struct]]:
+    return [one for one in _leaves(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
 
 
 def _leaves(kind: Any) -> Iterator[Any]:

@@ -254,9 +254,11 @@ def _system(
     state: StoreStatus,
     sliders: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
+    from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, STORE_FUNCTIONS
+
     limit = store.config.llm.context_tokens
     used = max((step.prompt_tokens for step in run.steps), default=0) if run else 0
-    tools = _tools()
+    tools = [*STORE_FUNCTIONS, *MODEL_FUNCTIONS]
     return {
         "context": {
             "used": used,
@@ -271,12 +273,6 @@ def _system(
         "model": store.config.llm.model,
         "vibe": _vibe(sliders),
     }
-
-
-def _tools() -> list[str]:
-    from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, STORE_FUNCTIONS
-
-    return [*STORE_FUNCTIONS, *MODEL_FUNCTIONS]
 
 
 def _vibe(sliders: Sequence[Mapping[str, Any]]) -> str:
