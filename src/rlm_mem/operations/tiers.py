@@ -8,6 +8,8 @@ from msgspec import Meta, Struct, field, structs, to_builtins
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.answers import Hint, MemoryHit
+from rlm_mem.continuum.reports import PruneStep
+from rlm_mem.continuum.skills import Skill
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -223,13 +225,8 @@ class ConsolidationResponse(MayBeCut):
     notes: list[str]
 
 
-class PruneStepOut(Struct):
+class PruneStepOut(PruneStep):
     """The action of retention on one memory, and its reason."""
-
-    key: str
-    action: str
-    reason: str
-    tier: str
 
 
 class Pruned(Struct):
@@ -393,13 +390,8 @@ class SkillsQuery(Bounded, kw_only=True):
     mid: Annotated[bool, about("Also those of the mid tier, which are not stable yet.")] = False
 
 
-class SkillOut(Struct):
+class SkillOut(Skill):
     """A skill: the text of its SKILL.md, for a folder of this name."""
-
-    name: str
-    key: str
-    text: str
-    evidence: list[str]
 
 
 class Skills(MayBeCut):
