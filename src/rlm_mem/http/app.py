@@ -23,7 +23,7 @@ from rlm_mem.http.streams import SERVED, Exchange
 from rlm_mem.operations.decoding import from_json, from_parameters, part, unknown_parameter
 from rlm_mem.operations.fitting import Reply, run_fitted
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.problems import Problem, Refused, problem, problem_of
+from rlm_mem.operations.problems import Problem, problem, problem_of, refused
 from rlm_mem.operations.registry import ROUTES
 from rlm_mem.operations.traits import PreconditionFailed, next_link
 
@@ -147,12 +147,10 @@ def _check_media(request: Request, allowed: Sequence[str]) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in allowed:
         actual = f"not {media_type!r:.80}" if media_type else "and the request names none"
-        raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {actual}"))
+        raise refused(415, f"the body must be {' or '.join(allowed)}, {actual}")
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity":
-        raise Refused(
-            problem(415, f"a body in the coding {coding!r:.40} is not read", hint="send it uncompressed")
-        )
+        raise refused(415, f"a body in the coding {coding!r:.40} is not read", hint="send it uncompressed")
 
 
 def api_app(state: ServerState, limits: ClientLimits) -> ASGIApp:

@@ -11,7 +11,7 @@ from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, IdsArguments, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import chunk_reply
 from rlm_mem.operations.types import (
@@ -104,7 +104,7 @@ def _archive_several(context: Context, request: ArchiveRequest) -> ArchivedSever
             dry_run=request.dry_run,
         )
     except InputError as error:  # no filter, which a schema cannot exclude
-        raise Refused(problem(409, error.message, hint=error.hint or "")) from None
+        raise refused(409, error.message, hint=error.hint or "") from None
     return ArchivedSeveral(request.dry_run, len(ids), ids[:_MAX_LISTED])
 
 

@@ -16,7 +16,7 @@ from rlm_mem.operations.chunks import ChunkChange, NewChunk, RememberRequest, Un
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.links import LinkRequest, LinkState
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
+from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of, refused
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
@@ -177,7 +177,7 @@ def _chunk_id(named: str, done: list[StepDone]) -> str:
         return named
     number = int(named[1:])
     if number >= len(done) or not done[number].chunk_ids:
-        raise Refused(problem(409, f"{named}: no earlier step with that number created a chunk"))
+        raise refused(409, f"{named}: no earlier step with that number created a chunk")
     return done[number].chunk_ids[0]
 
 

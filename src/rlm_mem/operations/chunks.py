@@ -11,7 +11,7 @@ from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import (
     ChunkOut,
     ChunkSummary,
@@ -377,7 +377,7 @@ def to_remember(context: Context, request: RememberRequest | RememberArguments) 
 def _check_period(valid_from: str | None, valid_to: str | None) -> None:
     """Refuse a period that ends before it starts, which a schema cannot exclude."""
     if valid_from and valid_to and parse_time(valid_from) > parse_time(valid_to):
-        raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
+        raise refused(409, f"valid_from {valid_from} is after valid_to {valid_to}")
 
 
 def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
@@ -385,7 +385,7 @@ def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> Non
     try:
         expiry(expires, ttl, context.memory.store.clock())
     except InvalidChunk as error:
-        raise Refused(problem(409, error.message)) from None
+        raise refused(409, error.message) from None
 
 
 def create(context: Context, request: NewChunk) -> Reply[ChunkWritten]:
@@ -459,9 +459,7 @@ def restore(context: Context, _: object) -> Reply[ChunkOut]:
     with matched(context, archived=True) as chunk_id:
         chunk = context.memory.restore(chunk_id)
     if chunk is None and context.memory.store.exists(chunk_id):
-        raise Refused(
-            problem(409, f"{chunk_id} is not in the archive: it was never deleted, or is already restored")
-        )
+        raise refused(409, f"{chunk_id} is not in the archive: it was never deleted, or is already restored")
     if chunk is None:
         raise NotFoundError(f"the archive has no chunk {chunk_id}")
     return chunk_reply(context, chunk)

@@ -10,7 +10,7 @@ from msgspec import Struct, json
 
 from rlm_mem.errors import AccessDenied, InputError
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.types import DryRun, Line, Request, about
 
@@ -76,7 +76,7 @@ def _input_errors_as_conflicts() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise Refused(problem(409, error.message)) from None
+        raise refused(409, error.message) from None
 
 
 def _erase(context: Context, request: EraseRequest) -> Erased:

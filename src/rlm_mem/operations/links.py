@@ -11,7 +11,7 @@ from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import ChunkOut, Neighbour, fill, iso
 from rlm_mem.operations.traits import chunk_reply, etag, matched, page_of
 from rlm_mem.operations.types import (
@@ -185,7 +185,7 @@ def link(context: Context, request: LinkRequest) -> Reply[LinkState]:
     """Link two chunks; also a step of a batch."""
     source, target, kind = context.path["chunk_id"], context.path["target_id"], context.path["link_type"]
     if source == target:
-        raise Refused(problem(409, f"{source} cannot be linked to itself"))
+        raise refused(409, f"{source} cannot be linked to itself")
     context.check_owned([source, target])
     with matched(context):
         _require_chunk(context, source)
@@ -200,7 +200,7 @@ def supersede(context: Context, request: SupersedeRequest) -> Reply[ChunkOut]:
     """Mark a chunk as superseded by another one."""
     chunk_id = context.path["chunk_id"]
     if chunk_id == request.by:
-        raise Refused(problem(409, f"{chunk_id} cannot replace itself"))
+        raise refused(409, f"{chunk_id} cannot replace itself")
     with matched(context):
         _require_chunk(context, chunk_id)
         _require_chunk(context, request.by)
