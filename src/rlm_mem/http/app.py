@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rlm_mem.access.grants import NEEDED, client_of
 from rlm_mem.errors import AccessDenied, RlmMemError, StoreReadOnly
@@ -25,12 +26,8 @@ from rlm_mem.operations.fitting import Reply, run_fitted
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import Problem, problem, problem_of, refused
 from rlm_mem.operations.registry import ROUTES
+from rlm_mem.operations.state import ServerState
 from rlm_mem.operations.traits import PreconditionFailed, next_link
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from rlm_mem.operations.state import ServerState
 
 _log = logging.getLogger(__name__)
 _JSON = "application/json"

@@ -131,7 +131,7 @@ class ChunkView(Struct):
     namespace: str | UnsetType = UNSET
 
 
-class Neighbour(LinkedChunk):
+class Neighbour(LinkedChunk, frozen=True):
     """A chunk linked with another one; ``direction`` is out or in, ``strength`` 0 to 1."""
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, structs, to_builtins
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.answers import Hint, MemoryHit
+from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.reports import PruneStep
 from rlm_mem.continuum.skills import Skill
 from rlm_mem.errors import InvalidMemory, NotFoundError
@@ -28,9 +29,6 @@ from rlm_mem.operations.types import (
     about,
     matching,
 )
-
-if TYPE_CHECKING:
-    from rlm_mem.continuum.files import TieredMemory
 
 _GROUP = "continuum"
 _Tier = Literal["high", "mid", "low", "ultra-low"]

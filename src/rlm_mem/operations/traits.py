@@ -7,7 +7,7 @@ import binascii
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,10 +15,8 @@ import msgspec
 from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.fitting import Reply
+from rlm_mem.operations.operation import Context
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
-
-if TYPE_CHECKING:
-    from rlm_mem.operations.operation import Context
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
