@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
-from starlette.responses import Response
 
-from rlm_mem.dashboard.requests import PageRequest
 from rlm_mem.dashboard.words import visible
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.personas import persona_of
-from rlm_mem.persona import Persona
 from rlm_mem.persona.gauges import render_gauge
 from rlm_mem.text.tokens import count_tokens
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from rlm_mem.dashboard.requests import PageRequest
+    from rlm_mem.persona import Persona
 
 _HUD_WIDTH = 60
 

@@ -73,8 +73,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
         yield _failed("settings", error)
     else:
         yield from _examine_brain(place, namespace)
-        for name in ("monty", "cpython"):
-            yield _engine(config, name)
+        yield from _engines(config)
     here = Path.home(), os.environ, Path.cwd()
     plugin = _has_plugin(*here[:2])
     yield from _clients(*here, plugin=plugin)
@@ -339,6 +338,11 @@ def _sandbox(memory: Memory) -> Diagnosis:
     if escape.error is None:
         return Diagnosis("sandbox", FAIL, f"{engine} let a program open a file", "Use the engine monty.")
     return Diagnosis("sandbox", OK, f"{engine} runs programs and denies them access to files")
+
+
+def _engines(config: Config) -> Iterator[Diagnosis]:
+    for name in ("monty", "cpython"):
+        yield _engine(config, name)
 
 
 def _engine(config: Config, name: str) -> Diagnosis:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
 from rlm_mem.continuum.cases import Case, order_of
-from rlm_mem.continuum.changes import Change
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import page_of
 from rlm_mem.operations.types import CaseId, ChunkId, Cursor, Limit, Line, Request, about
+
+if TYPE_CHECKING:
+    from rlm_mem.continuum.changes import Change
 
 _GROUP = "review"
 Decision = Literal["approve", "defer", "reject"]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, structs, to_builtins
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.answers import Hint, MemoryHit
-from rlm_mem.continuum.files import TieredMemory
-from rlm_mem.continuum.reports import PruneStep
-from rlm_mem.continuum.skills import Skill
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -29,6 +26,9 @@ from rlm_mem.operations.types import (
     about,
     matching,
 )
+
+if TYPE_CHECKING:
+    from rlm_mem.continuum.files import TieredMemory
 
 _GROUP = "continuum"
 _Tier = Literal["high", "mid", "low", "ultra-low"]
@@ -223,8 +223,13 @@ class ConsolidationResponse(MayBeCut):
     notes: list[str]
 
 
-class PruneStepOut(PruneStep):
+class PruneStepOut(Struct):
     """The action of retention on one memory, and its reason."""
+
+    key: str
+    action: str
+    reason: str
+    tier: str
 
 
 class Pruned(Struct):
@@ -388,8 +393,13 @@ class SkillsQuery(Bounded, kw_only=True):
     mid: Annotated[bool, about("Also those of the mid tier, which are not stable yet.")] = False
 
 
-class SkillOut(Skill):
+class SkillOut(Struct):
     """A skill: the text of its SKILL.md, for a folder of this name."""
+
+    name: str
+    key: str
+    text: str
+    evidence: list[str]
 
 
 class Skills(MayBeCut):
