@@ -309,7 +309,13 @@ def tools() -> str:
     parts.append(
         _table(
             ("address", "what it is"),
-            [(f"`{one.uri}`", _cell(one.description)) for one in (*FIXED, *TEMPLATES)],
+            [
+                (f"`{uri}`", _cell(about or ""))
+                for uri, about in (
+                    *((one.uri, one.description) for one in FIXED),
+                    *((one.uri_template, one.description) for one in TEMPLATES),
+                )
+            ],
         )
     )
     parts.append("## Prompts\n")
@@ -317,8 +323,12 @@ def tools() -> str:
         _table(
             ("prompt", "argument", "what it is for"),
             [
-                (f"`{one.name}`", f"`{one.argument}`" if one.argument else "", _cell(one.description))
-                for one in PROMPTS
+                (
+                    f"`{one.name}`",
+                    ", ".join(f"`{argument.name}`" for argument in one.arguments or ()),
+                    _cell(one.description or ""),
+                )
+                for one, _ in PROMPTS
             ],
         )
     )

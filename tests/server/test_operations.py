@@ -80,7 +80,7 @@ def test_one_record_is_all_that_a_new_operation_needs(
         return Echoed(f"{request.text} in {context.memory.store.namespace}")
 
     added = Operation(
-        "POST", "/echo", "echo", "Say it again.", "server", run=echo, request=Echo, response=Echoed, writes=True,
+        "POST", "/echo", "echo", "Say it again.", "server", run=echo, writes=True,
         tool=Tool(name="echo", title="Echo", description="Say it again."),
     )  # fmt: skip
     for module, name in ((registry, "OPERATIONS"), (tools, "OPERATIONS"), (registry, "ROUTES")):

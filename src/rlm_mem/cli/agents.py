@@ -117,9 +117,7 @@ def uninstall(
             failed.append(error.sentence)
             continue
         removed += [] if str(path) in removed else [str(path)]  # one file may have had both
-    if call.json:
-        print_json({"removed_from": removed, "failed": failed})
-    else:
+    if not call.printed_json({"removed_from": removed, "failed": failed}):
         for line in removed:
             print_text(f"removed from {line}", wrap=False)
         for line in failed:
@@ -171,9 +169,7 @@ def _with_hooks(
 
 def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str) -> None:
     """Print what would be written into a client's file."""
-    if call.json:
-        print_json({"file": str(path), **data})
-    else:
+    if not call.printed_json({"file": str(path), **data}):
         note(f"for {path}:")
         print_text(wanted.rstrip(), wrap=False)
 

@@ -16,7 +16,6 @@ from rlm_mem.cli.terminal import (
     day,
     long_text,
     one_line,
-    print_json,
     print_rule,
     print_text,
     screen,
@@ -105,8 +104,7 @@ def recall(call: RecallCall, question: Question) -> None:
         written = receipt.write(memory, result)  # before shortening: a receipt needs the complete sources
         if call.max_tokens is not None:
             result = result.within(call.max_tokens)
-        if call.json:
-            print_json(recall_json(result, trajectory=call.trajectory) | written)
+        if call.printed_json(recall_json(result, trajectory=call.trajectory) | written):
             return
         if call.live:
             print_rule(style="dim")

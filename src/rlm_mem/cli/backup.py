@@ -86,8 +86,7 @@ def restore(
     place = call.place
     with progress("restoring", unit="files", quiet=call.json) as update:
         restored = restore_backup(file, place, replace=replace, progress=update)
-    if call.json:
-        print_json(restored)
+    if call.printed_json(restored):
         return
     print_text(
         f"{shown_place(place)} restored as of {restored.info.made_at}: {amount(restored.chunks, 'chunk')}",
@@ -105,8 +104,7 @@ def vacuum(call: Call) -> None:
     """Free space that the index does not need; safe while others use the memory."""
     with call.with_progress("compacting the index", "steps") as (memory, update):
         done = vacuum_store(memory.store, progress=update)
-    if call.json:
-        print_json({"before": done.before, "after": done.after, "freed": done.freed})
+    if call.printed_json({"before": done.before, "after": done.after, "freed": done.freed}):
         return
     rows = (
         (name, megabytes(size), megabytes(done.after.get(name, 0)))

@@ -117,11 +117,17 @@ class Call(Where):
         with self.open() as memory, progress(label, unit=unit, quiet=self.json) as update:
             yield memory, update
 
-    def report(self, data: Any, shown: str | Callable[[], None], style: str = "") -> None:
-        """Print the result of the command: the data with ``--json``, else a sentence, or what a function prints."""
+    def printed_json(self, data: Any) -> bool:
+        """Print the data if ``--json`` was given, and return whether it was."""
         if self.json:
             print_json(data)
-        elif isinstance(shown, str):
+        return self.json
+
+    def report(self, data: Any, shown: str | Callable[[], None], style: str = "") -> None:
+        """Print the result of the command: the data with ``--json``, else a sentence, or what a function prints."""
+        if self.printed_json(data):
+            return
+        if isinstance(shown, str):
             print_text(shown, style)
         else:
             shown()

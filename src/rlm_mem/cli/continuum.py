@@ -28,8 +28,7 @@ def consolidate(
     with call.open(llm=llm) as memory, progress("consolidating", unit="memories") as seen:
         title_model = memory.llm if llm and llm != "offline" else None
         report = memory.continuum.consolidate(dry_run=dry_run, llm=title_model, progress=seen)
-    if call.json:
-        print_json(report)
+    if call.printed_json(report):
         return
     for title, steps in (
         ("promoted", report.promoted),
@@ -78,8 +77,7 @@ def prune(
             names = (
                 pruner.archived() if delete_days is None else pruner.delete_archived(limit, dry_run=not apply)
             )
-            if call.json:
-                print_json(names)
+            if call.printed_json(names):
                 return
             for name in names:
                 print_text(name, "cyan")
@@ -87,8 +85,7 @@ def prune(
             print_text(f"{amount(len(names), 'memory')} {verb}", "dim")
             return
         report = memory.continuum.prune(dry_run=not apply, progress=seen)
-    if call.json:
-        print_json(report)
+    if call.printed_json(report):
         return
     for step in report.steps:
         print_text(text(step.action.replace("_", " "), "yellow") + text(f"  {step.key}", "cyan"))
@@ -140,8 +137,7 @@ def query(
             hits = queries.proven(goal, limit=limit)
         else:
             hits = queries.stable(task_type, goal=goal, limit=limit)
-    if call.json:
-        print_json({"hits": hits, "core": core})
+    if call.printed_json({"hits": hits, "core": core}):
         return
     for hit in core:
         print_text(text("core  ", "magenta") + text(one_line(hit.title, 80)))
@@ -201,8 +197,7 @@ def tier_skills(
         found = write_skills(
             memory.store, memory.continuum.files, folder, tiers=(*SKILL_TIERS, "mid") if mid else SKILL_TIERS
         )
-    if call.json:
-        print_json(found)
+    if call.printed_json(found):
         return
     for one in found:
         print_text(text(f"{one.state:10}", "dim") + text(one.name, "cyan") + text(f"  {one.key}", "dim"))

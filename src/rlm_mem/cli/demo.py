@@ -19,7 +19,7 @@ from rlm_mem.cli import options
 from rlm_mem.cli.ask import recall_json, show_recall
 from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.steps import show_step
-from rlm_mem.cli.terminal import amount, print_json, print_rule, print_text, progress, text
+from rlm_mem.cli.terminal import amount, print_rule, print_text, progress, text
 from rlm_mem.errors import InputError
 from rlm_mem.mcp.clients import launcher
 
@@ -43,8 +43,7 @@ def demo(call: BrainCall, llm: options.Llm = None) -> None:
             _introduce(memory, count, time.perf_counter() - started)
         seen: set[str] = set()
         answers = [_answer(memory, row, seen, quiet=call.json) for row in _rows("questions.jsonl")]
-    if call.json:
-        print_json(answers)
+    if call.printed_json(answers):
         return
     _close(answers, named, time.perf_counter() - started)
 

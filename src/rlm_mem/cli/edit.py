@@ -198,9 +198,7 @@ def _update(
         )
         if changed is None:
             raise no_chunk(memory, chunk_id)
-    if call.json:
-        print_json(changed.to_dict())
-    else:
+    if not call.printed_json(changed.to_dict()):
         print_text(f"{chunk_id} is at revision {changed.revision}")
         if found:
             print_text(str(found[0].report()), "yellow")
@@ -323,9 +321,7 @@ def undo(
             texts = [] if undone is None or call.json else _texts(memory, undone.chunk_ids[:_SHOWN_TEXTS])
         if undone is None:
             raise NotFoundError("there is nothing to undo", hint="see rlm-mem store events")
-        if call.json:
-            print_json(asdict(undone))
-        else:
+        if not call.printed_json(asdict(undone)):
             print_text(str(undone))
             for line in texts:
                 print_text(line, "dim", indent=6)

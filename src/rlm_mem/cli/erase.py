@@ -14,7 +14,7 @@ from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
 from rlm_mem.cli.sources import read_bounded
-from rlm_mem.cli.terminal import amount, note, one_line, print_json, print_text
+from rlm_mem.cli.terminal import amount, note, one_line, print_text
 from rlm_mem.errors import InputError
 from rlm_mem.memory import Memory
 from rlm_mem.results import Progress
@@ -117,14 +117,10 @@ def _as_remembered(memory: Memory, path: str, update: Progress) -> str:
     return path
 
 
-def _found(made: ErasureReport) -> bool:
-    return bool(made.chunk_ids or made.files or made.events)
-
-
 def _show(made: ErasureReport, texts: Mapping[str, str]) -> None:
     if made.unread:
         print_text(f"not searched: {made.remaining[0]}", "yellow")
-    if not _found(made):
+    if not (made.chunk_ids or made.files or made.events):
         if made.namespace:
             print_text(f"{made.namespace} is empty")
             print_text("rlm-mem store namespaces lists the namespaces", "dim")
@@ -152,9 +148,7 @@ def _verify(call: Call, path: Path) -> None:
     made = read_report(read_bounded(path, _MAX_REPORT))
     with call.open() as memory:
         left = verify_erasure(memory.store, made)
-    if call.json:
-        print_json({"left": left})
-    else:
+    if not call.printed_json({"left": left}):
         for where in left:
             print_text(where)
         print_text(f"found in {amount(len(left), 'place')}" if left else "nothing remains")

@@ -17,7 +17,7 @@ from rlm_mem.cli.call import BrainCall, Call, JsonCall, Where
 from rlm_mem.cli.events import CLIENT, run_hook
 from rlm_mem.cli.namespaces import hook_namespace
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, print_json, print_text, text
+from rlm_mem.cli.terminal import amount, note, print_text, text
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk
 from rlm_mem.mcp.hooks import pause, paused, resume
@@ -93,8 +93,7 @@ def context(
             because = f"shares {', '.join(words)}" if words else f"a {chunk.type}"
             where = holder.store.namespace
             rows.append({"id": chunk_id, "namespace": where, "because": because, "content": chunk.content})
-    if call.json:
-        print_json(rows)
+    if call.printed_json(rows):
         return
     for row in rows:
         print_text(
@@ -152,10 +151,9 @@ def rules(
         except FileExistsError:
             raise ConflictError(f"{path} exists already", hint="edit it, or remove it first") from None
     found = load_rules(place if isinstance(place, Path) else None)
-    if call.json:
-        print_json(
-            {"file": str(found.where), "limits": found.limits, "rules": [rule for rule, _ in found.rules]}
-        )
+    if call.printed_json(
+        {"file": str(found.where), "limits": found.limits, "rules": [rule for rule, _ in found.rules]}
+    ):
         return
     note(f"from {found.where}")
     print_text(found.where.read_text(encoding="utf-8").rstrip(), wrap=False)
@@ -172,11 +170,11 @@ def try_(
     kept = [
         (message, one) for message in part.messages for one in found.kept(capture.screened(message, secrets))
     ]
-    if call.json:
-        print_json(
-            [{"speaker": message.speaker, "at": message.at, "rule": one.rule, "type": one.type, "text": one.text}
-             for message, one in kept]
-        )  # fmt: skip
+    data = [
+        {"speaker": message.speaker, "at": message.at, "rule": one.rule, "type": one.type, "text": one.text}
+        for message, one in kept
+    ]
+    if call.printed_json(data):
         return
     for message, one in kept:
         print_text(text(f"{one.rule}", "cyan") + text(f"  {message.speaker} · {one.type}", "dim"))

@@ -16,7 +16,6 @@ from rlm_mem.cli.terminal import (
     amount,
     note,
     one_line,
-    print_json,
     print_pairs,
     print_text,
     progress,
@@ -72,8 +71,7 @@ def export(
                 overwrite=overwrite,
                 progress=update,
             )
-    if call.json:
-        print_json(report)
+    if call.printed_json(report):
         return
     line = f"exported {amount(report.chunks, 'chunk')}"
     if report.archived:

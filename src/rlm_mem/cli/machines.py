@@ -140,8 +140,7 @@ def shards_move(
     """Move a namespace to another database while it is in use; both are compared before programs are redirected."""
     with progress(f"moving {namespace}", quiet=call.json) as update:
         report = _databases().move_namespace(_directory(call), namespace, to, purge=purge, progress=update)
-    if call.json:
-        print_json(report)
+    if call.printed_json(report):
         return
     if report.source == report.target:
         print_text(f"{namespace} is at {report.target}: nothing to move")

@@ -42,7 +42,9 @@ def init(
         return
     existed = (target / "memory").is_dir()
     with call.open(create=True):
-        _write_new(target / "config.toml", settings_file())
+        settings = target / "config.toml"
+        with contextlib.suppress(FileExistsError), settings.open("x", encoding="utf-8") as file:
+            file.write(settings_file())
         Layout(target / "memory").prepare_for_git()
         Library(target).copy_defaults()
     call.report(
@@ -61,12 +63,6 @@ def _init_database(call: Call, dsn: str) -> None:
         {"brain": place, "created": not existed},
         f"{'there is already a memory in' if existed else 'created a memory in'} {place}",
     )
-
-
-def _write_new(path: Path, content: str) -> None:
-    """Write a file, unless it exists."""
-    with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
-        file.write(content)
 
 
 _LINKS = flag("--links", "Include automatic links of earlier rules that the current rules would not make.")
@@ -140,8 +136,7 @@ def rebuild(call: Call) -> None:
     with call.with_progress("indexing", "files") as (memory, update):
         report = memory.rebuild_index(progress=update)
         count = memory.store.totals()["chunk_count"]
-    if call.json:
-        print_json({"chunks": count, **plain(report)})
+    if call.printed_json({"chunks": count, **plain(report)}):
         return
     print_text(f"indexed {amount(count, 'chunk')}")
     _unreadable(report)
@@ -159,8 +154,7 @@ def sync(
                 hint="check the folder's permissions, and how its disk is mounted",
             )
         report = memory.sync(full=full)
-    if call.json:
-        print_json(report)
+    if call.printed_json(report):
         return
     for verb in ("added", "changed", "removed"):
         for path in getattr(report, verb):

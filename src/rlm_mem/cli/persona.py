@@ -79,8 +79,7 @@ def slider(call: Call, dimension: Annotated[str, argument("SLIDER", "Its name.")
     """Show what a slider controls and what its values mean."""
     with _files(call) as files:
         known = Library(files).slider(dimension)
-    if call.json:
-        print_json(known.to_dict())
+    if call.printed_json(known.to_dict()):
         return
     print_text(f"{known.title}  {known.low}-{known.high}, default {known.default}", "bold")
     print_text(known.description, indent=2)

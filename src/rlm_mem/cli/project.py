@@ -11,7 +11,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.namespaces import PROJECT, literal, option_value
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, print_json, print_text
+from rlm_mem.cli.terminal import amount, note, print_text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
 from rlm_mem.memory import Memory
@@ -37,17 +37,16 @@ def show(call: Call) -> None:
             count = memory.stats().chunk_count
             waiting = len(memory.continuum.review.cases())
             others = _other_projects(memory, project) if project is not None and not count else []
-    if call.json:
-        print_json(
-            {
-                "root": str(project.root) if project else None,
-                "namespace": own,
-                "memories": count,
-                "open_reviews": waiting,
-                "shared": shared,
-                "other_projects": [{"namespace": name, "memories": held} for name, held in others],
-            }
-        )
+    if call.printed_json(
+        {
+            "root": str(project.root) if project else None,
+            "namespace": own,
+            "memories": count,
+            "open_reviews": waiting,
+            "shared": shared,
+            "other_projects": [{"namespace": name, "memories": held} for name, held in others],
+        }
+    ):
         return
     print_text(own, "cyan")
     if project is not None:
@@ -126,8 +125,7 @@ def move(
             )
         ids = source.list_chunks() if every else full_ids(source, chunk_ids or [])
         moved = move_chunks(source.store, where, ids)
-    if call.json:
-        print_json(moved)
+    if call.printed_json(moved):
         return
     for one in moved:
         print_text(f"{one.former_id} → {one.chunk_id}")

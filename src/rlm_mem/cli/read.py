@@ -108,8 +108,7 @@ def search(
             and bool(memory.search(words, limit=1, as_of=as_of))
         )
         elsewhere = "" if hits or is_filtered_out or call.json else other_places(memory)
-    if call.json:
-        print_json(hits)
+    if call.printed_json(hits):
         return
     if not hits:
         print_text("nothing found with these filters" if is_filtered_out else "nothing found", "dim")
@@ -243,8 +242,7 @@ def list_(
         )
         total = memory.stats().chunk_count if not (chunks or archived or call.json) else 0
         elsewhere = "" if chunks or call.json else other_places(memory)
-    if call.json:
-        print_json([chunk.to_dict() for chunk in chunks])
+    if call.printed_json([chunk.to_dict() for chunk in chunks]):
         return
     console = screen()
     if not chunks:
@@ -367,8 +365,7 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
         missing = no_chunk(memory, chunk_id) if not versions or not versions[-1].current else None
     if not versions and missing is not None:
         raise missing
-    if call.json:
-        print_json(versions)
+    if call.printed_json(versions):
         return
     rows = []
     before: rlm_mem.Chunk | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,7 +25,6 @@ from rlm_mem.cli.terminal import (
     moment,
     money,
     one_line,
-    print_json,
     print_text,
     screen,
     text,
@@ -61,8 +61,7 @@ def trajectories_list(
     """List the recorded recalls, newest first."""
     with call.open() as memory:
         found = memory.trajectories(operation=operation, since=since, until=until, limit=limit)
-    if call.json:
-        print_json(found)
+    if call.printed_json(found):
         return
     if not found:
         print_text("no trajectories", "dim")
@@ -230,29 +229,24 @@ def costs(
 
 def _summed(lines: Sequence[CostLine], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return the lines summed by the named columns; a cost is None only if no call had a price."""
-    sums: dict[tuple[str, ...], dict[str, Any]] = {}
-    for line in lines:
-        key = tuple(getattr(line, name) for name in names)
-        row = sums.setdefault(
-            key,
-            dict(zip(names, key, strict=True))
-            | {
-                "runs": 0,
-                "calls": 0,
-                "input_tokens": 0,
-                "output_tokens": 0,
-                "cost": None,
-                "unpriced_calls": 0,
-            },
-        )
-        row["runs"] += line.runs
-        row["calls"] += line.calls
-        row["input_tokens"] += line.usage.input_tokens
-        row["output_tokens"] += line.usage.output_tokens
-        row["unpriced_calls"] += line.unpriced_calls
-        if line.cost is not None:
-            row["cost"] = (row["cost"] or Decimal(0)) + line.cost
-    return [sums[key] for key in sorted(sums)]
+
+    def key(line: CostLine) -> tuple[str, ...]:
+        return tuple(getattr(line, name) for name in names)
+
+    rows = []
+    for columns, group in groupby(sorted(lines, key=key), key):
+        summed = list(group)
+        priced = [line.cost for line in summed if line.cost is not None]
+        figures = {
+            "runs": sum(line.runs for line in summed),
+            "calls": sum(line.calls for line in summed),
+            "input_tokens": sum(line.usage.input_tokens for line in summed),
+            "output_tokens": sum(line.usage.output_tokens for line in summed),
+            "cost": sum(priced, Decimal(0)) if priced else None,
+            "unpriced_calls": sum(line.unpriced_calls for line in summed),
+        }
+        rows.append(dict(zip(names, columns, strict=True)) | figures)
+    return rows
 
 
 def events(

@@ -17,7 +17,7 @@ from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, one_line, print_json, print_text, progress, resumable
+from rlm_mem.cli.terminal import amount, note, one_line, print_text, progress, resumable
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
@@ -146,9 +146,7 @@ def remember(
                 outcome.add_folder(
                     sync_folder(memory.store, one, dry_run=dry_run, progress=update, **about_folder)
                 )
-    if call.json:
-        print_json(outcome.as_dict())
-    else:
+    if not call.printed_json(outcome.as_dict()):
         changes = tags is not None or kind is not None or confidence is not None
         _show(outcome, time.perf_counter() - started, dry_run=dry_run, changes=changes and not folder)
     if outcome.failed:

@@ -34,8 +34,7 @@ def list_(
         if section not in settings:
             raise InvalidConfig(f"there is no section {section!r}", hint=f"use one of {', '.join(settings)}")
         settings = {section: settings[section]}
-    if call.json:
-        print_json({"brain": shown_place(place), "settings": settings})
+    if call.printed_json({"brain": shown_place(place), "settings": settings}):
         return
     origins = _origins(config, place)
     rows = (
@@ -113,8 +112,9 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
         write_atomic(path, after.encode("utf-8"))
     config = Config.load(place)
     current = _value(config, setting)
-    if call.json:
-        print_json({"setting": setting, "value": current, "file": str(path), "changed": after != before})
+    if call.printed_json(
+        {"setting": setting, "value": current, "file": str(path), "changed": after != before}
+    ):
         return
     if value is not None:
         done = f"{setting} = {_toml(current)}"

@@ -12,7 +12,7 @@ from rlm_mem.access.tokens import TokenFile, TokenRecord, token_path
 from rlm_mem.cli import options
 from rlm_mem.cli.call import BrainCall
 from rlm_mem.cli.options import argument, option
-from rlm_mem.cli.terminal import FOLDED, amount, moment, note, print_json, print_table, print_text
+from rlm_mem.cli.terminal import FOLDED, amount, moment, note, print_table, print_text
 
 File = Annotated[
     Path | None, options.tokens("The file with the tokens. Default: tokens.json in the brain folder.")
@@ -49,8 +49,7 @@ def create(
         rate=rate,
         by=f"cli:{_user()}",
     )
-    if call.json:
-        print_json({"token": token, **_plain(file, record)})
+    if call.printed_json({"token": token, **_plain(file, record)}):
         return
     # Only the token goes to stdout, for scripts.
     print(token)
@@ -63,8 +62,7 @@ def list_(call: BrainCall, tokens: File = None) -> None:
     """List the tokens, including expired and revoked ones."""
     file = TokenFile(token_path(call.place, tokens))
     records = file.records()
-    if call.json:
-        print_json([_plain(file, one) for one in records])
+    if call.printed_json([_plain(file, one) for one in records]):
         return
     rows = []
     for one in records:

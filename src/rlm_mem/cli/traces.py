@@ -15,7 +15,7 @@ from rlm_mem.cli.continuum import Goal
 from rlm_mem.cli.ids import full_id, known_id
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.sources import read_bounded
-from rlm_mem.cli.terminal import FOLDED, amount, moment, print_json, print_text, share, text
+from rlm_mem.cli.terminal import FOLDED, amount, moment, print_text, share, text
 from rlm_mem.errors import InvalidQuery
 
 _MAX_STEPS = 16_000_000  # bytes
@@ -133,8 +133,7 @@ def tier_log(
             -limit:
         ]
         undoable = set(memory.continuum.changes.transitions())
-    if call.json:
-        print_json(steps)
+    if call.printed_json(steps):
         return
     for step in steps:
         tiers = " → ".join(str(one) for one in (step["from"], step["to"]) if one)
@@ -185,9 +184,7 @@ def tier_check(call: Call) -> None:
     with call.open() as memory:
         memory.continuum.sync()
         problems = memory.continuum.check()
-    if call.json:
-        print_json(problems)
-    else:
+    if not call.printed_json(problems):
         for problem in problems:
             print_text(problem.message)
         print_text(f"{amount(len(problems), 'problem')}", "dim")
@@ -202,8 +199,7 @@ def state_show(call: Call) -> None:
     """Show plan, context, variables, history and constraints."""
     with call.open() as memory:
         entries = memory.continuum.workspace.entries()
-    if call.json:
-        print_json({entry.file.rpartition("/")[2]: entry.body for entry in entries})
+    if call.printed_json({entry.file.rpartition("/")[2]: entry.body for entry in entries}):
         return
     for entry in entries:
         print_text(entry.file, "cyan")

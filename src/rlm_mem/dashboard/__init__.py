@@ -7,14 +7,11 @@ works without JavaScript; with it, pages search as you type and show changes liv
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import BaseRoute
-
-    from rlm_mem.operations.state import ServerState
+from rlm_mem.operations.state import ServerState
 
 __all__ = ["login_page", "routes"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
 from rlm_mem import recall
 from rlm_mem.dashboard.rendering import HEADERS
+from rlm_mem.dashboard.requests import PageRequest
 from rlm_mem.dashboard.words import first_line, visible, without_marks
 from rlm_mem.errors import RlmMemError
-
-if TYPE_CHECKING:
-    from rlm_mem.dashboard.requests import PageRequest
 
 _SOURCES = 3
 _ASKING = re.compile(

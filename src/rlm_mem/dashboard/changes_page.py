@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from starlette.responses import Response
+
+from rlm_mem.dashboard.requests import PageRequest
 from rlm_mem.dashboard.words import address, day, operation_done
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from rlm_mem.dashboard.requests import PageRequest
-    from rlm_mem.results import RecordedChange
+from rlm_mem.results import RecordedChange
 
 _PAGE, _MOST = 50, 800
 _NAMED = 3  # number of memories named for one change

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from rlm_mem.continuum.schema import TIERS
-
-if TYPE_CHECKING:
-    from rlm_mem.dashboard.spans import Span
+from rlm_mem.dashboard.spans import Span
 
 ABOUT_TIERS: Mapping[str, str] = {
     "high": "what just happened",

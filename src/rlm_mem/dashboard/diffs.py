@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from rlm_mem.chunk import Chunk
 from rlm_mem.dashboard.words import first_line, visible, way, when
 from rlm_mem.text.sequences import comparable, opcodes
-
-if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
 
 _PIECES = re.compile(r"(?:\w++|[^\w\s])\s*+|\s++")
 _MAX_WORD_DIFF = 12_000

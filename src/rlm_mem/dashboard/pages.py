@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from rlm_mem.access.grants import client_of
+from rlm_mem.access.grants import Permission, client_of
 from rlm_mem.dashboard import (
     answers,
     changes_page,
@@ -32,12 +32,7 @@ from rlm_mem.http.streams import stream
 from rlm_mem.operations.changes import ChangeFeed
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.operations.server import model_name
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from rlm_mem.access.grants import Permission
-    from rlm_mem.operations.state import ServerState
+from rlm_mem.operations.state import ServerState
 
 _log = logging.getLogger(__name__)
 

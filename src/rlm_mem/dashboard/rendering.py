@@ -6,17 +6,15 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.dashboard import markdown, words
 from rlm_mem.recall.outcome import ENDINGS, SUGGESTED, ending_of
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 #: Memory text may be hostile, so scripts, styles, frames and form targets must come from this server.
 HEADERS: Mapping[str, str] = {

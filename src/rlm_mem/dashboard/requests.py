@@ -23,7 +23,7 @@ from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.operations.decoding import from_agent, part
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.operation import Context
-from rlm_mem.operations.problems import Refused, problem, problem_of
+from rlm_mem.operations.problems import Refused, problem_of, refused
 from rlm_mem.operations.registry import operation_named
 
 if TYPE_CHECKING:
@@ -307,12 +307,10 @@ def page_route(
                 return RedirectResponse("/namespaces", status_code=303, headers=HEADERS)
             shown, present = dict(form).get("in"), opened.memory.store.namespace
             if shown is not None and shown != present:
-                raise Refused(
-                    problem(
-                        409,
-                        f"the form was of the namespace {shown!r:.200}, and {present} was chosen since",
-                        hint="nothing was done: choose that namespace again, and send the form once more",
-                    )
+                raise refused(
+                    409,
+                    f"the form was of the namespace {shown!r:.200}, and {present} was chosen since",
+                    hint="nothing was done: choose that namespace again, and send the form once more",
                 )
             return await state.run_in_worker(
                 lambda: handler(PageRequest(request, opened, state, client, form))
@@ -375,10 +373,8 @@ def _check_same_origin(request: Request) -> None:
     """Refuse forms submitted from other sites, in addition to the guard."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in ("same-origin", "none"):
-        raise Refused(
-            problem(
-                403, "this form was sent by another site", hint="open the dashboard and send it from there"
-            )
+        raise refused(
+            403, "this form was sent by another site", hint="open the dashboard and send it from there"
         )
 
 
@@ -391,19 +387,17 @@ async def form_of(request: Request) -> tuple[tuple[str, str], ...]:
     try:
         data = await read_body(request, MAX_FORM_BYTES)
     except BodyTooLarge:
-        raise Refused(
-            problem(
-                413,
-                f"the form has more than {MAX_FORM_BYTES >> 20} MiB",
-                hint="use rlm-mem remember --file for long texts",
-            )
+        raise refused(
+            413,
+            f"the form has more than {MAX_FORM_BYTES >> 20} MiB",
+            hint="use rlm-mem remember --file for long texts",
         ) from None
     try:
         fields = parse_qsl(
             data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MAX_FIELDS
         )
     except ValueError:
-        raise Refused(problem(413, f"the form has more than {_MAX_FIELDS} fields")) from None
+        raise refused(413, f"the form has more than {_MAX_FIELDS} fields") from None
     # Browsers send the lines of text fields with CR LF; memories keep their LF.
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
 

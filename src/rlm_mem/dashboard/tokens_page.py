@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from rlm_mem.access.grants import PERMISSIONS
+from rlm_mem.dashboard.requests import PageRequest
 from rlm_mem.errors import AccessDenied, ConflictError, InputError
 from rlm_mem.operations.problems import Refused, problem_of
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from rlm_mem.dashboard.requests import PageRequest
 
 
 def tokens_page(request: PageRequest, *, made: Any = None, problem: str = "", status: int = 200) -> Response:

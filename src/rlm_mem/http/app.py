@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rlm_mem.access.grants import NEEDED, client_of
 from rlm_mem.errors import AccessDenied, RlmMemError, StoreReadOnly
@@ -23,14 +24,10 @@ from rlm_mem.http.streams import SERVED, Exchange
 from rlm_mem.operations.decoding import from_json, from_parameters, part, unknown_parameter
 from rlm_mem.operations.fitting import Reply, run_fitted
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.problems import Problem, Refused, problem, problem_of
+from rlm_mem.operations.problems import Problem, problem, problem_of, refused
 from rlm_mem.operations.registry import ROUTES
+from rlm_mem.operations.state import ServerState
 from rlm_mem.operations.traits import PreconditionFailed, next_link
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from rlm_mem.operations.state import ServerState
 
 _log = logging.getLogger(__name__)
 _JSON = "application/json"
@@ -104,7 +101,7 @@ class Resource:
         )
         run = operation.run
 
-        def run_operation() -> tuple[Reply, bytes]:
+        def run_operation() -> tuple[Reply[Any], bytes]:
             answer = run_fitted(lambda request: run(context, request), arguments)
             reply = answer if isinstance(answer, Reply) else Reply(answer)
             return reply, b"" if reply.data is None else encode(reply.data)
@@ -147,12 +144,10 @@ def _check_media(request: Request, allowed: Sequence[str]) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in allowed:
         actual = f"not {media_type!r:.80}" if media_type else "and the request names none"
-        raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {actual}"))
+        raise refused(415, f"the body must be {' or '.join(allowed)}, {actual}")
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity":
-        raise Refused(
-            problem(415, f"a body in the coding {coding!r:.40} is not read", hint="send it uncompressed")
-        )
+        raise refused(415, f"a body in the coding {coding!r:.40} is not read", hint="send it uncompressed")
 
 
 def api_app(state: ServerState, limits: ClientLimits) -> ASGIApp:

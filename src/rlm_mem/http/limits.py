@@ -9,17 +9,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING
 
-from rlm_mem.access.grants import client_of
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rlm_mem.access.grants import Caller, client_of
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.operations.problems import Problem, problem
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from rlm_mem.access.grants import Caller
 
 _MAX_BUCKETS = 1024
 _CONCURRENT = 64

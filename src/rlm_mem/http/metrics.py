@@ -7,12 +7,10 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rlm_mem import __version__, telemetry
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -59,15 +59,24 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
         "task-types": list(dict.fromkeys((*TASK_TYPES, *task_types))),
         "import-formats": format_names(),
     }
-    kinds = _kinds()
-    references, components = msgspec.json.schema_components([*kinds.values(), Problem], ref_template=_REF)
-    schemas = dict(zip(kinds, references, strict=False))
+    bodies = (
+        kind
+        for operation in ROUTES
+        for kind in (operation.response, operation.request, *operation.others.values())
+        if kind is not None
+    )
+    kinds = list(dict.fromkeys(bodies))
+    shown = [*kinds, *PARTS.values(), Problem]
+    references, components = msgspec.json.schema_components(shown, ref_template=_REF)
+    # By type, and of the parts of addresses by name
+    schemas: dict[Any, Any] = dict(zip((*kinds, *PARTS), references, strict=False))
     paths: dict[str, dict[str, Any]] = {}
     for operation in ROUTES:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(
             operation, schemas, components
         )
-    used = _queries()
+    # The fields of parameter types are inlined instead of listed as components.
+    inlined = {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
     made = {
         "openapi": "3.1.0",
         "info": {
@@ -82,7 +91,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
         "paths": paths,
         "components": {
             "schemas": {
-                **{name: schema for name, schema in components.items() if name not in used},
+                **{name: schema for name, schema in components.items() if name not in inlined},
                 "Plain": _PLAIN,
             },
             "responses": {
@@ -105,29 +114,8 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
     return named
 
 
-def _kinds() -> dict[str, Any]:
-    """All types in the document, by the key of their schemas."""
-    kinds: dict[str, Any] = {}
-    for operation in ROUTES:
-        for kind in (operation.response, operation.request, *operation.others.values()):
-            if kind is not None:
-                kinds[_key(kind)] = kind
-    for name, kind in PARTS.items():
-        kinds[f"part:{name}"] = kind
-    return kinds
-
-
-def _key(kind: Any) -> str:
-    return f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', kind)}"
-
-
-def _queries() -> set[str]:
-    """Names of parameter types, whose fields are inlined instead of listed as components."""
-    return {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
-
-
 def _operation(
-    operation: Operation, schemas: Mapping[str, Any], components: Mapping[str, Any]
+    operation: Operation, schemas: Mapping[Any, Any], components: Mapping[str, Any]
 ) -> dict[str, Any]:
     description = operation.description
     if operation.conditional:
@@ -150,7 +138,7 @@ def _operation(
         required = any(field.required for field in msgspec.structs.fields(operation.body))
         shown["requestBody"] = {
             "required": required,
-            "content": {_JSON: {"schema": schemas[_key(operation.body)]}},
+            "content": {_JSON: {"schema": schemas[operation.body]}},
         }
     if operation.raw_body:
         # No schema describes the bytes of a file.
@@ -160,11 +148,9 @@ def _operation(
 
 
 def _parameters(
-    operation: Operation, schemas: Mapping[str, Any], components: Mapping[str, Any]
+    operation: Operation, schemas: Mapping[Any, Any], components: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    found = [
-        _parameter(name, "path", schemas[f"part:{name}"], required=True) for name in parts_of(operation.path)
-    ]
+    found = [_parameter(name, "path", schemas[name], required=True) for name in parts_of(operation.path)]
     if operation.parameters is not None:
         shown = components[operation.parameters.__name__]
         for name, schema in shown["properties"].items():
@@ -193,10 +179,10 @@ def _parameter(name: str, place: str, schema: Mapping[str, Any], *, required: bo
     return made
 
 
-def _responses(operation: Operation, schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _responses(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {}
     if operation.response is not None:
-        content[_JSON] = {"schema": schemas[_key(operation.response)]}
+        content[_JSON] = {"schema": schemas[operation.response]}
     content.update({media: {"schema": dict(schema)} for media, schema in operation.media.items()})
     success: dict[str, Any] = {"description": _REASONS[operation.status]}
     if content:
@@ -208,7 +194,7 @@ def _responses(operation: Operation, schemas: Mapping[str, Any]) -> dict[str, An
     for status, kind in operation.others.items():
         responses[str(status)] = {
             "description": _REASONS[status],
-            "content": {_JSON: {"schema": schemas[_key(kind)]}},
+            "content": {_JSON: {"schema": schemas[kind]}},
         }
     for status, links in operation.links.items():
         responses[str(status)]["links"] = {

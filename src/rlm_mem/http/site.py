@@ -6,14 +6,12 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rlm_mem.errors import InvalidConfig
+from starlette.datastructures import Headers
+from starlette.types import Scope
 
-if TYPE_CHECKING:
-    from starlette.datastructures import Headers
-    from starlette.types import Scope
+from rlm_mem.errors import InvalidConfig
 
 #: The address that the server listens on by default.
 LOOPBACK = "127.0.0.1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from itertools import islice
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from langgraph.store.base import (
@@ -28,6 +29,8 @@ from rlm_mem.aio import AsyncMemory
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
+
+_OPERATORS = {"$eq": eq, "$ne": ne, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 
 
 class RlmMemStore(BaseStore):
@@ -177,21 +180,15 @@ def _matches(value: Any, asked: Any) -> bool:
     return bool(value == asked)
 
 
-def _compares(value: Any, operator: str, bound: Any) -> bool:
-    if operator == "$eq":
-        return bool(value == bound)
-    if operator == "$ne":
-        return bool(value != bound)
-    if operator not in ("$gt", "$gte", "$lt", "$lte"):
+def _compares(value: Any, name: str, bound: Any) -> bool:
+    if name not in _OPERATORS:
         raise InvalidQuery(
-            f"{operator!r:.40} is not a filter operator", hint="use $eq, $ne, $gt, $gte, $lt or $lte"
+            f"{name!r:.40} is not a filter operator", hint="use $eq, $ne, $gt, $gte, $lt or $lte"
         )
+    compare = _OPERATORS[name]
+    if name in ("$eq", "$ne"):
+        return bool(compare(value, bound))
     try:
-        one, other = float(value), float(bound)
-    except (TypeError, ValueError):
-        if not (isinstance(value, str) and isinstance(bound, str)):
-            return False  # values that cannot be compared do not match
-        return {"$gt": value > bound, "$gte": value >= bound, "$lt": value < bound, "$lte": value <= bound}[
-            operator
-        ]
-    return {"$gt": one > other, "$gte": one >= other, "$lt": one < other, "$lte": one <= other}[operator]
+        return bool(compare(float(value), float(bound)))
+    except (TypeError, ValueError):  # values that cannot be compared do not match
+        return isinstance(value, str) and isinstance(bound, str) and bool(compare(value, bound))

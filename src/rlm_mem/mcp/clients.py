@@ -314,11 +314,7 @@ def _opencode(home: Path, environ: Mapping[str, str]) -> Path:
 CLIENTS: tuple[Client, ...] = (
     Client(
         "claude-code",
-        lambda home, env: (
-            Path(env["CLAUDE_CONFIG_DIR"]) / ".claude.json"
-            if env.get("CLAUDE_CONFIG_DIR")
-            else home / ".claude.json"
-        ),
+        lambda home, env: Path(env.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json",
         ".mcp.json",
         "mcpServers",
         folder="${CLAUDE_PROJECT_DIR:-.}/",

@@ -41,8 +41,9 @@ def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] 
         options: further options of the hook command, such as ``--brain PATH``.
     """
     made: dict[str, Any] = {}
+    join = subprocess.list2cmdline if os.name == "nt" else shlex.join
     for kind, event in client.events.items():
-        line = _line([*command, "hook", kind, "--client", client.name, *options])
+        line = join([*command, "hook", kind, "--client", client.name, *options])
         seconds = client.max_seconds.get(kind, int(SECONDS[kind]) + _MARGIN)
         entry = {"command": line, "timeout": seconds * 1_000 if client.milliseconds else seconds}
         if client.flat:
@@ -50,10 +51,6 @@ def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] 
         else:
             made[event] = [{"hooks": [{"type": "command", **entry}]}]
     return made
-
-
-def _line(words: Sequence[str]) -> str:
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def our_hooks(text: str) -> dict[str, str]:

@@ -9,16 +9,13 @@ import json
 import re
 from collections import deque
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import mcp_types
+from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from rlm_mem.sandbox.values import well_formed
-
-if TYPE_CHECKING:
-    from mcp.shared._stream_protocols import ReadStream, WriteStream
 
 # An unterminated string is a token too, since retrying from each of its characters would take quadratic time.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.?)*+"?|[{\[]+|[}\]]+|[,:]|[^\s"{}\[\],:]+', re.DOTALL)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+
+import mcp_types as types
 
 from rlm_mem.errors import NotFoundError
 
@@ -16,31 +18,33 @@ if TYPE_CHECKING:
 _MAX_RECENT = 20
 
 
-@dataclass(frozen=True)
-class Listing:
-    """A resource, or a template of resources, in the lists of clients."""
-
-    uri: str
-    name: str
-    description: str
+_JSON = "application/json"
 
 
-FIXED: tuple[Listing, ...] = (
-    Listing("memory://status", "status", "Figures of the memory: counts, types, time span."),
-    Listing("memory://recent", "recent", f"The {_MAX_RECENT} newest memories."),
-    Listing("memory://hud", "hud", "The figures of LIVEHUD: memories, last recall, costs, persona."),
-    Listing("memory://trajectories", "trajectories", "Recorded recalls, newest first."),
+def _resource(uri: str, name: str, description: str) -> types.Resource:
+    return types.Resource(uri=uri, name=name, description=description, mime_type=_JSON)
+
+
+def _template(uri: str, name: str, description: str) -> types.ResourceTemplate:
+    return types.ResourceTemplate(uri_template=uri, name=name, description=description, mime_type=_JSON)
+
+
+FIXED: tuple[types.Resource, ...] = (
+    _resource("memory://status", "status", "Figures of the memory: counts, types, time span."),
+    _resource("memory://recent", "recent", f"The {_MAX_RECENT} newest memories."),
+    _resource("memory://hud", "hud", "The figures of LIVEHUD: memories, last recall, costs, persona."),
+    _resource("memory://trajectories", "trajectories", "Recorded recalls, newest first."),
 )
-TEMPLATES: tuple[Listing, ...] = (
-    Listing("memory://chunks/{id}", "chunk", "One memory: content, metadata, links."),
-    Listing("memory://trajectories/{id}", "trajectory", "One recorded recall: programs, output, outcome."),
+TEMPLATES: tuple[types.ResourceTemplate, ...] = (
+    _template("memory://chunks/{id}", "chunk", "One memory: content, metadata, links."),
+    _template("memory://trajectories/{id}", "trajectory", "One recorded recall: programs, output, outcome."),
 )
 
 
-def recent(memory: Memory) -> list[Listing]:
+def recent(memory: Memory) -> list[types.Resource]:
     """Return the newest memories, as resources."""
     return [
-        Listing(
+        _resource(
             f"memory://chunks/{one.id}", one.id, f"{one.type}, {(one.occurred_at or one.created_at)[:10]}"
         )
         for one in memory.store.latest(_MAX_RECENT)

@@ -80,9 +80,6 @@ class McpServer:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.service.close()
 
-    async def _in_worker(self, work: Callable[[], _R]) -> _R:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, with_current_context(work))
-
     def _client(self, context: Context) -> Caller:
         if self._client_of is None:
             return Caller(OWNER)
@@ -158,29 +155,12 @@ class McpServer:
         newest = await self._run_or_refuse(
             lambda: resources.recent(self.service.opened.admit(client, "read").reading.memory)
         )
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(
-                    uri=one.uri, name=one.name, description=one.description, mime_type="application/json"
-                )
-                for one in (*resources.FIXED, *newest)
-            ]
-        )
+        return types.ListResourcesResult(resources=[*resources.FIXED, *newest])
 
     async def _list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(
-                    uri_template=one.uri,
-                    name=one.name,
-                    description=one.description,
-                    mime_type="application/json",
-                )
-                for one in resources.TEMPLATES
-            ]
-        )
+        return types.ListResourceTemplatesResult(resource_templates=list(resources.TEMPLATES))
 
     async def _read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
@@ -195,8 +175,9 @@ class McpServer:
 
     async def _run_or_refuse(self, work: Callable[[], _R]) -> _R:
         """Run a function in a worker, and turn an RlmMemError into an error of the protocol."""
+        loop = asyncio.get_running_loop()
         try:
-            return await self._in_worker(work)
+            return await loop.run_in_executor(self._pool, with_current_context(work))
         except RlmMemError as error:
             raise MCPError(types.INVALID_PARAMS, problem_of(error).sentence) from None
 
@@ -205,23 +186,7 @@ class McpServer:
     async def _list_prompts(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(
-            prompts=[
-                types.Prompt(
-                    name=one.name,
-                    title=one.title,
-                    description=one.description,
-                    arguments=[
-                        types.PromptArgument(
-                            name=one.argument, description=one.argument_description, required=True
-                        )
-                    ]
-                    if one.argument
-                    else None,
-                )
-                for one in prompts.PROMPTS
-            ]
-        )
+        return types.ListPromptsResult(prompts=[prompt for prompt, _ in prompts.PROMPTS])
 
     async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         found, text = await self._run_or_refuse(lambda: prompts.render(params.name, params.arguments))

@@ -235,6 +235,6 @@ class Service:
         self.opened.close()
 
 
-def plain(result: msgspec.Struct) -> dict[str, Any]:
+def plain(result: object) -> dict[str, Any]:
     """Return the result as plain data, with unpaired surrogates replaced, since UTF-8 cannot encode them."""
     return storable(msgspec.to_builtins(result))

@@ -16,16 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+from rlm_mem.config import LLMConfig
 from rlm_mem.errors import InvalidConfig, ModelError, ModelOverloaded, ModelRefused, ModelUnavailable
 from rlm_mem.models.base import Completion, Options, Prompt, Usage, estimate_usage, render_prompt, sendable
 from rlm_mem.models.commands import CommandResult, run_command
 from rlm_mem.models.retry import TRANSIENT_STATUS
 from rlm_mem.text.secrets import redact
-
-if TYPE_CHECKING:
-    from rlm_mem.config import LLMConfig
 
 _PROMPT = "{prompt}"
 _MAX_DETAIL = 400

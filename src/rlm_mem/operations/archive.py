@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, IdsArguments, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import chunk_reply
 from rlm_mem.operations.types import (
@@ -26,6 +26,7 @@ from rlm_mem.operations.types import (
     Tags,
     TypeFilter,
     Until,
+    about,
 )
 
 _MAX_LISTED = 200
@@ -38,7 +39,7 @@ class ArchiveQuery(Bounded, kw_only=True):
     start: Since | None = None
     end: Until | None = None
     type: TypeFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], Meta(description="Sort order.")] = "oldest"
+    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
     limit: Limit = 50
     cursor: Cursor | None = None
 
@@ -62,7 +63,7 @@ def _archive(context: Context, request: ArchiveQuery) -> ChunkPage:
     )
 
 
-def _archived(context: Context, _: object) -> Reply:
+def _archived(context: Context, _: Bounded) -> Reply[ChunkOut]:
     chunk_id = context.path["chunk_id"]
     chunk = context.memory.store.get_archived(chunk_id)
     if chunk is None:
@@ -80,11 +81,9 @@ class ArchiveRequest(DryRun):
     """Which chunks to archive, or to restore: those that match every filter, of which there must be one."""
 
     conversation_id: Line | None = None
-    tags: Annotated[Tags, Meta(description="All of them.")] = msgspec.field(default_factory=list)
-    source: (
-        Annotated[Line, Meta(description="A conversation, a path, or a value of `source`, exactly.")] | None
-    ) = None
-    restore: Annotated[bool, Meta(description="Restore them from the archive.")] = False
+    tags: Annotated[Tags, about("All of them.")] = msgspec.field(default_factory=list)
+    source: Annotated[Line, about("A conversation, a path, or a value of `source`, exactly.")] | None = None
+    restore: Annotated[bool, about("Restore them from the archive.")] = False
 
 
 class ArchivedSeveral(MayBeCut):
@@ -105,14 +104,14 @@ def _archive_several(context: Context, request: ArchiveRequest) -> ArchivedSever
             dry_run=request.dry_run,
         )
     except InputError as error:  # no filter, which a schema cannot exclude
-        raise Refused(problem(409, error.message, hint=error.hint or "")) from None
+        raise refused(409, error.message, hint=error.hint or "") from None
     return ArchivedSeveral(request.dry_run, len(ids), ids[:_MAX_LISTED])
 
 
 class QuarantineRequest(Request):
     """Why the chunk is hidden."""
 
-    reason: Annotated[Line, Meta(description="Why, for the reviewer.")] | None = None
+    reason: Annotated[Line, about("Why, for the reviewer.")] | None = None
 
 
 class QuarantineArguments(QuarantineRequest, kw_only=True):
@@ -126,8 +125,7 @@ class ReleaseRequest(Request):
 
     trust: (
         Annotated[
-            Literal["untrusted", "ordinary", "trusted"],
-            Meta(description="Default: its trust before the quarantine."),
+            Literal["untrusted", "ordinary", "trusted"], about("Default: its trust before the quarantine.")
         ]
         | None
     ) = None
@@ -160,21 +158,19 @@ def _quarantined(context: Context, request: QuarantineQuery) -> Quarantined:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/archive", "listArchive", "List deleted chunks, in order of time.", "chunks",
-        run=_archive, request=ArchiveQuery, response=ChunkPage, paged=True,
+        "GET", "/archive", "listArchive", "List deleted chunks, in order of time.", "chunks", run=_archive, paged=True,
     ),
     Operation(
-        "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", "chunks",
-        run=_archived, request=Bounded, response=ChunkOut, tagged=True,
+        "GET", "/archive/{chunk_id}", "getArchived", "Read one deleted chunk.", "chunks", run=_archived, tagged=True,
     ),
     Operation(
         "POST", "/archive", "archiveChunks",
         "Archive or restore all chunks of a conversation, with tags or from a source; by default a dry run.", "chunks",
-        run=_archive_several, request=ArchiveRequest, response=ArchivedSeveral, writes=True,
+        run=_archive_several, writes=True,
     ),
     Operation(
-        "", "", "restoreChunks", "Restore chunks from the archive, by ids.", "chunks",
-        run=_restore_several, request=IdsArguments, response=RestoreResponse, writes=True,
+        "", "", "restoreChunks", "Restore chunks from the archive, by ids.", "chunks", run=_restore_several,
+        writes=True,
         tool=Tool(
             name="restore",
             title="Restore memories",
@@ -183,14 +179,10 @@ OPERATIONS: tuple[Operation, ...] = (
             default=False,
         ),
     ),
+    Operation("GET", "/quarantine", "listQuarantine", "Chunks in quarantine.", "review", run=_quarantined),
     Operation(
-        "GET", "/quarantine", "listQuarantine", "Chunks in quarantine.", "review",
-        run=_quarantined, request=QuarantineQuery, response=Quarantined,
-    ),
-    Operation(
-        "POST", "/chunks/{chunk_id}/quarantine", "quarantineChunk",
-        "Hide a chunk from all reads until it is released.", "review",
-        run=_quarantine, request=QuarantineRequest, response=ChunkOut, writes=True,
+        "POST", "/chunks/{chunk_id}/quarantine", "quarantineChunk", "Hide a chunk from all reads until it is released.",
+        "review", run=_quarantine, writes=True,
         tool=Tool(
             name="quarantine",
             title="Put a memory into quarantine",
@@ -205,6 +197,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/release", "releaseChunk", "Release a chunk from quarantine.", "review",
-        permission="review", run=_release, request=ReleaseRequest, response=ChunkOut, writes=True,
+        permission="review", run=_release, writes=True,
     ),
 )  # fmt: skip

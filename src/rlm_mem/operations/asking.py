@@ -39,6 +39,7 @@ from rlm_mem.operations.types import (
     TrustFilter,
     TypeFilter,
     Until,
+    about,
 )
 from rlm_mem.store.core.lookup import Filters
 
@@ -58,16 +59,14 @@ SearchOutcome = Literal["found", "nothing relevant is remembered"]
 class SearchFilters(Request):
     """Which chunks a search may return."""
 
-    tags_all: Annotated[Tags, Meta(description="Only with all of these tags.")] = field(default_factory=list)
-    tags_any: Annotated[Tags, Meta(description="Only with at least one of these tags.")] = field(
-        default_factory=list
-    )
+    tags_all: Annotated[Tags, about("Only with all of these tags.")] = field(default_factory=list)
+    tags_any: Annotated[Tags, about("Only with at least one of these tags.")] = field(default_factory=list)
     type: TypeFilter | None = None
     conversation_id: Line | None = None
     start: Since | None = None
     end: Until | None = None
-    speaker: Annotated[Line, Meta(description="Only where this person speaks.")] | None = None
-    include_superseded: Annotated[bool, Meta(description="Rank superseded chunks like any other.")] = False
+    speaker: Annotated[Line, about("Only where this person speaks.")] | None = None
+    include_superseded: Annotated[bool, about("Rank superseded chunks like any other.")] = False
     origin: OriginFilter | None = None
     trust: TrustFilter | None = None
 
@@ -75,17 +74,17 @@ class SearchFilters(Request):
 class SearchRequest(Bounded, kw_only=True):
     """What to look for."""
 
-    query: Annotated[Question, Meta(description="Words, names, dates or a question.")]
-    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum hits.")] = 10
+    query: Annotated[Question, about("Words, names, dates or a question.")]
+    limit: Annotated[int, about("Maximum hits.", ge=1, le=200)] = 10
     filters: SearchFilters = field(default_factory=SearchFilters)
     by: Annotated[
         Literal["chunk", "segment", "conversation"],
-        Meta(description="What a hit is: a chunk, a sentence or turn of one, or a conversation."),
+        about("What a hit is: a chunk, a sentence or turn of one, or a conversation."),
     ] = "chunk"
     as_of: AsOf | None = None
-    explain: Annotated[bool, Meta(description="Give each hit the parts of its score.")] = False
+    explain: Annotated[bool, about("Give each hit the parts of its score.")] = False
     neighbours: Annotated[
-        int, Meta(ge=0, le=10, description="Turns or sentences to return before and after each hit.")
+        int, about("Turns or sentences to return before and after each hit.", ge=0, le=10)
     ] = 0
 
 
@@ -157,12 +156,12 @@ class Budgets(Request):
 class AskRequest(Bounded, kw_only=True):
     """A question to answer from memory."""
 
-    question: Annotated[Question, Meta(description="In words, with its names and dates.")]
+    question: Annotated[Question, about("In words, with its names and dates.")]
     limits: Budgets = field(default_factory=Budgets)
     as_of: AsOf | None = None
-    background: Annotated[
-        bool, Meta(description="Return the run at once (202); it continues without listeners.")
-    ] = False
+    background: Annotated[bool, about("Return the run at once (202); it continues without listeners.")] = (
+        False
+    )
 
 
 class RecallRequest(AskRequest, kw_only=True):
@@ -202,7 +201,7 @@ class RunEvents(MayBeCut):
 class EventQuery(Bounded, kw_only=True):
     """Which events."""
 
-    after: Annotated[int, Meta(ge=0, le=2**31, description="Number of the last event received.")] = 0
+    after: Annotated[int, about("Number of the last event received.", ge=0, le=2**31)] = 0
 
 
 class SearchHit(Struct, omit_defaults=True):
@@ -239,15 +238,15 @@ class SearchArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
     query: Annotated[
-        str, Meta(max_length=20_000, description="Words, names, dates or a question; if empty, the newest.")
+        str, about("Words, names, dates or a question; if empty, the newest.", max_length=20_000)
     ] = ""
-    limit: Annotated[int, Meta(ge=1, le=50, description="Maximum hits.")] = 10
-    tags: Annotated[Tags, Meta(description="Only memories with all of these tags.")] | None = None
-    type: Annotated[TypeFilter, Meta(description="Only memories of this type.")] | None = None
-    conversation_id: Annotated[Line, Meta(description="Only memories of this conversation.")] | None = None
-    since: Annotated[Time, Meta(description="Only from this day on (YYYY-MM-DD).")] | None = None
-    until: Annotated[Time, Meta(description="Only up to this day, included.")] | None = None
-    speaker: Annotated[Line, Meta(description="Only where this person speaks.")] | None = None
+    limit: Annotated[int, about("Maximum hits.", ge=1, le=50)] = 10
+    tags: Annotated[Tags, about("Only memories with all of these tags.")] | None = None
+    type: Annotated[TypeFilter, about("Only memories of this type.")] | None = None
+    conversation_id: Annotated[Line, about("Only memories of this conversation.")] | None = None
+    since: Annotated[Time, about("Only from this day on (YYYY-MM-DD).")] | None = None
+    until: Annotated[Time, about("Only up to this day, included.")] | None = None
+    speaker: Annotated[Line, about("Only where this person speaks.")] | None = None
     origin: OriginFilter | None = None
     trust: TrustFilter | None = None
     as_of: AsOf | None = None
@@ -256,12 +255,8 @@ class SearchArguments(Bounded, kw_only=True):
 class RecallArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    question: Annotated[
-        Question, Meta(description="The question, in words, with the names and dates it is about.")
-    ]
-    max_seconds: (
-        Annotated[float, Meta(ge=0.1, le=600, description="Time limit. Default: as configured.")] | None
-    ) = None
+    question: Annotated[Question, about("The question, in words, with the names and dates it is about.")]
+    max_seconds: Annotated[float, about("Time limit. Default: as configured.", ge=0.1, le=600)] | None = None
     schema: ResultForm | None = None
     as_of: AsOf | None = None
 
@@ -269,7 +264,7 @@ class RecallArguments(Bounded, kw_only=True):
 class ReasonArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    question: Annotated[Question, Meta(description="What to conclude, in words.")]
+    question: Annotated[Question, about("What to conclude, in words.")]
     as_of: AsOf | None = None
 
 
@@ -319,7 +314,7 @@ def _runs(context: Context, _: object) -> KeptRuns:
     return KeptRuns([run_out(run) for run in context.runs.list(context.opened)])
 
 
-def _run(context: Context, _: object) -> RunOut:
+def _run(context: Context, _: Bounded) -> RunOut:
     return run_out(context.runs.get(context.opened, context.path["run_id"]))
 
 
@@ -429,15 +424,12 @@ def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", "/search", "search", "Rank memories by words, without a model.", _GROUP,
-        permission="read", run=_search, request=SearchRequest, response=Hits,
+        "POST", "/search", "search", "Rank memories by words, without a model.", _GROUP, permission="read", run=_search,
         tool=Tool(
             name="search",
             title="Search memories",
             description="Find memories by words, names and dates, best first, without a model. Use it before "
             "you answer what may have been discussed earlier. `get` reads a hit in full.",
-            request=SearchArguments,
-            response=SearchResponse,
             run=_find,
             aliases={
                 **dict.fromkeys(("q", "question", "text", "keywords"), "query"),
@@ -452,9 +444,8 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/recall", "recall", "Answer a question by programs that the model writes.", _GROUP,
-        permission="read", request=RecallRequest, response=RecallAnswer,
-        others={202: RunOut}, media=_STREAM, description=_STREAMING,
+        "POST", "/recall", "recall", "Answer a question by programs that the model writes.", _GROUP, permission="read",
+        request=RecallRequest, response=RecallAnswer, others={202: RunOut}, media=_STREAM, description=_STREAMING,
         links=_RUN_LINKS,
         tool=Tool(
             name="recall",
@@ -462,8 +453,6 @@ OPERATIONS: tuple[Operation, ...] = (
             description="Answer a question from memory with programs that search and read. Returns the answer "
             "with its confidence and the memories it cites; otherwise the closest memories and "
             "possibly a suggestion, or that the memory has no answer. The run is recorded.",
-            request=RecallArguments,
-            response=CitedAnswer,
             run=_recall,
             open_world=True,
             aliases=QUESTION_NAMES,
@@ -471,35 +460,26 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/reason", "reason", "Follow links across memories to a conclusion with its path.", _GROUP,
-        permission="read", request=AskRequest, response=Conclusion,
-        others={202: RunOut}, media=_STREAM, description=_STREAMING,
-        links=_RUN_LINKS,
+        permission="read", request=AskRequest, response=Conclusion, others={202: RunOut}, media=_STREAM,
+        description=_STREAMING, links=_RUN_LINKS,
         tool=Tool(
             name="reason",
             title="Reason over memories",
             description="Draw a conclusion from several memories by following their links. Returns the path "
             "to it, and what supports and contradicts it. The run is recorded.",
-            request=ReasonArguments,
-            response=CitedConclusion,
             run=_reason,
             open_world=True,
             aliases=QUESTION_NAMES,
             default=False,
         ),
     ),
-    Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs, response=KeptRuns),
-    Operation(
-        "GET", "/runs/{run_id}", "getRun", "One run: its state, and how it ended.", _GROUP,
-        run=_run, request=Bounded, response=RunOut,
-    ),
+    Operation("GET", "/runs", "listRuns", "Runs of this server, newest first.", _GROUP, run=_runs),
+    Operation("GET", "/runs/{run_id}", "getRun", "One run: its state, and how it ended.", _GROUP, run=_run),
     Operation(
         "GET", "/runs/{run_id}/events", "getRunEvents", "The events of a run, so far or as they occur.", _GROUP,
         request=EventQuery, response=RunEvents, media=_STREAM,
         description="With `Accept: text/event-stream` they are sent as they occur, until the run has ended; "
         "`Last-Event-ID` continues after a lost connection.",
     ),
-    Operation(
-        "POST", "/runs/{run_id}/cancel", "cancelRun", "End a run.", _GROUP,
-        permission="read", run=_cancel, response=RunOut,
-    ),
+    Operation("POST", "/runs/{run_id}/cancel", "cancelRun", "End a run.", _GROUP, permission="read", run=_cancel),
 )  # fmt: skip

@@ -16,10 +16,10 @@ from rlm_mem.operations.chunks import ChunkChange, NewChunk, RememberRequest, Un
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.links import LinkRequest, LinkState
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of
+from rlm_mem.operations.problems import FieldError, Problem, Refused, problem, problem_of, refused
 from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
-from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, matching
+from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter, about, matching
 
 MAX_STEPS = 5_000
 MAX_BYTES = 32 * 1024 * 1024
@@ -32,9 +32,7 @@ Target = Annotated[
         examples=["chunk-2026-02-10-a1b2c3d4", "#0"],
     ),
 ]
-AtRevision = Annotated[
-    Revision, Meta(description="Only if the chunk is at this revision; else nothing is done.")
-]
+AtRevision = Annotated[Revision, about("Only if the chunk is at this revision; else nothing is done.")]
 
 
 class Remember(RememberRequest, tag_field="do", tag="remember", kw_only=True):
@@ -88,7 +86,7 @@ class Unlink(Request, tag_field="do", tag="unlink", kw_only=True):
 
     chunk_id: Target
     target_id: Target
-    type: Annotated[TypeFilter, Meta(description="By default links of every type.")] | None = None
+    type: Annotated[TypeFilter, about("By default links of every type.")] | None = None
     if_revision: AtRevision | None = None
 
 
@@ -179,7 +177,7 @@ def _chunk_id(named: str, done: list[StepDone]) -> str:
         return named
     number = int(named[1:])
     if number >= len(done) or not done[number].chunk_ids:
-        raise Refused(problem(409, f"{named}: no earlier step with that number created a chunk"))
+        raise refused(409, f"{named}: no earlier step with that number created a chunk")
     return done[number].chunk_ids[0]
 
 
@@ -200,7 +198,7 @@ def _step_problem(error: Exception, number: int, step: Step) -> Problem:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/batch", "batch", "Make several changes in one transaction: all of them, or none.", "chunks",
-        run=_batch, request=BatchRequest, response=BatchDone, writes=True, max_bytes=MAX_BYTES,
+        run=_batch, writes=True, max_bytes=MAX_BYTES,
         description="If a step fails, its problem names the step (`/steps/N`), and nothing is done.",
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from rlm_mem.chunk.types import origin_mark, rank
 from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import (
     ChunkOut,
     ChunkSummary,
@@ -51,6 +51,7 @@ from rlm_mem.operations.types import (
     TtlText,
     TypeFilter,
     Until,
+    about,
 )
 
 if TYPE_CHECKING:
@@ -68,57 +69,44 @@ _METADATA_FIELDS = (
     "conversation_id", "source", "occurred_at", "valid_from", "valid_to", "extra", "origin", "trust", "expires_at",
 )  # fmt: skip
 ReplacedIds = Annotated[list[ChunkId], Meta(min_length=1, max_length=20)]
-Ids = Annotated[
-    list[ChunkId], Meta(min_length=1, max_length=20, description="Ids of memories (chunk-…), at most 20.")
-]
+Ids = Annotated[list[ChunkId], about("Ids of memories (chunk-…), at most 20.", min_length=1, max_length=20)]
 
 
 class RememberArguments(Request):
     """A text to remember, with what an agent may state about it."""
 
-    text: Annotated[
-        Content, Meta(description="What to remember, self-contained: who, what, when. Any length.")
-    ]
-    conversation_id: Annotated[Line, Meta(description="Conversation or project it belongs to.")] | None = None
-    tags: Annotated[Tags | Tag, Meta(description="A few words for finding it.")] | None = None
+    text: Annotated[Content, about("What to remember, self-contained: who, what, when. Any length.")]
+    conversation_id: Annotated[Line, about("Conversation or project it belongs to.")] | None = None
+    tags: Annotated[Tags | Tag, about("A few words for finding it.")] | None = None
     type: (
         Annotated[
             ChunkType,
-            Meta(
-                description="fact, preference, pattern, note, decision or a registered type. Default: detected."
-            ),
+            about("fact, preference, pattern, note, decision or a registered type. Default: detected."),
         ]
         | None
     ) = None
-    confidence: Annotated[Confidence, Meta(description="Confidence, 0 to 1.")] = 0.7
-    occurred_at: (
-        Annotated[Time, Meta(description="When it was said or happened, ISO 8601. Default: now.")] | None
-    ) = None
+    confidence: Annotated[Confidence, about("Confidence, 0 to 1.")] = 0.7
+    occurred_at: Annotated[Time, about("When it was said or happened, ISO 8601. Default: now.")] | None = None
     secrets: Secrets | None = None
     replaces: (
         Annotated[
             ReplacedIds | ChunkId,
-            Meta(
-                description="Ids of outdated memories that this one replaces. They are kept, marked and ranked "
-                "lower."
-            ),
+            about("Ids of outdated memories that this one replaces. They are kept, marked and ranked lower."),
         ]
         | None
     ) = None
     origin: (
         Annotated[
             Literal["agent", "tool", "import", "web"],
-            Meta(
-                description="Source of text that neither you nor the person wrote: tool (its output), web (a "
+            about(
+                "Source of text that neither you nor the person wrote: tool (its output), web (a "
                 "page), import (a file). It is then marked as untrusted."
             ),
         ]
         | None
     ) = None
     ttl: TtlText | None = None
-    again: Annotated[bool, Meta(description="Store it even if nearly the same text is stored already.")] = (
-        False
-    )
+    again: Annotated[bool, about("Store it even if nearly the same text is stored already.")] = False
 
 
 class RememberRequest(RememberArguments):
@@ -126,13 +114,11 @@ class RememberRequest(RememberArguments):
 
     origin: OriginName | None = None  # type: ignore[assignment]
     trust: TrustName | None = None
-    expires: Annotated[Time, Meta(description="When it expires; instead of ttl.")] | None = None
+    expires: Annotated[Time, about("When it expires; instead of ttl.")] | None = None
     source: Line = "interaction"
     extra: Extra | None = None
     provenance: Extra | None = None
-    earlier: Annotated[
-        int, Meta(ge=0, le=10, description="Maximum of `earlier` memories in the response.")
-    ] = 0
+    earlier: Annotated[int, about("Maximum of `earlier` memories in the response.", ge=0, le=10)] = 0
 
 
 class EarlierMemory(Struct, omit_defaults=True):
@@ -191,17 +177,17 @@ class NewChunk(Request):
     secrets: Secrets | None = None
     origin: OriginName | None = None
     trust: TrustName | None = None
-    expires: Annotated[Time, Meta(description="When it expires; instead of ttl.")] | None = None
+    expires: Annotated[Time, about("When it expires; instead of ttl.")] | None = None
     ttl: TtlText | None = None
 
 
 class ChunkFields(Bounded, kw_only=True):
     """New values of a memory's fields; those left out or null are unchanged."""
 
-    content: Annotated[ChunkContent, Meta(description="The new content.")] | None = None
-    tags: Annotated[Tags | Tag, Meta(description="The new tags.")] | None = None
-    type: Annotated[ChunkType, Meta(description="The new type.")] | None = None
-    confidence: Annotated[Confidence, Meta(description="Confidence, 0 to 1.")] | None = None
+    content: Annotated[ChunkContent, about("The new content.")] | None = None
+    tags: Annotated[Tags | Tag, about("The new tags.")] | None = None
+    type: Annotated[ChunkType, about("The new type.")] | None = None
+    confidence: Annotated[Confidence, about("Confidence, 0 to 1.")] | None = None
     secrets: Secrets | None = None
 
 
@@ -213,38 +199,38 @@ class ChunkChange(ChunkFields):
     occurred_at: Time | None = None
     valid_from: Time | None = None
     valid_to: Time | None = None
-    extra: Annotated[Extra, Meta(description="Merged with the existing fields.")] | None = None
+    extra: Annotated[Extra, about("Merged with the existing fields.")] | None = None
     origin: OriginName | None = None
     trust: TrustName | None = None
-    expires_at: Annotated[Time, Meta(description="When it expires.")] | None = None
+    expires_at: Annotated[Time, about("When it expires.")] | None = None
 
 
 class UpdateArguments(ChunkFields, kw_only=True):
     """The tool's arguments."""
 
     id: ChunkId
-    expected_revision: (
-        Annotated[Revision, Meta(description="Refuse if it was changed since this revision.")] | None
-    ) = None
+    expected_revision: Annotated[Revision, about("Refuse if it was changed since this revision.")] | None = (
+        None
+    )
 
 
 class UndoRequest(Request):
     """Which version to restore."""
 
-    to_revision: Annotated[Revision, Meta(description="By default the one before the current.")] | None = None
+    to_revision: Annotated[Revision, about("By default the one before the current.")] | None = None
 
 
 class ReadQuery(Bounded, kw_only=True):
     """How to read a chunk."""
 
-    track: Annotated[bool, Meta(description="Count this read.")] = True
+    track: Annotated[bool, about("Count this read.")] = True
     as_of: AsOf | None = None
 
 
 class DeleteQuery(Request):
     """How to delete a chunk."""
 
-    permanent: Annotated[bool, Meta(description="Erase it permanently, with its versions.")] = False
+    permanent: Annotated[bool, about("Erase it permanently, with its versions.")] = False
 
 
 class PeriodPage(PageQuery, Protocol):
@@ -260,14 +246,12 @@ class ListQuery(Bounded, kw_only=True):
     conversation_id: Line | None = None
     start: Since | None = None
     end: Until | None = None
-    tag: Annotated[Tags, Meta(description="Only with all of these tags.")] = field(default_factory=list)
-    any_tag: Annotated[Tags, Meta(description="Only with at least one of these tags.")] = field(
-        default_factory=list
-    )
+    tag: Annotated[Tags, about("Only with all of these tags.")] = field(default_factory=list)
+    any_tag: Annotated[Tags, about("Only with at least one of these tags.")] = field(default_factory=list)
     type: TypeFilter | None = None
     origin: OriginFilter | None = None
     trust: TrustFilter | None = None
-    order: Annotated[Literal["oldest", "newest"], Meta(description="Sort order.")] = "oldest"
+    order: Annotated[Literal["oldest", "newest"], about("Sort order.")] = "oldest"
     as_of: AsOf | None = None
     limit: Limit = 50
     cursor: Cursor | None = None
@@ -335,7 +319,7 @@ def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
     return chunk
 
 
-def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
+def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply[ChunkWritten]:
     shown = ChunkWritten(**structs.asdict(chunk_out(chunk)))
     if found:
         report = found[0].report()
@@ -393,7 +377,7 @@ def to_remember(context: Context, request: RememberRequest | RememberArguments) 
 def _check_period(valid_from: str | None, valid_to: str | None) -> None:
     """Refuse a period that ends before it starts, which a schema cannot exclude."""
     if valid_from and valid_to and parse_time(valid_from) > parse_time(valid_to):
-        raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
+        raise refused(409, f"valid_from {valid_from} is after valid_to {valid_to}")
 
 
 def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
@@ -401,10 +385,10 @@ def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> Non
     try:
         expiry(expires, ttl, context.memory.store.clock())
     except InvalidChunk as error:
-        raise Refused(problem(409, error.message)) from None
+        raise refused(409, error.message) from None
 
 
-def create(context: Context, request: NewChunk) -> Reply:
+def create(context: Context, request: NewChunk) -> Reply[ChunkWritten]:
     """Store one chunk as it is."""
     _check_expiry(context, request.expires, request.ttl)
     _check_period(request.valid_from, request.valid_to)
@@ -423,7 +407,7 @@ def _as_of(context: Context, moment: str | None) -> ChunkStore:
     return store if moment is None else store.held_at(moment)
 
 
-def _read(context: Context, request: ReadQuery) -> Reply:
+def _read(context: Context, request: ReadQuery) -> Reply[ChunkOut]:
     chunk_id = context.path["chunk_id"]
     chunk = _as_of(context, request.as_of).get_chunk(chunk_id, track=request.track)
     if chunk is None and request.as_of is not None and context.memory.store.exists(chunk_id):
@@ -439,7 +423,7 @@ def _reads(context: Context, _: object) -> Reads:
     return Reads(about.access_count, about.accessed_at)
 
 
-def change(context: Context, request: ChunkChange) -> Reply:
+def change(context: Context, request: ChunkChange) -> Reply[ChunkWritten]:
     """Change a chunk."""
     about: dict[str, Any] = {
         name: value for name in _METADATA_FIELDS if (value := getattr(request, name)) is not None
@@ -462,7 +446,7 @@ def change(context: Context, request: ChunkChange) -> Reply:
     return _written(_found(chunk, chunk_id), found)
 
 
-def delete(context: Context, request: DeleteQuery) -> Reply:
+def delete(context: Context, request: DeleteQuery) -> Reply[None]:
     """Archive a chunk, or erase it permanently."""
     with matched(context) as chunk_id:
         if not context.memory.delete(chunk_id, request.permanent):
@@ -470,20 +454,18 @@ def delete(context: Context, request: DeleteQuery) -> Reply:
     return Reply(status=204)
 
 
-def restore(context: Context, _: object) -> Reply:
+def restore(context: Context, _: object) -> Reply[ChunkOut]:
     """Restore a chunk from the archive."""
     with matched(context, archived=True) as chunk_id:
         chunk = context.memory.restore(chunk_id)
     if chunk is None and context.memory.store.exists(chunk_id):
-        raise Refused(
-            problem(409, f"{chunk_id} is not in the archive: it was never deleted, or is already restored")
-        )
+        raise refused(409, f"{chunk_id} is not in the archive: it was never deleted, or is already restored")
     if chunk is None:
         raise NotFoundError(f"the archive has no chunk {chunk_id}")
     return chunk_reply(context, chunk)
 
 
-def _history(context: Context, _: object) -> Versions:
+def _history(context: Context, _: Bounded) -> Versions:
     chunk_id = context.path["chunk_id"]
     versions = context.memory.history(chunk_id)
     if not versions:
@@ -496,7 +478,7 @@ def _history(context: Context, _: object) -> Versions:
     )
 
 
-def undo(context: Context, request: UndoRequest) -> Reply:
+def undo(context: Context, request: UndoRequest) -> Reply[ChunkOut]:
     """Restore a former version."""
     with matched(context) as chunk_id, context.memory.batch():
         # What is in quarantine is not released this way, which takes another permission.
@@ -597,8 +579,8 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", "/remember", "remember", "Remember text of any length, in one transaction.", _GROUP,
-        run=remember, request=RememberRequest, response=RememberResponse, writes=True,
+        "POST", "/remember", "remember", "Remember text of any length, in one transaction.", _GROUP, run=remember,
+        request=RememberRequest, writes=True,
         tool=Tool(
             name="remember",
             title="Remember",
@@ -620,26 +602,20 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "GET", "/chunks", "listChunks", "List chunks by filter, in order of time.", _GROUP,
-        run=_list, request=ListQuery, response=ChunkPage, paged=True,
+        "GET", "/chunks", "listChunks", "List chunks by filter, in order of time.", _GROUP, run=_list, paged=True,
     ),
     Operation(
-        "POST", "/chunks", "createChunk", "Store one chunk as it is.", _GROUP,
-        run=create, request=NewChunk, response=ChunkWritten, status=201, writes=True, links={201: _CHUNK_LINKS},
+        "POST", "/chunks", "createChunk", "Store one chunk as it is.", _GROUP, run=create, status=201, writes=True,
+        links={201: _CHUNK_LINKS},
     ),
+    Operation("GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk.", _GROUP, run=_read, tagged=True),
     Operation(
-        "GET", "/chunks/{chunk_id}", "getChunk", "Read one chunk.", _GROUP,
-        run=_read, request=ReadQuery, response=ChunkOut, tagged=True,
-    ),
-    Operation(
-        "PATCH", "/chunks/{chunk_id}", "updateChunk", "Change a chunk; its former version is kept.", _GROUP,
-        run=change, request=ChunkChange, response=ChunkWritten, writes=True, conditional=True,
+        "PATCH", "/chunks/{chunk_id}", "updateChunk", "Change a chunk; its former version is kept.", _GROUP, run=change,
+        writes=True, conditional=True,
         tool=Tool(
             name="update",
             title="Update a memory",
             description="Change content, tags, type or confidence of a memory. Its former version is kept.",
-            request=UpdateArguments,
-            response=ChunkView,
             run=_update_one,
             destructive=True,
             aliases={
@@ -652,28 +628,23 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or erase it permanently.",
-        _GROUP, run=delete, request=DeleteQuery, status=204, writes=True, conditional=True,
+        "DELETE", "/chunks/{chunk_id}", "deleteChunk", "Move a chunk to the archive, or erase it permanently.", _GROUP,
+        run=delete, status=204, writes=True, conditional=True,
     ),
     Operation(
-        "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Restore a chunk from the archive.", _GROUP,
-        run=restore, response=ChunkOut, writes=True, conditional=True,
+        "POST", "/chunks/{chunk_id}/restore", "restoreChunk", "Restore a chunk from the archive.", _GROUP, run=restore,
+        writes=True, conditional=True,
     ),
     Operation(
-        "GET", "/chunks/{chunk_id}/history", "getHistory", "Every kept version of a chunk.", _GROUP,
-        run=_history, request=Bounded, response=Versions,
+        "GET", "/chunks/{chunk_id}/history", "getHistory", "Every kept version of a chunk.", _GROUP, run=_history,
     ),
     Operation(
-        "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Restore a former version as a new revision.",
-        _GROUP, run=undo, request=UndoRequest, response=ChunkOut, writes=True, conditional=True,
+        "POST", "/chunks/{chunk_id}/undo", "undoChunk", "Restore a former version as a new revision.", _GROUP, run=undo,
+        writes=True, conditional=True,
     ),
+    Operation("GET", "/chunks/{chunk_id}/reads", "getReads", "How often a chunk was read.", _GROUP, run=_reads),
     Operation(
-        "GET", "/chunks/{chunk_id}/reads", "getReads", "How often a chunk was read.", _GROUP,
-        run=_reads, response=Reads,
-    ),
-    Operation(
-        "", "", "getChunks", "Read chunks with their links, by ids.", _GROUP,
-        permission="read", run=_get_several, request=GetArguments, response=ChunkViews,
+        "", "", "getChunks", "Read chunks with their links, by ids.", _GROUP, permission="read", run=_get_several,
         tool=Tool(
             name="get",
             title="Read memories",
@@ -683,8 +654,7 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "", "", "deleteChunks", "Move chunks to the archive, by ids.", _GROUP,
-        run=_forget_several, request=IdsArguments, response=Forgotten, writes=True,
+        "", "", "deleteChunks", "Move chunks to the archive, by ids.", _GROUP, run=_forget_several, writes=True,
         tool=Tool(
             name="forget",
             title="Forget memories",

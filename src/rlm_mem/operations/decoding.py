@@ -15,7 +15,7 @@ import msgspec
 
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.errors import InputError
-from rlm_mem.operations.problems import FieldError, Refused, problem
+from rlm_mem.operations.problems import FieldError, Refused, refused
 from rlm_mem.operations.types import PARTS, TIME_PATTERN, Request
 
 #: Maximum characters of all arguments of one call; the limit of a single memory is a lower setting.
@@ -56,7 +56,7 @@ def from_json(kind: type[_R], content: bytes) -> _R:
     except msgspec.ValidationError as error:
         raise _refused(kind, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(problem(400, f"the body is not valid JSON{_json_fault(content, error)}")) from None
+        raise refused(400, f"the body is not valid JSON{_json_fault(content, error)}") from None
 
 
 def _json_fault(content: bytes, error: Exception) -> str:
@@ -89,7 +89,7 @@ def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
         if _allows(list, types[name]):
             found.setdefault(name, []).append(value)
         elif name in found:
-            raise Refused(problem(422, f"{name} is given twice", fields=[FieldError("given twice", name)]))
+            raise refused(422, f"{name} is given twice", fields=[FieldError("given twice", name)])
         else:
             found[name] = value
     try:
@@ -159,13 +159,11 @@ def part(name: str, value: str) -> str:
 def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
     """Return the refusal of a parameter that an address does not accept."""
     names = ", ".join(known)
-    return Refused(
-        problem(
-            422,
-            f"there is no parameter {name!r:.80} here",
-            hint=f"there are: {names}" if names else "this address takes none",
-            fields=[FieldError("unknown", name[:80])],
-        )
+    return refused(
+        422,
+        f"there is no parameter {name!r:.80} here",
+        hint=f"there are: {names}" if names else "this address takes none",
+        fields=[FieldError("unknown", name[:80])],
     )
 
 
@@ -198,10 +196,8 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
         detail = f"{detail[:_MAX_DETAIL_CHARS]}…"
     detail = detail[:1].lower() + detail[1:]
     place = pointer.strip("/").replace("/", ".")
-    return Refused(
-        problem(
-            422, f"{place}: {detail}" if place else detail, hint=hint, fields=[FieldError(detail, pointer)]
-        )
+    return refused(
+        422, f"{place}: {detail}" if place else detail, hint=hint, fields=[FieldError(detail, pointer)]
     )
 
 
@@ -218,18 +214,18 @@ def _accepted_values(kind: Any, path: list[str]) -> list[str]:
     literal = [one for one in _leaves(_type_at(kind, path)) if get_origin(one) is Literal]
     if literal:
         return [str(word) for one in literal for word in get_args(one)]
-    above = [
-        one
-        for one in _leaves(_type_at(kind, path[:-1]))
-        if isinstance(one, type) and issubclass(one, msgspec.Struct)
-    ]
-    return [str(one.__struct_config__.tag) for one in above if one.__struct_config__.tag is not None]
+    tags = (one.__struct_config__.tag for one in _structs(_type_at(kind, path[:-1])))
+    return [str(tag) for tag in tags if tag is not None]
 
 
 def _fields(kind: Any) -> list[msgspec.structs.FieldInfo]:
     """Return the fields of the one struct that a type permits; none if it permits several."""
-    found = [one for one in _leaves(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+    found = _structs(kind)
     return list(msgspec.structs.fields(found[0])) if len(found) == 1 else []
+
+
+def _structs(kind: Any) -> list[type[msgspec.Struct]]:
+    return [one for one in _leaves(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
 
 
 def _leaves(kind: Any) -> Iterator[Any]:

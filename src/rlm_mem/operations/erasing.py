@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta, Struct, json
+from msgspec import Struct, json
 
 from rlm_mem.errors import AccessDenied, InputError
 from rlm_mem.operations.operation import Context, Operation
-from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import DryRun, Line, Request
+from rlm_mem.operations.types import DryRun, Line, Request, about
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -24,11 +24,9 @@ _MAX_CHARS = 50_000_000
 class EraseRequest(DryRun):
     """The person, the source or the namespace to erase: one of the three."""
 
-    person: Annotated[Line, Meta(description="The name, as whole words in any case.")] | None = None
-    source: (
-        Annotated[Line, Meta(description="A conversation, a path, or a value of `source`, exactly.")] | None
-    ) = None
-    namespace: Annotated[Line, Meta(description="A namespace, which is erased completely.")] | None = None
+    person: Annotated[Line, about("The name, as whole words in any case.")] | None = None
+    source: Annotated[Line, about("A conversation, a path, or a value of `source`, exactly.")] | None = None
+    namespace: Annotated[Line, about("A namespace, which is erased completely.")] | None = None
 
 
 class Erased(Struct):
@@ -47,7 +45,7 @@ class Erased(Struct):
 class VerifyErasure(Request):
     """The report of an erasure."""
 
-    report: Annotated[str, Meta(max_length=_MAX_CHARS, description="The report that `erase` returned.")]
+    report: Annotated[str, about("The report that `erase` returned.", max_length=_MAX_CHARS)]
 
 
 class Left(Struct):
@@ -78,7 +76,7 @@ def _input_errors_as_conflicts() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise Refused(problem(409, error.message)) from None
+        raise refused(409, error.message) from None
 
 
 def _erase(context: Context, request: EraseRequest) -> Erased:
@@ -108,12 +106,11 @@ def _verify(context: Context, request: VerifyErasure) -> Left:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/erase", "erase", "Erase a person, a source or a namespace; by default a dry run.", _GROUP,
-        permission="admin", everywhere=True, run=_erase, request=EraseRequest, response=Erased, writes=True,
+        permission="admin", everywhere=True, run=_erase, writes=True,
         description="It cannot be undone. If the server is stopped meanwhile, repeat the request to continue.",
     ),
     Operation(
         "POST", "/erase/verify", "verifyErasure", "Check whether anything listed in the report of an erasure remains.",
-        _GROUP, permission="admin", everywhere=True, run=_verify, request=VerifyErasure, response=Left,
-        max_bytes=4 * _MAX_CHARS,
+        _GROUP, permission="admin", everywhere=True, run=_verify, max_bytes=4 * _MAX_CHARS,
     ),
 )  # fmt: skip

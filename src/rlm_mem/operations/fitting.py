@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from rlm_mem.operations.types import Request
+from rlm_mem.operations.types import Request, about
 from rlm_mem.text.tokens import count_tokens, truncate_tokens
 
 _WORD_CHARS, _NAME_CHARS = 40, 120
@@ -24,12 +24,7 @@ class Bounded(Request):
 
     max_tokens: (
         Annotated[
-            int,
-            Meta(
-                ge=1,
-                le=1_000_000,
-                description="Maximum tokens of the result; sets `truncated` if exceeded.",
-            ),
+            int, about("Maximum tokens of the result; sets `truncated` if exceeded.", ge=1, le=1_000_000)
         ]
         | None
     ) = None
@@ -41,11 +36,14 @@ class MayBeCut(Struct, kw_only=True):
     truncated: bool = False
 
 
+_T = TypeVar("_T")
+
+
 @dataclasses.dataclass(frozen=True)
-class Reply:
+class Reply(Generic[_T]):
     """A response with a status and headers besides its data."""
 
-    data: Any = None
+    data: _T | None = None
     status: int | None = None
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
 

@@ -11,7 +11,7 @@ from rlm_mem.errors import NotFoundError
 from rlm_mem.operations.chunks import ChunkPage, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import ChunkOut, Neighbour, fill, iso
 from rlm_mem.operations.traits import chunk_reply, etag, matched, page_of
 from rlm_mem.operations.types import (
@@ -25,6 +25,7 @@ from rlm_mem.operations.types import (
     Since,
     TypeFilter,
     Until,
+    about,
 )
 
 _GROUP = "links"
@@ -35,32 +36,30 @@ class LinkQuery(Bounded, kw_only=True):
     """Which links to list."""
 
     type: TypeFilter | None = None
-    direction: Annotated[
-        Literal["out", "in", "both"], Meta(description="From the chunk, to it, or both.")
-    ] = "both"
+    direction: Annotated[Literal["out", "in", "both"], about("From the chunk, to it, or both.")] = "both"
     limit: Limit = 50
 
 
 class LinkRequest(Request):
     """Strength of a link, and the reason for it."""
 
-    strength: Annotated[Confidence, Meta(description="Strength, 0 to 1.")] = 0.5
-    reasoning: Annotated[LongText, Meta(description="Why they are linked.")] | None = None
+    strength: Annotated[Confidence, about("Strength, 0 to 1.")] = 0.5
+    reasoning: Annotated[LongText, about("Why they are linked.")] | None = None
 
 
 class SupersedeRequest(Request):
     """What replaces a chunk, and why."""
 
-    by: Annotated[ChunkId, Meta(description="The chunk that replaces it.")]
-    reason: Annotated[LongText, Meta(description="Why it is replaced.")] | None = None
-    confidence: Annotated[Confidence, Meta(description="How sure that is, 0 to 1.")] = 1.0
-    force: Annotated[bool, Meta(description="Even if the chunk is newer than what replaces it.")] = False
+    by: Annotated[ChunkId, about("The chunk that replaces it.")]
+    reason: Annotated[LongText, about("Why it is replaced.")] | None = None
+    confidence: Annotated[Confidence, about("How sure that is, 0 to 1.")] = 1.0
+    force: Annotated[bool, about("Even if the chunk is newer than what replaces it.")] = False
 
 
 class UnlinkQuery(Request):
     """Which links to remove."""
 
-    type: Annotated[TypeFilter, Meta(description="By default links of every type.")] | None = None
+    type: Annotated[TypeFilter, about("By default links of every type.")] | None = None
 
 
 class Links(MayBeCut):
@@ -167,7 +166,7 @@ class LinkArguments(LinkRequest, kw_only=True):
 
     source_id: ChunkId
     target_id: ChunkId
-    type: Annotated[LinkType, Meta(description=f"{_STATED}.")]
+    type: Annotated[LinkType, about(f"{_STATED}.")]
 
 
 def _require_chunk(context: Context, chunk_id: str) -> None:
@@ -182,11 +181,11 @@ def _list(context: Context, request: LinkQuery) -> Links:
     return Links([fill(Neighbour, link) for link in found])
 
 
-def link(context: Context, request: LinkRequest) -> Reply:
+def link(context: Context, request: LinkRequest) -> Reply[LinkState]:
     """Link two chunks; also a step of a batch."""
     source, target, kind = context.path["chunk_id"], context.path["target_id"], context.path["link_type"]
     if source == target:
-        raise Refused(problem(409, f"{source} cannot be linked to itself"))
+        raise refused(409, f"{source} cannot be linked to itself")
     context.check_owned([source, target])
     with matched(context):
         _require_chunk(context, source)
@@ -197,11 +196,11 @@ def link(context: Context, request: LinkRequest) -> Reply:
     return Reply(LinkState(source, target, kind, request.strength, request.reasoning), headers=headers)
 
 
-def supersede(context: Context, request: SupersedeRequest) -> Reply:
+def supersede(context: Context, request: SupersedeRequest) -> Reply[ChunkOut]:
     """Mark a chunk as superseded by another one."""
     chunk_id = context.path["chunk_id"]
     if chunk_id == request.by:
-        raise Refused(problem(409, f"{chunk_id} cannot replace itself"))
+        raise refused(409, f"{chunk_id} cannot replace itself")
     with matched(context):
         _require_chunk(context, chunk_id)
         _require_chunk(context, request.by)
@@ -251,13 +250,12 @@ def _stats(context: Context, _: object) -> Figures:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, strongest first.",
-        _GROUP, run=_list, request=LinkQuery, response=Links,
+        "GET", "/chunks/{chunk_id}/links", "listLinks", "Chunks linked with a chunk, strongest first.", _GROUP,
+        run=_list,
     ),
     Operation(
         "PUT", "/chunks/{chunk_id}/links/{link_type}/{target_id}", "putLink",
-        "Link a chunk to another one, or change the existing link.", _GROUP,
-        run=link, request=LinkRequest, response=LinkState, writes=True, conditional=True,
+        "Link a chunk to another one, or change the existing link.", _GROUP, run=link, writes=True, conditional=True,
         tool=Tool(
             name="link",
             title="Link memories",
@@ -275,29 +273,23 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/supersede", "supersedeChunk", "Supersede a chunk, which is kept, by another one.",
-        _GROUP, run=supersede, request=SupersedeRequest, response=ChunkOut, writes=True, conditional=True,
+        _GROUP, run=supersede, writes=True, conditional=True,
     ),
     Operation(
         "DELETE", "/chunks/{chunk_id}/links/{target_id}", "deleteLinks",
-        "Remove the links from a chunk to another one.", _GROUP,
-        run=unlink, request=UnlinkQuery, response=Unlinked, writes=True, conditional=True,
+        "Remove the links from a chunk to another one.", _GROUP, run=unlink, writes=True, conditional=True,
     ),
     Operation(
         "GET", "/chunks/{chunk_id}/neighbours", "getNeighbours",
-        "The chunks before and after a chunk in its conversation.", _GROUP,
-        run=_neighbours, request=NeighbourQuery, response=Neighbours,
+        "The chunks before and after a chunk in its conversation.", _GROUP, run=_neighbours,
     ),
-    Operation(
-        "GET", "/tags", "listTags", "Tags with the number of their chunks.", _GROUP,
-        run=_tags, request=CountQuery, response=TagPage, paged=True,
-    ),
+    Operation("GET", "/tags", "listTags", "Tags with the number of their chunks.", _GROUP, run=_tags, paged=True),
     Operation(
         "GET", "/conversations", "listConversations", "Conversations with number and times of their chunks.", _GROUP,
-        run=_conversations, request=CountQuery, response=ConversationPage, paged=True,
+        run=_conversations, paged=True,
     ),
     Operation(
-        "GET", "/timeline", "getTimeline", "Chunks of a period, in order of time.", _GROUP,
-        run=_timeline, request=TimelineQuery, response=ChunkPage, paged=True,
+        "GET", "/timeline", "getTimeline", "Chunks of a period, in order of time.", _GROUP, run=_timeline, paged=True,
     ),
-    Operation("GET", "/stats", "getStats", "Figures of the memory.", _GROUP, run=_stats, response=Figures),
+    Operation("GET", "/stats", "getStats", "Figures of the memory.", _GROUP, run=_stats),
 )  # fmt: skip

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from rlm_mem import interchange
 from rlm_mem.errors import InputError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.types import Content, Line, Request, Tags, matching
+from rlm_mem.operations.types import Content, Line, Request, Tags, about, matching
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -111,10 +111,10 @@ _MEDIA = (
 #: The name of a format, built in or of an installed package.
 FormatName = Annotated[
     str,
-    Meta(
+    about(
+        "Such as chatgpt or mem0; by default it is detected.",
         min_length=1,
         max_length=100,
-        description="Such as chatgpt or mem0; by default it is detected.",
         extra_json_schema={"x-names": "import-formats"},
     ),
 ]
@@ -125,17 +125,15 @@ class ImportQuery(Request):
 
     name: FileName
     format: FormatName | None = None
-    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
-    replace: Annotated[bool, Meta(description="Replace existing chunks, even newer revisions.")] = False
+    dry_run: Annotated[bool, about("Only report what would happen.")] = False
+    replace: Annotated[bool, about("Replace existing chunks, even newer revisions.")] = False
 
 
 class ExportQuery(Request):
     """What to export."""
 
-    format: Annotated[Literal["jsonl", "zip"], Meta(description="JSON lines, or Markdown in a zip.")] = (
-        "jsonl"
-    )
-    archive: Annotated[bool, Meta(description="Include deleted chunks.")] = True
+    format: Annotated[Literal["jsonl", "zip"], about("JSON lines, or Markdown in a zip.")] = "jsonl"
+    archive: Annotated[bool, about("Include deleted chunks.")] = True
 
 
 class MarkdownOut(MayBeCut):
@@ -148,25 +146,22 @@ class MarkdownOut(MayBeCut):
 class ImportArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    content: Annotated[Content, Meta(description="The content of the file, as text.")]
+    content: Annotated[Content, about("The content of the file, as text.")]
     name: FileName = "notes.md"
     format: FormatName | None = None
-    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
+    dry_run: Annotated[bool, about("Only report what would happen.")] = False
 
 
 class SyncFolderRequest(Bounded, kw_only=True):
     """Which folder to keep in sync."""
 
-    path: Annotated[Line, Meta(description="A folder on the server that it may read.")]
+    path: Annotated[Line, about("A folder on the server that it may read.")]
     patterns: Annotated[
         list[Line],
-        Meta(
-            max_length=50,
-            description="Shell patterns for file names, such as *.md. By default every text file.",
-        ),
+        about("Shell patterns for file names, such as *.md. By default every text file.", max_length=50),
     ] = msgspec.field(default_factory=list)
-    tags: Annotated[Tags, Meta(description="Tags of every chunk.")] = msgspec.field(default_factory=list)
-    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
+    tags: Annotated[Tags, about("Tags of every chunk.")] = msgspec.field(default_factory=list)
+    dry_run: Annotated[bool, about("Only report what would happen.")] = False
 
 
 class FolderSynced(MayBeCut):
@@ -242,7 +237,7 @@ def export_file(memory: Memory, query: ExportQuery) -> Path:
     return file
 
 
-def _markdown(context: Context, _: object) -> MarkdownOut:
+def _markdown(context: Context, _: Bounded) -> MarkdownOut:
     chunk_id = context.path["chunk_id"]
     return MarkdownOut(f"{chunk_id}.md", interchange.export_to_markdown(chunk_id, store=context.memory.store))
 
@@ -271,7 +266,6 @@ OPERATIONS: tuple[Operation, ...] = (
             description="Import the content of a file: notes in Markdown, a chat export, messages in JSON, an "
             "export of this memory. Importing it again stores nothing twice. For a single fact "
             "use `remember`.",
-            request=ImportArguments,
             run=_import_text,
             aliases={
                 **dict.fromkeys(("text", "data", "file", "document"), "content"),
@@ -283,8 +277,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/folders/sync", "syncFolder", "Keep the memory in sync with a folder of text files.", _GROUP,
-        permission="admin", everywhere=True, run=_sync_folder, request=SyncFolderRequest,
-        response=FolderSynced, writes=True,
+        permission="admin", everywhere=True, run=_sync_folder, writes=True,
         description="The folder is on the machine of the server, in a folder of its setting `ingest.folders`. One sync "
         "is one change, which can be undone.",
         tool=Tool(
@@ -299,8 +292,7 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "GET", "/export", "exportMemories", "Every chunk of this namespace as one file.", _GROUP,
-        request=ExportQuery, response=None,
+        "GET", "/export", "exportMemories", "Every chunk of this namespace as one file.", _GROUP, request=ExportQuery,
         media={
             "application/x-ndjson": {"type": "string", "format": "binary"},
             "application/zip": {"type": "string", "format": "binary"},
@@ -308,6 +300,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/chunks/{chunk_id}/markdown", "getMarkdown", "A chunk, even a deleted one, as Markdown.", _GROUP,
-        run=_markdown, request=Bounded, response=MarkdownOut,
+        run=_markdown,
     ),
 )  # fmt: skip

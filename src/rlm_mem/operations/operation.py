@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from rlm_mem.access.grants import Permission
 from rlm_mem.errors import NamespaceError
 from rlm_mem.operations.context import Handles, OpenMemory, Settings
+from rlm_mem.operations.fitting import Reply
+from rlm_mem.operations.types import Request
 
 if TYPE_CHECKING:
     import msgspec
 
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import RunRegistry
-    from rlm_mem.operations.types import Request
 
 #: Media type of server-sent events.
 EVENT_STREAM = "text/event-stream"
@@ -82,6 +83,18 @@ class Context:
             )
 
 
+def _with_types(row: Tool | Operation) -> None:
+    """Set the request and response that a row does not name to those in the annotations of its function."""
+    if row.run is None:
+        return
+    _, request, response = get_type_hints(row.run).values()
+    if row.request is None and issubclass(request, Request):
+        object.__setattr__(row, "request", request)
+    if row.response is None:
+        kind = get_args(response)[0] if get_origin(response) is Reply else response
+        object.__setattr__(row, "response", None if kind is type(None) else kind)
+
+
 @dataclass(frozen=True)
 class Tool:
     """A description of an operation as a tool for agents over MCP.
@@ -90,7 +103,8 @@ class Tool:
         name: a verb of characters `[a-z_]`.
         title: the name for people.
         description: describes for the model what the tool does, and when to use it.
-        request, response, run: for agents, if they differ from the operation's own; None: the operation's.
+        run: for agents, if it differs from the operation's own; None: the operation's.
+        request, response: None: those of ``run``, else the operation's.
         path: name of an argument → path parameter of the operation that it provides; an argument with the same name
             needs no entry. The function reads both from the path of the context.
         destructive: whether it may remove or replace something.
@@ -113,6 +127,9 @@ class Tool:
     aliases: Mapping[str, str] = field(default_factory=dict)
     default: bool = True
 
+    def __post_init__(self) -> None:
+        _with_types(self)
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -125,9 +142,9 @@ class Operation:
         summary: what it does, in one sentence.
         run: called in a worker thread with context and request; returns a value of type ``response`` or a Reply.
             None: ``http.streams`` answers the request.
-        request: type of the query parameters with GET, DELETE and ``raw_body``, else of the body; None: it takes
-            neither.
-        response: type of the answer's body; None: there is none.
+        request: type of the query parameters with GET, DELETE and ``raw_body``, else of the body; None: of ``run``,
+            if it takes one.
+        response: type of the answer's body; None: that of ``run``, if it returns one.
         tool: how it is offered to agents; None: it is not.
         status: HTTP status of success. ``others``: further statuses of success, with the types of their bodies.
         writes: whether a read-only server refuses it.
@@ -164,6 +181,9 @@ class Operation:
     max_bytes: int | None = None
     links: Mapping[int, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     description: str = ""
+
+    def __post_init__(self) -> None:
+        _with_types(self)
 
     @property
     def needs(self) -> Permission:

@@ -6,12 +6,12 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import LongText, Request, matching
+from rlm_mem.operations.types import LongText, Request, about, matching
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GROUP = "persona"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _Mode = Annotated[str, matching("[A-Za-z0-9_]{1,64}", "A mode, by its name in any letter case.")]
-_Value = Annotated[int, Meta(ge=0, le=100, description="Within the range of the slider.")]
+_Value = Annotated[int, about("Within the range of the slider.", ge=0, le=100)]
 
 
 class PersonaOut(Struct):
@@ -46,9 +46,7 @@ class SliderRequest(Request):
 class SayRequest(Request):
     """A chat message."""
 
-    message: Annotated[
-        str, Meta(max_length=20_000, description="A message that is not a command changes nothing.")
-    ]
+    message: Annotated[str, about("A message that is not a command changes nothing.", max_length=20_000)]
 
 
 class PersonaReply(Struct):
@@ -102,9 +100,7 @@ class PersonaState(MayBeCut):
 class PersonaArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    message: (
-        Annotated[LongText, Meta(description="A chat command that changes it, for example a mode.")] | None
-    ) = None
+    message: Annotated[LongText, about("A chat command that changes it, for example a mode.")] | None = None
 
 
 def persona_of(memory: Memory) -> Persona:
@@ -138,7 +134,7 @@ def _say(context: Context, request: SayRequest) -> PersonaReply:
     return PersonaReply([one.kind for one in done], _out(context, None))
 
 
-def _prompt(context: Context, _: object) -> Prompt:
+def _prompt(context: Context, _: Bounded) -> Prompt:
     return Prompt(persona_of(context.memory).prompt())
 
 
@@ -165,45 +161,31 @@ def _persona(context: Context, request: PersonaArguments) -> PersonaState:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation("GET", "/persona", "getPersona", "Mode and sliders.", _GROUP, run=_out, response=PersonaOut),
-    Operation(
-        "PUT", "/persona/mode", "setMode", "Change the mode.", _GROUP,
-        run=_mode, request=ModeRequest, response=PersonaOut, writes=True,
-    ),
-    Operation(
-        "PUT", "/persona/sliders/{slider}", "setSlider", "Set a slider by hand.", _GROUP,
-        run=_set, request=SliderRequest, response=PersonaOut, writes=True,
-    ),
+    Operation("GET", "/persona", "getPersona", "Mode and sliders.", _GROUP, run=_out),
+    Operation("PUT", "/persona/mode", "setMode", "Change the mode.", _GROUP, run=_mode, writes=True),
+    Operation("PUT", "/persona/sliders/{slider}", "setSlider", "Set a slider by hand.", _GROUP, run=_set, writes=True),
     Operation(
         "DELETE", "/persona/sliders/{slider}", "resetSlider", "Reset a slider to the value of the mode.", _GROUP,
-        run=_reset, response=PersonaOut, writes=True,
+        run=_reset, writes=True,
     ),
     Operation(
         "DELETE", "/persona/sliders", "resetSliders", "Reset every slider to the values of the mode.", _GROUP,
-        run=_reset, response=PersonaOut, writes=True,
+        run=_reset, writes=True,
     ),
     Operation(
         "POST", "/persona/say", "sayToPersona", "Carry out a chat command, for example a change of mode.", _GROUP,
-        run=_say, request=SayRequest, response=PersonaReply, writes=True,
+        run=_say, writes=True,
         tool=Tool(
             name="persona",
             title="Persona",
             description="Show the persona's mode, sliders and system prompt, after carrying out a chat "
             "command, if given.",
-            request=PersonaArguments,
-            response=PersonaState,
             run=_persona,
             aliases={"text": "message", "command": "message"},
             default=False,
         ),
     ),
-    Operation(
-        "GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP,
-        run=_prompt, request=Bounded, response=Prompt,
-    ),
-    Operation(
-        "GET", "/persona/library", "getLibrary", "Every mode and slider.", _GROUP,
-        run=_library, response=PersonaLibraryResponse,
-    ),
-    Operation("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud, response=HudResponse),
+    Operation("GET", "/persona/prompt", "getPrompt", "The composed system prompt.", _GROUP, run=_prompt),
+    Operation("GET", "/persona/library", "getLibrary", "Every mode and slider.", _GROUP, run=_library),
+    Operation("GET", "/hud", "getHud", "The figures of LIVEHUD.", _GROUP, run=_hud),
 )  # fmt: skip

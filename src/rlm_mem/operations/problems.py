@@ -114,6 +114,11 @@ def problem(
     return Problem(TYPE_BASE + name, title, status, detail, hint, fields or [], retry_after=retry_after)
 
 
+def refused(status: int, detail: str, *, hint: str = "", fields: list[FieldError] | None = None) -> Refused:
+    """Return the refusal with the problem of these parts."""
+    return Refused(problem(status, detail, hint=hint, fields=fields))
+
+
 def problem_of(error: BaseException) -> Problem:
     """Return the problem for an exception; an unexpected one becomes an internal error without details."""
     if isinstance(error, Refused):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import Request, TrajectoryId, matching
+from rlm_mem.operations.types import Request, TrajectoryId, about, matching
 
 _GROUP = "records"
 _MAX_CHARS = 16_000_000
@@ -19,15 +19,13 @@ _ALIASES = {"run": "trajectory_id", "run_id": "trajectory_id", "id": "trajectory
 class ReceiptQuery(Request):
     """What the receipt contains."""
 
-    bundle: Annotated[
-        bool, Meta(description="Also return the bundle, for verification without this memory.")
-    ] = False
+    bundle: Annotated[bool, about("Also return the bundle, for verification without this memory.")] = False
 
 
 class ReceiptArguments(Bounded, kw_only=True):
     """Which answer to write as a receipt."""
 
-    trajectory_id: Annotated[TrajectoryId, Meta(description="Id of a recall, from its result; or last.")]
+    trajectory_id: Annotated[TrajectoryId, about("Id of a recall, from its result; or last.")]
 
 
 class ReceiptText(MayBeCut):
@@ -42,10 +40,8 @@ class ReceiptText(MayBeCut):
 class VerifyRequest(Bounded, kw_only=True):
     """A receipt to verify."""
 
-    receipt: Annotated[str, Meta(max_length=_MAX_CHARS, description="The content of its file.")]
-    bundle: Annotated[str, Meta(max_length=_MAX_CHARS, description="The content of its bundle.")] | None = (
-        None
-    )
+    receipt: Annotated[str, about("The content of its file.", max_length=_MAX_CHARS)]
+    bundle: Annotated[str, about("The content of its bundle.", max_length=_MAX_CHARS)] | None = None
     key: (
         Annotated[
             str,
@@ -109,7 +105,7 @@ def _verify(context: Context, request: VerifyRequest) -> Verified:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET", "/trajectories/{trajectory_id}/receipt", "getReceipt", "The answer of a run as a receipt.", _GROUP,
-        run=_receipt, request=ReceiptQuery, response=ReceiptText,
+        run=_receipt, request=ReceiptQuery,
         description="The programs of the run are replayed; `receipt` and `bundle` are the contents of two files.",
         tool=Tool(
             name="receipt",
@@ -124,7 +120,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/receipts/verify", "verifyReceipt", "Verify which parts of a receipt still hold.", _GROUP,
-        permission="read", run=_verify, request=VerifyRequest, response=Verified,
+        permission="read", run=_verify,
         description="Its programs run in the sandbox, on the bundle if given, else on this memory.",
         tool=Tool(
             name="verify_receipt",

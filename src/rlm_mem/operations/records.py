@@ -18,7 +18,7 @@ from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, fill
 from rlm_mem.operations.tokens import may_see
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, page_of
-from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, matching, utc
+from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, about, matching, utc
 from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
 
 _GROUP = "records"
@@ -29,7 +29,7 @@ _MAX_ANSWER_CHARS = 500
 class RunsArguments(Bounded, kw_only=True):
     """Which recorded runs."""
 
-    operation: Annotated[RunOperation, Meta(description=f"Only {OPERATION_WORDS}.")] | None = None
+    operation: Annotated[RunOperation, about(f"Only {OPERATION_WORDS}.")] | None = None
     since: Since | None = None
     until: Until | None = None
     limit: Limit = 50
@@ -123,7 +123,7 @@ class EventsQuery(Bounded, kw_only=True):
     """Which events of the audit log."""
 
     since: Since | None = None
-    op: Annotated[str, Meta(max_length=40, description="Only this operation.")] | None = None
+    op: Annotated[str, about("Only this operation.", max_length=40)] | None = None
     chunk_id: ChunkId | None = None
     limit: Limit = 50
     cursor: Cursor | None = None
@@ -239,7 +239,7 @@ def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
     return fill(TrajectoryPage, items=page, next_cursor=cursor)
 
 
-def _trajectory(context: Context, _: object) -> TrajectoryOut:
+def _trajectory(context: Context, _: Bounded) -> TrajectoryOut:
     found = recall.shown_trajectory(context.memory.store, context.path["trajectory_id"])
     plain = to_builtins(asdict(found), enc_hook=str)
     if found.outcome is not None:
@@ -346,15 +346,13 @@ def _recent_runs(context: Context, request: RunsArguments) -> RunList:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/trajectories", "listTrajectories", "Recorded runs, newest first.", _GROUP,
-        run=_trajectories, request=TrajectoryQuery, response=TrajectoryPage, paged=True,
+        "GET", "/trajectories", "listTrajectories", "Recorded runs, newest first.", _GROUP, run=_trajectories,
+        paged=True,
         tool=Tool(
             name="trajectories",
             title="Recorded recalls",
             description="List recorded recalls, newest first. The resource memory://trajectories/ID has the "
             "steps of one.",
-            request=RunsArguments,
-            response=RunList,
             run=_recent_runs,
             aliases={"n": "limit", "start": "since", "end": "until"},
             default=False,
@@ -362,25 +360,16 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/trajectories/{trajectory_id}", "getTrajectory", "One recorded run step by step.", _GROUP,
-        run=_trajectory, request=Bounded, response=TrajectoryOut,
+        run=_trajectory,
     ),
+    Operation("GET", "/costs", "getCosts", "Costs of runs, by day, model and operation.", _GROUP, run=_costs),
+    Operation("GET", "/events", "listEvents", "The audit log.", _GROUP, run=_events, paged=True),
     Operation(
-        "GET", "/costs", "getCosts", "Costs of runs, by day, model and operation.", _GROUP,
-        run=_costs, request=PeriodQuery, response=Costs,
-    ),
-    Operation(
-        "GET", "/events", "listEvents", "The audit log.", _GROUP,
-        run=_events, request=EventsQuery, response=EventPage, paged=True,
-    ),
-    Operation(
-        "GET", "/undo", "listChanges", "The last changes, newest first.", _GROUP,
-        run=_changes, request=ChangesQuery, response=ChangePage, paged=True,
+        "GET", "/undo", "listChanges", "The last changes, newest first.", _GROUP, run=_changes, paged=True,
         tool=Tool(
             name="changes",
             title="Last changes",
             description="List the last changes of the memory, newest first, with the ids for undo.",
-            request=ChangesArguments,
-            response=ChangeList,
             run=_last_changes,
             aliases={"n": "limit"},
             default=False,
@@ -388,7 +377,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/undo", "undoChange", "Undo the last change of any kind, or one by its id.", _GROUP,
-        permission="review", run=_undo, request=UndoChange, response=UndoneOut, writes=True,
+        permission="review", run=_undo, writes=True,
         description="Chunks, tiered memories, reviews and personas of one change are restored together, or not at all: "
         "409 if one of them was changed since, or its former state is no longer kept.",
         tool=Tool(
@@ -405,7 +394,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/changes", "followChanges", "A stream of the changes by any process.", _GROUP,
-        response=None, media={EVENT_STREAM: {"type": "string"}},
+        media={EVENT_STREAM: {"type": "string"}},
         description="Events: `ready` once no later change can be missed, then `change` with the time, the topics "
         "(memories, recalls, tiers, persona) and the new events of the audit log. The stream does not end.",
     ),

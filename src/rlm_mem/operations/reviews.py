@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
-from rlm_mem.continuum.cases import order_of
+from rlm_mem.continuum.cases import Case, order_of
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import page_of
-from rlm_mem.operations.types import CaseId, ChunkId, Cursor, Limit, Line, Request
+from rlm_mem.operations.types import CaseId, ChunkId, Cursor, Limit, Line, Request, about
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rlm_mem.continuum.cases import Case
     from rlm_mem.continuum.changes import Change
 
 _GROUP = "review"
@@ -33,8 +31,7 @@ class ReviewArguments(Bounded, kw_only=True):
     """Which cases."""
 
     status: Annotated[
-        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"],
-        Meta(description="Which cases."),
+        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"], about("Which cases.")
     ] = "open"
 
 
@@ -88,17 +85,13 @@ class CasePage(MayBeCut):
 class DecideRequest(Request):
     """Who decides, and why."""
 
-    reviewer: Annotated[
-        Line, Meta(description="Name of the person who decided; the agent that prepares cases cannot.")
-    ]
-    reason: Annotated[Line, Meta(description="Why, in the person's words.")]
+    reviewer: Annotated[Line, about("Name of the person who decided; the agent that prepares cases cannot.")]
+    reason: Annotated[Line, about("Why, in the person's words.")]
 
 
 Keep = Annotated[
     Annotated[list[ChunkId], Meta(min_length=1, max_length=1000)] | None,
-    Meta(
-        description="Of a session, the ids of the memories to keep; approving archives the others. None: all."
-    ),
+    about("Of a session, the ids of the memories to keep; approving archives the others. None: all."),
 ]
 
 
@@ -111,7 +104,7 @@ class ApproveRequest(DecideRequest):
 class DeferRequest(DecideRequest):
     """Who defers, why, and for how long."""
 
-    days: Annotated[int, Meta(ge=1, le=3650, description="Days until the case is open again.")] = 30
+    days: Annotated[int, about("Days until the case is open again.", ge=1, le=3650)] = 30
 
 
 class DecideArguments(DeferRequest, kw_only=True):
@@ -119,8 +112,7 @@ class DecideArguments(DeferRequest, kw_only=True):
 
     case_id: CaseId
     decision: Annotated[
-        Decision,
-        Meta(description="approve: make it part of the core, or confirm it; defer: decide later."),
+        Decision, about("approve: make it part of the core, or confirm it; defer: decide later.")
     ]
     keep: Keep = None
 
@@ -172,7 +164,7 @@ def _list(context: Context, request: CaseQuery) -> CasePage:
     return fill(CasePage, items=page, next_cursor=cursor)
 
 
-def _one(context: Context, _: object) -> CaseOut:
+def _one(context: Context, _: Bounded) -> CaseOut:
     return fill(CaseOut, context.memory.continuum.review.case(context.path["case_id"]))
 
 
@@ -218,29 +210,23 @@ def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/review", "listCases", "Cases that await a person's decision.", _GROUP,
-        run=_list, request=CaseQuery, response=CasePage, paged=True,
+        "GET", "/review", "listCases", "Cases that await a person's decision.", _GROUP, run=_list, paged=True,
         tool=Tool(
             name="review",
             title="Review queue",
             description="List cases that await a person's decision, with the evidence. Show them to the "
             "person; `review_decide` records the decision.",
-            request=ReviewArguments,
-            response=CaseSummaries,
             run=_review,
             aliases={"state": "status"},
             default=False,
         ),
     ),
-    Operation(
-        "GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP,
-        run=_one, request=Bounded, response=CaseOut,
-    ),
+    Operation("GET", "/review/{case_id}", "getCase", "One case with its evidence.", _GROUP, run=_one),
     Operation(
         "POST", "/review/{case_id}/approve", "approveCase",
         "Make a memory part of the core, confirm it, release it, or record that it replaces or contradicts the other.",
-        _GROUP,
-        permission="review", run=_decide_as("approve"), request=ApproveRequest, response=DecisionResponse, writes=True,
+        _GROUP, permission="review", run=_decide_as("approve"), request=ApproveRequest, response=DecisionResponse,
+        writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
@@ -248,12 +234,11 @@ OPERATIONS: tuple[Operation, ...] = (
         permission="review", run=_decide_as("reject"), request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
-        "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP,
-        permission="review", run=_decide_as("defer"), request=DeferRequest, response=DecisionResponse, writes=True,
+        "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP, permission="review",
+        run=_decide_as("defer"), request=DeferRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
-        "", "", "decideCase", "Record a reviewer's decision.", _GROUP,
-        permission="review", run=_decide, request=DecideArguments, response=DecisionSummary, writes=True,
+        "", "", "decideCase", "Record a reviewer's decision.", _GROUP, permission="review", run=_decide, writes=True,
         tool=Tool(
             name="review_decide",
             title="Record a reviewer's decision",

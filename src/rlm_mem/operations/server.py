@@ -66,7 +66,7 @@ def _about(context: Context, _: object) -> About:
     )  # fmt: skip
 
 
-def _status(context: Context, _: object) -> Status:
+def _status(context: Context, _: Bounded) -> Status:
     figures = context.memory.stats()
     return fill(
         Status,
@@ -156,11 +156,10 @@ def _rebuild(context: Context, _: object) -> Synced:
 
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation("GET", "/about", "getAbout", "Version, memory, model of the server.", _GROUP, run=_about, response=About),
+    Operation("GET", "/about", "getAbout", "Version, memory, model of the server.", _GROUP, run=_about),
     Operation("GET", "/openapi.json", "getDocument", "This document.", _GROUP, response=dict[str, Any]),
     Operation(
-        "", "", "getStatus", "Figures of the memory, and the model.", _GROUP,
-        permission="read", run=_status, request=Bounded, response=Status,
+        "", "", "getStatus", "Figures of the memory, and the model.", _GROUP, permission="read", run=_status,
         tool=Tool(
             name="status",
             title="Memory status",
@@ -169,22 +168,22 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/check", "check", "Run every integrity check on files, links and index.", _MAINTENANCE,
-        permission="read", run=_check, response=Checked,
+        permission="read", run=_check,
     ),
     Operation(
         "POST", "/repair", "repair", "Repair what can be repaired without deleting content; by default a dry run.",
-        _MAINTENANCE, permission="admin", run=_repair, request=DryRun, response=Repaired, writes=True,
+        _MAINTENANCE, permission="admin", run=_repair, writes=True,
     ),
     Operation(
         "POST", "/checkpoint", "checkpoint", "Write access counts to the files, and the JSON views.", _MAINTENANCE,
-        permission="admin", everywhere=True, run=_checkpoint, response=Checkpointed, writes=True,
+        permission="admin", everywhere=True, run=_checkpoint, writes=True,
     ),
     Operation(
-        "POST", "/sync", "sync", "Index files that were changed by hand or by git.", _MAINTENANCE,
-        permission="admin", everywhere=True, run=_sync, response=Synced, writes=True,
+        "POST", "/sync", "sync", "Index files that were changed by hand or by git.", _MAINTENANCE, permission="admin",
+        everywhere=True, run=_sync, writes=True,
     ),
     Operation(
-        "POST", "/rebuild", "rebuildIndex", "Rebuild the index from the files.", _MAINTENANCE,
-        permission="admin", everywhere=True, run=_rebuild, response=Synced, writes=True,
+        "POST", "/rebuild", "rebuildIndex", "Rebuild the index from the files.", _MAINTENANCE, permission="admin",
+        everywhere=True, run=_rebuild, writes=True,
     ),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from rlm_mem.operations.types import (
     ManyIds,
     Question,
     ResultForm,
+    about,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _CONTINUE = "Handle of an answered recall opened with keep: reuse its sandbox."
 class OpenArguments(Bounded, kw_only=True):
     """A question that an agent's own programs will answer."""
 
-    question: Annotated[Question, Meta(description="The question, in words.")]
+    question: Annotated[Question, about("The question, in words.")]
     keep: Annotated[bool, Meta(description=_KEEP)] = False
     handle: Annotated[Handle, Meta(description=_CONTINUE)] | None = None
     schema: ResultForm | None = None
@@ -64,7 +65,7 @@ class SessionOut(MayBeCut):
 class ProgramRequest(Bounded, kw_only=True):
     """A program over the memory."""
 
-    code: Annotated[str, Meta(min_length=1, max_length=100_000, description="The program, in Python.")]
+    code: Annotated[str, about("The program, in Python.", min_length=1, max_length=100_000)]
 
 
 class ExecutionResponse(Struct):
@@ -107,15 +108,11 @@ class ExecutedProgram(Struct, omit_defaults=True):
 class FinishRequest(Bounded, kw_only=True):
     """The caller's answer."""
 
-    answer: Annotated[LongText, Meta(description="The answer; omit it if the memory has none.")] | None = None
+    answer: Annotated[LongText, about("The answer; omit it if the memory has none.")] | None = None
     chunk_ids: ManyIds = field(default_factory=list)
-    confidence: Annotated[Confidence, Meta(description="Your confidence, 0 to 1.")] | None = None
+    confidence: Annotated[Confidence, about("Your confidence, 0 to 1.")] | None = None
     suggestion: (
-        Annotated[
-            LongText,
-            Meta(description="Instead of an answer: a likely one that chunk_ids do not prove."),
-        ]
-        | None
+        Annotated[LongText, about("Instead of an answer: a likely one that chunk_ids do not prove.")] | None
     ) = None
 
 
@@ -131,7 +128,7 @@ class FinishArguments(FinishRequest, kw_only=True):
     handle: Handle
 
 
-def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
+def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply[SessionOut]:
     # Programs of an agent have no model for sub-calls: the agent itself reads their output.
     if request.handle is not None:
         if request.schema is not None:
@@ -199,7 +196,7 @@ def _finish_cited(context: Context, request: FinishArguments) -> CitedAnswer:
     return cited_answer(context.memory.store, _finished(context, request))
 
 
-def _close(context: Context, _: object) -> Reply:
+def _close(context: Context, _: object) -> Reply[None]:
     context.handles.get(context.path["handle"]).close()
     return Reply(status=204)
 
@@ -212,7 +209,7 @@ _HANDLE = dict.fromkeys(("session", "session_id", "recall_id", "id"), "handle")
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/sessions", "openSession", "Open a recall whose programs you write; no model is asked.", _GROUP,
-        permission="read", run=_open, request=OpenRequest, response=SessionOut, status=201,
+        permission="read", run=_open, request=OpenRequest, status=201,
         links={201: dict.fromkeys(("runProgram", "finishSession", "closeSession"), _OPENED)},
         tool=Tool(
             name="recall_open",
@@ -226,16 +223,14 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.",
-        _GROUP, permission="read", run=_execute, request=ProgramRequest, response=ExecutionResponse,
+        "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.", _GROUP,
+        permission="read", run=_execute,
         tool=Tool(
             name="recall_exec",
             title="Run a program over the memory",
             description="Run a Python program in the sandbox of an open recall; its variables persist. It can "
             "only search and read memories and print. FINAL(answer, chunk_ids=[…]) ends the "
             "recall.",
-            request=ExecArguments,
-            response=ExecutedProgram,
             run=_execute_cited,
             idempotent=False,
             aliases={**_HANDLE, **dict.fromkeys(("program", "script", "python", "source"), "code")},
@@ -243,14 +238,12 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/sessions/{handle}/finish", "finishSession", "End an open recall with an answer, or without one.",
-        _GROUP, permission="read", run=_finish, request=FinishRequest, response=RecallAnswer,
+        _GROUP, permission="read", run=_finish,
         tool=Tool(
             name="recall_finish",
             title="Finish a recall",
             description="End an open recall with your answer and the ids of the memories it cites, or without "
             "an answer if there is none.",
-            request=FinishArguments,
-            response=CitedAnswer,
             run=_finish_cited,
             aliases={
                 **_HANDLE,

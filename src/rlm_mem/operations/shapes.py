@@ -13,6 +13,7 @@ from rlm_mem import recall
 from rlm_mem.chunk import Chunk, format_time, from_epoch
 from rlm_mem.operations.fitting import MayBeCut
 from rlm_mem.recall.outcome import Method, OutcomeWord
+from rlm_mem.store.core.records import LinkedChunk
 
 if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
@@ -130,15 +131,8 @@ class ChunkView(Struct):
     namespace: str | UnsetType = UNSET
 
 
-class Neighbour(Struct):
+class Neighbour(LinkedChunk, frozen=True):
     """A chunk linked with another one; ``direction`` is out or in, ``strength`` 0 to 1."""
-
-    chunk_id: str
-    type: str
-    strength: float
-    direction: str
-    reasoning: str | None
-    created_at: str
 
 
 _MISSING = object()

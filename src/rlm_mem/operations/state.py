@@ -32,14 +32,11 @@ class ServerState:
 
     Store calls block, so they run in a few worker threads that end with the server; the store keeps one connection for
     each thread.
-
-    Args:
-        opened: the shared memory; by default opened from the settings.
     """
 
-    def __init__(self, settings: Settings, *, opened: OpenMemory | None = None) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.opened = opened or OpenMemory(settings)
+        self.opened = OpenMemory(settings)
         self.runs = RunRegistry()
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem-http")
         self._guard = threading.Lock()

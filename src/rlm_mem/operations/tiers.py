@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field, structs, to_builtins
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
-from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
+from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import fill
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
@@ -23,6 +23,7 @@ from rlm_mem.operations.types import (
     Question,
     Request,
     TaskType,
+    about,
     matching,
 )
 
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 _GROUP = "continuum"
 _Tier = Literal["high", "mid", "low", "ultra-low"]
 _Name = Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9 _.-]*", max_length=200)]
-_Key = Annotated[
-    str, Meta(min_length=1, max_length=400, description="File, file#entry or chunk id of a memory.")
-]
+_Key = Annotated[str, about("File, file#entry or chunk id of a memory.", min_length=1, max_length=400)]
 _OneLine = Annotated[str, matching(r"[^\x00-\x1f\x7f-\x9f]*", max_length=2000)]
 
 
@@ -54,7 +53,7 @@ class TraceRequest(Request):
 
     goal: Line
     steps: Annotated[list[StepIn], Meta(max_length=200)] = field(default_factory=list)
-    success: Annotated[bool | None, Meta(description="Null: not known yet.")] = None
+    success: Annotated[bool | None, about("Null: not known yet.")] = None
     indicators: Annotated[list[Line], Meta(max_length=50)] = field(default_factory=list)
     preconditions: Annotated[list[Line], Meta(max_length=50)] = field(default_factory=list)
     postconditions: Annotated[list[Line], Meta(max_length=50)] = field(default_factory=list)
@@ -134,7 +133,7 @@ class TierQuery(Bounded, kw_only=True):
     goal: Question
     kind: Annotated[
         Literal["weighted", "recent", "proven", "stable"],
-        Meta(description="All tiers by weight, or one of the queries of a single tier."),
+        about("All tiers by weight, or one of the queries of a single tier."),
     ] = "weighted"
     weights: TierWeights | None = None
     min_confidence: Confidence = 0.0
@@ -148,10 +147,9 @@ def _memory(entry: TieredMemory) -> MemoryOut:
     return MemoryOut(entry.key, entry.chunk_id, entry.kind, entry.meta.tier, entry.title, entry.body, fields)
 
 
-def _record(context: Context, request: TraceRequest) -> Reply:
+def _record(context: Context, request: TraceRequest) -> MemoryOut:
     given = {**structs.asdict(request), "steps": [to_builtins(step) for step in request.steps]}
-    entry = context.memory.continuum.traces.record(**given)
-    return Reply(_memory(entry))
+    return _memory(context.memory.continuum.traces.record(**given))
 
 
 def _existing_key(context: Context, key: str) -> str:
@@ -339,7 +337,7 @@ class Problems(Struct):
 class ConsolidateArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    dry_run: Annotated[bool, Meta(description="Only report what would be done.")] = False
+    dry_run: Annotated[bool, about("Only report what would be done.")] = False
 
 
 def _consolidate(context: Context, request: DryRun | ConsolidateArguments) -> ConsolidationResponse:
@@ -370,7 +368,7 @@ def _sync(context: Context, _: object) -> SyncedTiers:
     return SyncedTiers(context.memory.continuum.sync())
 
 
-def _state(context: Context, _: object) -> StateOut:
+def _state(context: Context, _: Bounded) -> StateOut:
     state = context.memory.continuum.workspace
     return StateOut(
         state.text("plan"), state.text("context"), state.text("history"), state.text("constraints"),
@@ -382,7 +380,7 @@ def _start(context: Context, request: StateRequest) -> StateOut:
     context.memory.continuum.workspace.start(
         request.plan, context=request.context, constraints=request.constraints
     )
-    return _state(context, None)
+    return _state(context, Bounded())
 
 
 def _clear(context: Context, _: object) -> Cleared:
@@ -392,7 +390,7 @@ def _clear(context: Context, _: object) -> Cleared:
 class SkillsQuery(Bounded, kw_only=True):
     """Which memories to turn into skills."""
 
-    mid: Annotated[bool, Meta(description="Also those of the mid tier, which are not stable yet.")] = False
+    mid: Annotated[bool, about("Also those of the mid tier, which are not stable yet.")] = False
 
 
 class SkillOut(Struct):
@@ -433,29 +431,23 @@ def _undo(context: Context, request: UndoTransition) -> Undone:
 
 
 OPERATIONS: tuple[Operation, ...] = (
+    Operation("GET", "/continuum/memories", "listMemories", "Tiered memories, most reliable first.", _GROUP, run=_list),
+    Operation("GET", "/continuum/memory", "getMemory", "One tiered memory.", _GROUP, run=_one),
     Operation(
-        "GET", "/continuum/memories", "listMemories", "Tiered memories, most reliable first.", _GROUP,
-        run=_list, request=MemoryQuery, response=MemoryHits,
+        "POST", "/continuum/query", "queryMemories", "Search across tiers, weighted by tier and reliability.", _GROUP,
+        permission="read", run=_query,
     ),
     Operation(
-        "GET", "/continuum/memory", "getMemory", "One tiered memory.", _GROUP,
-        run=_one, request=KeyQuery, response=MemoryOut,
+        "POST", "/continuum/traces", "recordTrace", "Record what was done, and its outcome.", _GROUP, run=_record,
+        status=201, writes=True,
     ),
     Operation(
-        "POST", "/continuum/query", "queryMemories", "Search across tiers, weighted by tier and reliability.",
-        _GROUP, permission="read", run=_query, request=TierQuery, response=MemoryHits,
+        "POST", "/continuum/uses", "recordUse", "Record that a memory was applied, and the outcome.", _GROUP, run=_use,
+        writes=True,
     ),
     Operation(
-        "POST", "/continuum/traces", "recordTrace", "Record what was done, and its outcome.", _GROUP,
-        run=_record, request=TraceRequest, response=MemoryOut, status=201, writes=True,
-    ),
-    Operation(
-        "POST", "/continuum/uses", "recordUse", "Record that a memory was applied, and the outcome.", _GROUP,
-        run=_use, request=UseRequest, response=Used, writes=True,
-    ),
-    Operation(
-        "POST", "/continuum/consolidate", "consolidate", "Promote proven memories; by default a dry run.",
-        _GROUP, run=_consolidate, request=DryRun, response=ConsolidationResponse, writes=True,
+        "POST", "/continuum/consolidate", "consolidate", "Promote proven memories; by default a dry run.", _GROUP,
+        run=_consolidate, request=DryRun, writes=True,
         tool=Tool(
             name="consolidate",
             title="Consolidate memories",
@@ -467,15 +459,11 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/continuum/prune", "prune", "Apply retention; by default a dry run.", _GROUP,
-        run=_prune, request=DryRun, response=Pruned, writes=True,
+        "POST", "/continuum/prune", "prune", "Apply retention; by default a dry run.", _GROUP, run=_prune, writes=True,
     ),
+    Operation("GET", "/continuum/health", "getHealth", "Figures of the tiers.", _GROUP, run=_health),
     Operation(
-        "GET", "/continuum/health", "getHealth", "Figures of the tiers.", _GROUP, run=_health, response=Health
-    ),
-    Operation(
-        "GET", "/continuum/skills", "getSkills", "Stable memories as skills of coding agents.", _GROUP,
-        run=_skills, request=SkillsQuery, response=Skills,
+        "GET", "/continuum/skills", "getSkills", "Stable memories as skills of coding agents.", _GROUP, run=_skills,
         tool=Tool(
             name="skills",
             title="Skills from memories",
@@ -484,37 +472,26 @@ OPERATIONS: tuple[Operation, ...] = (
             default=False,
         ),
     ),
+    Operation("GET", "/continuum/hints", "getHints", "Risks and success patterns for a goal.", _GROUP, run=_hints),
     Operation(
-        "GET", "/continuum/hints", "getHints", "Risks and success patterns for a goal.", _GROUP,
-        run=_hints, request=HintQuery, response=Hints,
+        "GET", "/continuum/problems", "checkMemories", "Tiered memories that violate a rule.", _GROUP, run=_check,
     ),
     Operation(
-        "GET", "/continuum/problems", "checkMemories", "Tiered memories that violate a rule.", _GROUP,
-        run=_check, response=Problems,
+        "POST", "/continuum/sync", "syncMemories", "Index files of tiered memories that were edited by hand.", _GROUP,
+        permission="admin", everywhere=True, run=_sync, writes=True,
     ),
-    Operation(
-        "POST", "/continuum/sync", "syncMemories", "Index files of tiered memories that were edited by hand.",
-        _GROUP, permission="admin", everywhere=True, run=_sync, response=SyncedTiers, writes=True,
-    ),
-    Operation(
-        "GET", "/continuum/state", "getState", "Working state of the current execution.", _GROUP,
-        run=_state, request=Bounded, response=StateOut,
-    ),
+    Operation("GET", "/continuum/state", "getState", "Working state of the current execution.", _GROUP, run=_state),
     Operation(
         "PUT", "/continuum/state", "putState", "Start an execution with a new plan, context and constraints.", _GROUP,
-        run=_start, request=StateRequest, response=StateOut, writes=True,
+        run=_start, writes=True,
     ),
-    Operation(
-        "DELETE", "/continuum/state", "clearState", "Clear the working state.", _GROUP,
-        run=_clear, response=Cleared, writes=True,
-    ),
+    Operation("DELETE", "/continuum/state", "clearState", "Clear the working state.", _GROUP, run=_clear, writes=True),
     Operation(
         "GET", "/continuum/journal", "getJournal", "Every change to tiered memories with its reason.", _GROUP,
-        run=_journal, request=JournalQuery, response=JournalPage, paged=True,
+        run=_journal, paged=True,
     ),
     Operation(
         "POST", "/continuum/transitions/{transition_id}/undo", "undoTransition",
-        "Restore the files of a transition as they were.", _GROUP,
-        permission="review", run=_undo, request=UndoTransition, response=Undone, writes=True,
+        "Restore the files of a transition as they were.", _GROUP, permission="review", run=_undo, writes=True,
     ),
 )  # fmt: skip

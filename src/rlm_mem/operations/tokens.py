@@ -12,7 +12,7 @@ from rlm_mem.access.tokens import TokenFile, TokenRecord
 from rlm_mem.errors import AccessDenied, NotFoundError
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.shapes import fill
-from rlm_mem.operations.types import Request, matching
+from rlm_mem.operations.types import Request, about, matching
 
 _GROUP = "tokens"
 
@@ -44,15 +44,13 @@ class NewToken(Request, kw_only=True):
     name: Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", min_length=1, max_length=64)]
     namespaces: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=202)]],
-        Meta(max_length=100, description="Namespaces; team/* for all below team, * for all."),
+        about("Namespaces; team/* for all below team, * for all.", max_length=100),
     ]
     permissions: Annotated[list[Permission], Meta(min_length=1, max_length=5)] = field(
         default_factory=lambda: ["read", "write"]
     )
-    expires: Annotated[str, Meta(max_length=40, description="A time, or a lifetime such as 90d.")] | None = (
-        "90d"
-    )
-    rate: Annotated[float, Meta(gt=0, le=100_000, description="Requests per second.")] | None = None
+    expires: Annotated[str, about("A time, or a lifetime such as 90d.", max_length=40)] | None = "90d"
+    rate: Annotated[float, about("Requests per second.", gt=0, le=100_000)] | None = None
 
 
 class MadeToken(Struct):
@@ -122,15 +120,14 @@ def _log(context: Context, op: str, record: TokenRecord) -> None:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "GET", "/tokens", "listTokens", "The named tokens of this server.", _GROUP,
-        permission="admin", run=_list, response=TokenList,
+        "GET", "/tokens", "listTokens", "The named tokens of this server.", _GROUP, permission="admin", run=_list,
     ),
     Operation(
-        "POST", "/tokens", "createToken", "Create a token; only this answer contains it.", _GROUP,
-        permission="admin", run=_create, request=NewToken, response=MadeToken, status=201, writes=True,
+        "POST", "/tokens", "createToken", "Create a token; only this answer contains it.", _GROUP, permission="admin",
+        run=_create, status=201, writes=True,
     ),
     Operation(
-        "DELETE", "/tokens/{token_id}", "revokeToken", "Revoke a token by its id.", _GROUP,
-        permission="admin", run=_revoke, response=TokenOut, writes=True,
+        "DELETE", "/tokens/{token_id}", "revokeToken", "Revoke a token by its id.", _GROUP, permission="admin",
+        run=_revoke, writes=True,
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import binascii
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,10 +15,8 @@ import msgspec
 from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.fitting import Reply
-from rlm_mem.operations.shapes import chunk_out
-
-if TYPE_CHECKING:
-    from rlm_mem.operations.operation import Context
+from rlm_mem.operations.operation import Context
+from rlm_mem.operations.shapes import ChunkOut, chunk_out
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
@@ -42,7 +40,7 @@ def tags_in(header: str) -> list[str]:
     return ["*"] if header.strip() == "*" else _TAG.findall(header)
 
 
-def chunk_reply(context: Context, chunk: Chunk, *, archived: bool = False) -> Reply:
+def chunk_reply(context: Context, chunk: Chunk, *, archived: bool = False) -> Reply[ChunkOut]:
     """Return a chunk with its ETag; 304 without the chunk if the client already has this revision (weak comparison)."""
     tag = etag(chunk)
     known = [] if context.if_none_match is None else tags_in(context.if_none_match)

@@ -31,6 +31,11 @@ _CLOCK = (
 )
 
 
+def about(description: str, **bounds: Any) -> Meta:
+    """Return the description of a field, with its bounds as ``Meta`` takes them."""
+    return Meta(description=description, **bounds)
+
+
 def matching(form: str, description: str | None = None, **more: Any) -> Meta:
     """Return the bounds of a text that has a form as a whole, given as a regular expression; ``more``: of ``Meta``."""
     return Meta(pattern=f"^{form}{_END}", description=description, **more)
@@ -39,65 +44,55 @@ def matching(form: str, description: str | None = None, **more: Any) -> Meta:
 _NAME = "[a-z][a-z0-9_-]{0,63}"
 
 Line = Annotated[
-    str, Meta(min_length=1, max_length=1000, pattern=_LINE, description="One line with a visible character.")
+    str, about("One line with a visible character.", min_length=1, max_length=1000, pattern=_LINE)
 ]
 Tag = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=MAX_TAG_LENGTH,
-        pattern=_LINE,
-        description="One line with a visible character.",
-    ),
+    str, about("One line with a visible character.", min_length=1, max_length=MAX_TAG_LENGTH, pattern=_LINE)
 ]
 Tags = Annotated[list[Tag], Meta(max_length=min(MAX_TAGS, 100))]
 Content = Annotated[
-    str,
-    Meta(min_length=1, max_length=8_388_608, pattern=_VISIBLE, description="Text with a visible character."),
+    str, about("Text with a visible character.", min_length=1, max_length=8_388_608, pattern=_VISIBLE)
 ]
 ChunkContent = Annotated[
-    str,
-    Meta(min_length=1, max_length=200_000, pattern=_VISIBLE, description="Text with a visible character."),
+    str, about("Text with a visible character.", min_length=1, max_length=200_000, pattern=_VISIBLE)
 ]
 LongText = Annotated[str, Meta(max_length=100_000)]
 Question = Annotated[
-    str, Meta(min_length=1, max_length=20_000, pattern=_VISIBLE, description="Text with a visible character.")
+    str, about("Text with a visible character.", min_length=1, max_length=20_000, pattern=_VISIBLE)
 ]
 Confidence = Annotated[float, Meta(ge=0, le=1)]
 TIME_PATTERN = rf"^(?:{_DAY})(?:T{_CLOCK})?{_END}"
 Time = Annotated[
     str,
-    Meta(
+    about(
+        "A day (YYYY-MM-DD), or a time with its offset from UTC as in RFC 3339.",
         pattern=TIME_PATTERN,
-        description="A day (YYYY-MM-DD), or a time with its offset from UTC as in RFC 3339.",
         examples=["2026-02-10", "2026-02-10T21:37:00Z"],
     ),
 ]
-Since = Annotated[Time, Meta(description="Only from this time on.")]
-Until = Annotated[Time, Meta(description="Only up to this time, including a day.")]
-AsOf = Annotated[Time, Meta(description="Use what was valid at this time.")]
+Since = Annotated[Time, about("Only from this time on.")]
+Until = Annotated[Time, about("Only up to this time, including a day.")]
+AsOf = Annotated[Time, about("Use what was valid at this time.")]
 Extra = Annotated[
     dict[str, Any],
-    Meta(
+    about(
+        "Custom fields of plain data, stored as they are.",
         max_length=100,
         extra_json_schema={"additionalProperties": {"$ref": "#/components/schemas/Plain"}},
-        description="Custom fields of plain data, stored as they are.",
     ),
 ]
 OriginName = Annotated[
     Origin,
-    Meta(
-        description="Where it came from: written by a person or an agent, from a tool or a web page, or imported. "
+    about(
+        "Where it came from: written by a person or an agent, from a tool or a web page, or imported. "
         "Default: derived from `source`; person for interaction."
     ),
 ]
-OriginFilter = Annotated[Origin, Meta(description="Only of this origin.")]
-TrustName = Annotated[
-    TrustLevel, Meta(description="How far it is trusted. Default: as configured for its origin.")
-]
+OriginFilter = Annotated[Origin, about("Only of this origin.")]
+TrustName = Annotated[TrustLevel, about("How far it is trusted. Default: as configured for its origin.")]
 TrustFilter = Annotated[
     Literal["untrusted", "ordinary", "trusted"],
-    Meta(description="Only with at least this trust: `ordinary` excludes untrusted text."),
+    about("Only with at least this trust: `ordinary` excludes untrusted text."),
 ]
 TtlText = Annotated[
     str,
@@ -105,27 +100,22 @@ TtlText = Annotated[
 ]
 Secrets = Annotated[
     SecretAction,
-    Meta(
-        description="Keys and passwords: `redact` stores `[redacted:RULE]` instead, `keep` stores them, "
+    about(
+        "Keys and passwords: `redact` stores `[redacted:RULE]` instead, `keep` stores them, "
         "`refuse` stores nothing. Default: the setting `secrets.action`."
     ),
 ]
-Limit = Annotated[int, Meta(ge=1, le=500, description="Maximum items per page.")]
-Cursor = Annotated[
-    str, Meta(min_length=1, max_length=1000, description="The next_cursor of the previous page.")
-]
+Limit = Annotated[int, about("Maximum items per page.", ge=1, le=500)]
+Cursor = Annotated[str, about("The next_cursor of the previous page.", min_length=1, max_length=1000)]
 Revision = Annotated[int, Meta(ge=1, le=2**53)]
 
 ChunkId = Annotated[
     str,
     matching("chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}", "A chunk id.", examples=["chunk-2026-02-10-a1b2c3d4"]),
 ]
-ManyIds = Annotated[
-    list[ChunkId], Meta(max_length=100, description="Ids of the memories that the answer cites.")
-]
+ManyIds = Annotated[list[ChunkId], about("Ids of the memories that the answer cites.", max_length=100)]
 ResultForm = Annotated[
-    dict[str, Any],
-    Meta(description="A JSON Schema for the answer, which is then also returned as value."),
+    dict[str, Any], about("A JSON Schema for the answer, which is then also returned as value.")
 ]
 ChunkType = Annotated[
     str,
@@ -138,9 +128,9 @@ ChunkType = Annotated[
 TypeFilter = Annotated[str, matching(_NAME, "A chunk or link type, even one that is no longer registered.")]
 TaskType = Annotated[
     str,
-    Meta(
+    about(
+        "One of those in the setting continuum.task_types.",
         max_length=100,
-        description="One of those in the setting continuum.task_types.",
         extra_json_schema={"x-names": "task-types"},
     ),
 ]
@@ -173,7 +163,7 @@ class Request(Struct, forbid_unknown_fields=True, kw_only=True):
 class DryRun(Request):
     """Whether to only report changes."""
 
-    dry_run: Annotated[bool, Meta(description="Only report what would be done.")] = True
+    dry_run: Annotated[bool, about("Only report what would be done.")] = True
 
 
 def utc(time: str | None) -> str | None:

@@ -6,18 +6,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rlm_mem.arguments import check_kind
 from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import amount
 from rlm_mem.persona.boxes import fixed_width
 from rlm_mem.persona.session import Persona
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import COMPONENT, TIER_TAG, StoreStatus
 from rlm_mem.text.tokens import count_tokens
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.chunk_store import ChunkStore
 
 SCHEMA = "livehud/1"
 """Value of the key ``schema``; its number is incremented when a key changes meaning or is removed."""
@@ -254,9 +252,11 @@ def _system(
     state: StoreStatus,
     sliders: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
+    from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, STORE_FUNCTIONS
+
     limit = store.config.llm.context_tokens
     used = max((step.prompt_tokens for step in run.steps), default=0) if run else 0
-    tools = _tools()
+    tools = [*STORE_FUNCTIONS, *MODEL_FUNCTIONS]
     return {
         "context": {
             "used": used,
@@ -271,12 +271,6 @@ def _system(
         "model": store.config.llm.model,
         "vibe": _vibe(sliders),
     }
-
-
-def _tools() -> list[str]:
-    from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, STORE_FUNCTIONS
-
-    return [*STORE_FUNCTIONS, *MODEL_FUNCTIONS]
 
 
 def _vibe(sliders: Sequence[Mapping[str, Any]]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from rlm_mem.arguments import check_mapping
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.boxes import printable
+from rlm_mem.persona.documents import flat
 from rlm_mem.persona.personalities import Personality
 from rlm_mem.persona.sliders import Slider
 
@@ -89,7 +90,7 @@ def compose_prompt(
     if lines:
         parts.append("# Manner\n\n" + "\n".join(lines))
     facts = [
-        f"{label}: {_one_line(value)}"
+        f"{label}: {flat(printable(value))}"
         for label, value in (
             ("User", details.user),
             ("Project", details.project),
@@ -120,10 +121,6 @@ def _line(name: str, value: int, sliders: Mapping[str, Slider]) -> str:
     behavior = slider.behavior(value)
     scale = f"{value}%" if (slider.low, slider.high) == (0, 100) else f"{value} of {slider.low}-{slider.high}"
     return f"- {slider.title} {scale}" + (f": {behavior}" if behavior else "")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(printable(text).split())
 
 
 def _escape(text: str) -> str:

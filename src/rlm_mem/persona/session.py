@@ -139,10 +139,7 @@ class Persona:
 
     def reset(self, slider: str | None = None) -> None:
         """Reset one slider or all to the values of the mode."""
-        if slider is None:
-            self._by_hand.clear()
-        else:
-            self._by_hand.pop(self.library.slider(slider).name, None)
+        self._apply(Command("reset", None if slider is None else self.library.slider(slider).name))
         self._save()
 
     def _use(self, mode: str) -> None:

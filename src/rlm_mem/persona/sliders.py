@@ -129,7 +129,7 @@ def parse_slider(text: str, name: str, where: str = "") -> Slider:
         low=low,
         high=high,
         default=_default(document, low, high, where),
-        description=_prose(about.text if about else document.intro or _first_prose(document)),
+        description=_strip_brackets(flat(about.text if about else document.intro or _first_prose(document))),
         examples=tuple(sorted((value, meaning) for _, value, meaning in examples)),
         levels=tuple(level for _, level in levels),
         tokens=_tokens(tokens) if tokens else (),
@@ -207,10 +207,6 @@ def _tokens(section: Section) -> tuple[str, ...]:
     listed = [item for _, item in section.items()] or section.text.splitlines()
     words = [word.strip(" `*\"'") for item in listed for word in re.split(r"[,;·|]", item)]
     return tuple(word for word in words if word and not word.startswith("```"))
-
-
-def _prose(text: str) -> str:
-    return _strip_brackets(flat(text))
 
 
 def _strip_brackets(text: str) -> str:

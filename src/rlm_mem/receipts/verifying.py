@@ -247,7 +247,11 @@ def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
         ("the model", settings.model, trajectory.model),
         ("the engine", settings.engine, trajectory.engine),
         ("the limits", settings.limits, plain_json(trajectory.limits)),
-        ("the steps", [_without_calls(step) for step in receipt.steps], list(parts.steps)),
+        (
+            "the steps",
+            [msgspec.structs.replace(step, calls=[], reproduced=True) for step in receipt.steps],
+            list(parts.steps),
+        ),
         ("the chunks", [one.id for one in receipt.chunks], chunk_ids_of(trajectory)),
         ("the replies of models", list(receipt.replies), list(parts.replies)),
         ("the answer", receipt.answer, parts.answer),
@@ -259,10 +263,6 @@ def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
             "record", "altered", f"the memory's own record of the run differs in: {', '.join(other)}"
         )
     return PartCheck("record", "holds", "the memory's own record of the run is the same")
-
-
-def _without_calls(step: ReceiptStep) -> ReceiptStep:
-    return msgspec.structs.replace(step, calls=[], reproduced=True)
 
 
 def _bytes(value: Any) -> bytes:

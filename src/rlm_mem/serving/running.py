@@ -10,16 +10,14 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
-    from rlm_mem.http.metrics import Metrics
-    from rlm_mem.operations.state import ServerState
-    from rlm_mem.serving.network import Network
+from rlm_mem.http.metrics import Metrics
+from rlm_mem.operations.state import ServerState
+from rlm_mem.serving.network import Network
 
 _LINGER_SECONDS = 2.0
 """Seconds for which a connection without a request stays open while the server drains: a request already on its way

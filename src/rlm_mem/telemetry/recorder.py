@@ -107,7 +107,7 @@ class Recorder:
 
     def waiting(self, name: str, labels: Labels) -> ObservedOperation:
         """A duration without a span."""
-        return _Waiting(self, name, _attributes(labels))
+        return _Timed(self, name, _attributes(labels))
 
     def count(self, name: str, amount: float, labels: Labels) -> None:
         """Add to a counter."""
@@ -134,10 +134,33 @@ def _attributes(labels: Labels) -> dict[str, Any]:
     return {_NAMES.get(name, name): value for name, value in labels.items()}
 
 
-class _Recorded(ObservedOperation):
-    """A span that is current inside `with`, whose duration is recorded in a histogram."""
+class _Timed(ObservedOperation):
+    """Records a duration in a histogram, without a span."""
 
-    __slots__ = ("_began", "_error", "_histogram", "_labels", "_recorder", "_scope", "_span")
+    __slots__ = ("_began", "_histogram", "_labels", "_recorder")
+
+    def __init__(self, recorder: Recorder, histogram: str, labels: dict[str, Any]) -> None:
+        self._recorder = recorder
+        self._histogram = histogram
+        self._labels = labels
+
+    def __enter__(self) -> ObservedOperation:
+        self._began = time.perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        if kind is not None:
+            self._labels["error.type"] = kind.__name__
+        self._recorder.record(self._histogram, time.perf_counter() - self._began, self._labels)
+        return False
+
+
+class _Recorded(_Timed):
+    """A span that is current inside `with`, with its duration."""
+
+    __slots__ = ("_error", "_scope", "_span")
 
     def __init__(
         self,
@@ -149,9 +172,7 @@ class _Recorded(ObservedOperation):
         kind: SpanKind = SpanKind.INTERNAL,
         parent: Any = None,
     ) -> None:
-        self._recorder = recorder
-        self._histogram = histogram
-        self._labels = labels
+        super().__init__(recorder, histogram, labels)
         self._error: str | None = None
         self._span: Span
         # Error messages may quote the user's text, so only the class of an error is recorded.
@@ -165,9 +186,8 @@ class _Recorded(ObservedOperation):
         )
 
     def __enter__(self) -> ObservedOperation:
-        self._began = time.perf_counter()
         self._span = self._scope.__enter__()
-        return self
+        return super().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -205,26 +225,3 @@ class _Recorded(ObservedOperation):
     def failed(self, kind: str) -> None:
         self._error = kind
         self.label("error.type", kind)
-
-
-class _Waiting(ObservedOperation):
-    """Records a duration in a histogram, without a span."""
-
-    __slots__ = ("_began", "_histogram", "_labels", "_recorder")
-
-    def __init__(self, recorder: Recorder, histogram: str, labels: dict[str, Any]) -> None:
-        self._recorder = recorder
-        self._histogram = histogram
-        self._labels = labels
-
-    def __enter__(self) -> ObservedOperation:
-        self._began = time.perf_counter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]:
-        if kind is not None:
-            self._labels["error.type"] = kind.__name__
-        self._recorder.record(self._histogram, time.perf_counter() - self._began, self._labels)
-        return False

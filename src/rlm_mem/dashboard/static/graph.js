@@ -216,9 +216,11 @@
   // --- drawing ---------------------------------------------------------------------------------------------
 
   const paint = () => {
-    const style = getComputedStyle(document.documentElement);
-    const of = (name) => style.getPropertyValue(`--${name}`).trim();
-    colours = Object.fromEntries(["sheet", "sunk", "ink", "soft", "accent", "fact", "preference", "pattern", "decision", "note", "mark", "sans"].map((name) => [name, of(name)]));
+    // A colour of the theme in use: the property itself names those of both themes.
+    const style = getComputedStyle(canvas);
+    const of = (name) => { canvas.style.color = `var(--${name})`; return style.color; };
+    colours = Object.fromEntries(["sheet", "sunk", "ink", "soft", "accent", "fact", "preference", "pattern", "decision", "note", "mark"].map((name) => [name, of(name)]));
+    colours.sans = style.getPropertyValue("--sans");
     Object.assign(colours, { line: of("line-strong"), hull: of("line"), supports: of("good"), contradicts: of("bad") });
     bars();
     draw();
