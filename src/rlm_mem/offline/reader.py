@@ -95,6 +95,8 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
     asked = PresentQuestion.of(question.text, analyser_of(question.text))
+    if asked is not None and reading.answer is not None and not reading.passages[0].current:
+        reading = replace(reading, confidence=min(reading.confidence, _MAX_DISPUTED))
     if asked is not None and reading.answer is None and is_foreign(question.text):
         reading = _first_told(question, asked, reading, current)
     beside = None

@@ -24,14 +24,14 @@ from rlm_mem.chunk import (
     new_chunk_id,
     normalised_hash,
 )
-from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, TRUST_LEVELS, Ttl, check_trust
+from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, TRUST_LEVELS, Ttl, check_trust, out_of_date
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink, NotFoundError, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import core
 from rlm_mem.store.core.reader import ChunkReader
-from rlm_mem.store.core.records import ListFilter, SyncReport
+from rlm_mem.store.core.records import ListFilter, Summary, SyncReport
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -600,6 +600,10 @@ class ChunkStore(ChunkReader):
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
         """Remove links from one chunk to another (of one type, or all); return how many."""
         return self._writer.remove_link(source_id, target_id, link_type)
+
+    def out_of_date(self, about: ChunkMetadata | Summary) -> str:
+        """Return what marks a chunk that is no longer valid, in words; empty for a valid one."""
+        return out_of_date(about.superseded_by, self.ended_at(about.valid_to))
 
     # --- the whole store --------------------------------------------------------------------------------
 
