@@ -590,6 +590,19 @@ def test_a_memory_whose_replacement_was_archived_or_has_expired_is_marked_everyw
             assert not check(memory.store)
 
 
+def test_what_is_released_from_quarantine_replaces_again_what_nothing_else_replaced(
+    place: Path | str,
+) -> None:
+    with Memory.open(place) as memory:
+        olds = [memory.store.create_chunk(f"Lamp {number} is red.").id for number in range(2)]
+        new = memory.remember("The lamps are grey.", replaces=olds).chunk_ids[0]
+        memory.quarantine(new, "a doubt")
+        other = memory.remember("Lamp 1 is blue.", replaces=olds[1]).chunk_ids[0]
+        memory.release(new)
+        now = memory.store.get_many(olds)
+        assert [now[one].metadata.superseded_by for one in olds] == [new, other] and sound(memory)
+
+
 def test_a_memory_whose_validity_is_over_is_marked_and_no_answer_about_the_present(
     place: Path | str, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -447,7 +447,7 @@ class ChunkStore(ChunkReader):
         return self._quarantine_change(chunk_id, put, "quarantine")
 
     def release(self, chunk_id: str, trust: str | None = None) -> Chunk:
-        """Release a chunk from quarantine.
+        """Release a chunk from quarantine; it replaces again what it had replaced, unless another chunk does so now.
 
         Args:
             trust: its new level of trust; None: the former level, or untrusted if that is not known.
@@ -473,6 +473,16 @@ class ChunkStore(ChunkReader):
             before = kept.get("trust") if isinstance(kept, dict) else None
             known = before if before in TRUST_LEVELS[1:] else "untrusted"
             made.metadata.trust = trust or str(known)
+            visible = [
+                one.chunk for one in self.history(chunk_id) if one.chunk.metadata.trust != "quarantined"
+            ]
+            former = (
+                {one.target_id: one for one in visible[-1].links if one.type == SUPERSEDES} if visible else {}
+            )
+            replaced = self.get_many(list(former), track=False) if former else {}
+            made.links += [
+                former[one] for one, chunk in replaced.items() if chunk.metadata.superseded_by is None
+            ]
             return made
 
         return self._quarantine_change(chunk_id, make_visible, "release")
