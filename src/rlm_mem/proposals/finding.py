@@ -496,7 +496,7 @@ class Finder:
         found: dict[str, frozenset[str]] = {}
         own = self._own
         for one in statements:
-            for some in (*([stem] for stem in (*one.former, *one.gone)), one.topic):
+            for some in (*([stem] for stem in (*one.former, *one.gone)), one.topic - {ME} or one.topic):
                 terms = {term for stem in some for term in _terms_of(stem)}
                 if terms and own.keys() >= terms:  # a chunk with all of them is in the list of each
                     recent = min([own[term] for term in sorted(terms)], key=len)[-_RECENT:]
