@@ -95,14 +95,15 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
     asked = PresentQuestion.of(question.text, analyser_of(question.text))
-    if asked is not None and reading.answer is not None and not reading.passages[0].current:
-        reading = replace(reading, confidence=min(reading.confidence, _MAX_DISPUTED))
     if asked is not None and reading.answer is None and is_foreign(question.text):
         reading = _first_told(question, asked, reading, current)
     beside = None
     if asked is not None:
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
-    return with_later_notes(question, reading, passages, beside=beside)
+    found = with_later_notes(question, reading, passages, beside=beside)
+    if asked is None or not found.answer or found.passages[0].current:
+        return found
+    return replace(found, confidence=min(found.confidence, _MAX_DISPUTED))  # nothing says what holds now
 
 
 _WAS = late(r"\s*(?:it|this|that) (?:was|used to be)\b", re.IGNORECASE)
