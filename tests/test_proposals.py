@@ -823,6 +823,16 @@ def test_what_was_stored_without_a_look_is_found_by_the_next(memory: Memory) -> 
         assert memory.remember("Oslo ferries now leave at 6:40 instead of 6:10.").replaced == first
 
 
+@pytest.mark.parametrize("thing", ["on-call phone", "follow-up meeting"])
+def test_what_shared_no_word_with_others_is_compared_with_what_comes_next(
+    place: Path | str, thing: str
+) -> None:
+    with Memory.open(place) as memory:
+        memory.remember("The team of Otto reviewed ticket LED-111 and closed it after 5 hours.")
+        memory.remember(f"The {thing} number is 555-0134.")
+        assert memory.remember(f"The {thing} number is 555-0199.").proposed
+
+
 def test_where_no_earlier_memory_has_a_word_of_a_text_none_is_read(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -329,11 +329,7 @@ def test_a_chunk_comes_back_from_the_archive_with_the_replacements_that_still_ho
         for chunk_id in (by, left, orphan, former):
             memory.delete(chunk_id)
         gone = memory.recorded_changes()[0].id
-        with pytest.raises(ConflictError, match="already") as caught:
-            memory.supersede(freed, later)
-        assert "restore" in str(caught.value.hint)
-        memory.store.update_chunk(freed, metadata={"superseded_by": None})
-        memory.supersede(freed, later)
+        memory.supersede(freed, later)  # what replaced it is in the archive
         memory.unlink(taken, left)
         memory.delete(erased, permanent=True)
         for chunk_id in (by, left, orphan):
@@ -563,3 +559,70 @@ def test_a_text_that_replaces_many_is_written_once_for_all_of_them(place: Path |
         assert [one for one in memory.store.get_many(old).values() if one.metadata.superseded_by is None] == [
             *memory.store.get_many(old[20:]).values()
         ]
+
+
+def test_a_memory_whose_replacement_was_archived_or_has_expired_is_marked_everywhere_and_can_be_replaced_again(
+    place: Path | str, clock: Clock
+) -> None:
+    with Memory.open(place, clock=clock) as memory:
+        for number, gone in enumerate(("archived", "expired")):
+            subject = ("ledger", "archive")[number]
+            old = memory.remember(f"The {subject} deploys on Thursdays.").chunk_ids[0]
+            ttl = "1h" if gone == "expired" else None
+            new = memory.remember(f"The {subject} deploys on Mondays.", replaces=old, ttl=ttl).chunk_ids[0]
+            if gone == "archived":
+                memory.delete(new)
+            clock.advance(hours=2)
+            result = memory.recall(f"When does the {subject} deploy?")
+            assert result.outcome == "closest only" and "Thursdays" in str(result.suggestion)
+            assert result.sources[0].superseded_by == new and f"out of date: {new} replaced it" in str(result)
+
+            third = memory.remember(f"The {subject} deploys on Fridays.", replaces=old).chunk_ids[0]
+            about = memory.store.get_chunk(old, track=False).metadata  # type: ignore[union-attr]
+            assert about.superseded_by == third and not check(memory.store)
+            assert "Fridays" in str(memory.recall(f"When does the {subject} deploy?").content)
+            if gone == "archived":
+                memory.restore(new)
+                assert not list(memory.store.get_many([new])[new].replaces) and sound(memory)
+                memory.delete(new)
+            memory.undo()
+            memory.undo(third)
+            assert not check(memory.store)
+
+
+def test_what_is_released_from_quarantine_replaces_again_what_nothing_else_replaced(
+    place: Path | str,
+) -> None:
+    with Memory.open(place) as memory:
+        olds = [memory.store.create_chunk(f"Lamp {number} is red.").id for number in range(2)]
+        new = memory.remember("The lamps are grey.", replaces=olds).chunk_ids[0]
+        memory.quarantine(new, "a doubt")
+        other = memory.remember("Lamp 1 is blue.", replaces=olds[1]).chunk_ids[0]
+        memory.release(new)
+        now = memory.store.get_many(olds)
+        assert [now[one].metadata.superseded_by for one in olds] == [new, other] and sound(memory)
+
+
+def test_a_memory_whose_validity_is_over_is_marked_and_no_answer_about_the_present(
+    place: Path | str, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Memory.open(place, clock=clock) as memory:
+        chunk = memory.store.create_chunk(
+            "Ann lives in Porto.", type="preference", occurred_at=JANUARY, valid_to="2026-02-01"
+        )
+        [hit] = memory.search("Where does Ann live?")
+        assert hit.ended_at == "2026-02-01T00:00:00.000000Z" and "[out of date since 2026-02-01]" in str(hit)
+        result = memory.recall("Where does Ann live?")
+        assert result.outcome == "closest only" and "Porto" in str(result.suggestion)
+        assert "out of date since 2026-02-01" in str(result)
+        assert not memory.context("Where does Ann live?").chunk_ids
+        assert memory.recall("Where does Ann live?", as_of="2026-01-20").content == "Porto"
+        assert [hit.ended_at for hit in memory.search("Ann lives", as_of="2026-01-20")] == [None]
+        program = 'print(search("Ann lives")[0]["ended_at"], passages("Ann lives")[0]["ended_at"])'
+        with memory.recall_session("Where does Ann live?") as session:
+            assert "out of date since 2026-02-01" in session.opening
+            assert session.execute(program).text.count("2026-02-01") == 2
+        assert memory.get(chunk.id) is not None
+    for command in (["list"], ["search", "Ann"], ["recall", "Where does Ann live?"]):
+        assert main([*command, "--brain", str(place)]) == 0
+        assert "out of date" in capsys.readouterr().out

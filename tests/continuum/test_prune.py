@@ -207,3 +207,19 @@ def test_undoing_a_downgrade_that_was_used_since_is_refused(continuum: Continuum
     continuum.traces.use(log.key, True)
     with pytest.raises(ConflictError, match=r"changed since"):
         continuum.undo(continuum.changes.transitions()[-1])
+
+
+def test_a_learning_made_from_what_was_replaced_is_reviewed_and_no_skill(continuum: Continuum) -> None:
+    store = continuum.store
+    old = store.create_chunk("Run the script first.").id
+    entry = learning(continuum)
+    rewrite(continuum, entry, sources=[*entry.meta.sources, old])
+    [skill] = continuum.skills()
+    assert "Use for" not in skill.text and old in skill.evidence
+    store.supersede(old, store.create_chunk("Run no script.").id)
+    assert not continuum.skills()
+    [step] = continuum.prune(dry_run=False).steps
+    assert (step.key, step.action) == (entry.key, "flag_for_review") and old in step.reason
+    assert [case.entry for case in continuum.review.cases()] == [entry.key]
+    store.undo(old)
+    assert [one.key for one in continuum.skills()] == [entry.key]

@@ -39,7 +39,12 @@ def test_a_skill_is_written_updated_and_withdrawn(continuum: Continuum, tmp_path
     assert entry.chunk_id in file.read_text()
     assert states(continuum, folder) == ["unchanged"]
     former = file.read_text()
-    rewrite(continuum, entry, goal_signature="another_goal")
+    rewrite(
+        continuum,
+        entry,
+        tags=["pages"],
+        sources=[*entry.meta.sources, continuum.store.create_chunk("Yes.").id],
+    )
     assert states(continuum, folder) == ["updated"]
     assert 'version: "2"' in file.read_text() != former
     (folder / "mine").mkdir()

@@ -44,8 +44,11 @@ ASK_FILES, ASK_FUNCTIONS = 36, 252
 """The same where the candidates are looked up again, because the memory changed since the first look-up."""
 
 RECALL_FILES = 61
-RECALL_FUNCTIONS = 652
-"""One question, answered by the built-in offline model in its first program."""
+RECALL_FUNCTIONS = 653
+"""One question, answered by the built-in offline model in its first program.
+
+Each hit is asked whether it is out of date.
+"""
 
 _ONCE = frozenset(("/text/patterns.py",))
 """Called at the first use of a pattern, which may fall into any of the walks."""

@@ -326,6 +326,23 @@ def test_an_edited_file_under_a_new_name_is_the_same_file(store: ChunkStore, fol
     )  # fmt: skip
 
 
+def test_a_short_file_edited_under_a_new_name_keeps_its_history(store: ChunkStore, folder: Path) -> None:
+    text = "# Gate\n\nThe gate is green.\n\n## Lamp\n\nIts lamp is old. It is lit at dusk."
+    write(folder, {"gate.md": text, "sub/boat.txt": "# Gate\n\nThe boat is blue."})
+    sync_folder(store, folder)
+    old = ids(store)["gate.md"]
+    (folder / "gate.md").unlink()
+    (folder / "sub/boat.txt").unlink()
+    write(folder, {"door.md": text.replace("green", "red"), "sub/ship.txt": "# Gate\n\nThe ship is white."})
+    report = sync_folder(store, folder)
+    assert (report.renamed, report.added, report.archived) == (
+        [("gate.md", "door.md")], ["sub/ship.txt"], ["sub/boat.txt"],
+    )  # fmt: skip
+    [hit] = [hit for hit in search(store, "lamp of the gate") if hit.replaces]
+    assert hit.replaces == (old,) and not check(store)
+    assert not sync_folder(store, folder).touched
+
+
 def test_a_dry_run_reports_the_same_and_writes_nothing(store: ChunkStore, folder: Path) -> None:
     planned = sync_folder(store, folder, dry_run=True)
     assert (planned.added, planned.chunks_created, store.list_chunks()) == (

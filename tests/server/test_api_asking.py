@@ -306,3 +306,14 @@ def test_the_kept_runs_of_any_number_of_namespaces_are_bounded(
             assert client.post("recall", json={"question": "What?"}, headers=headers).status_code == 200
             assert len(client.get("runs", headers=headers).json()["items"]) == 1
     assert [run.namespace for run in state.runs.list()] == [f"team/{number}" for number in (8, 7, 6, 5)]
+
+
+def test_a_request_ends_with_an_error_if_its_answer_cannot_be_made(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr("rlm_mem.operations.shapes.recall_answer", fails)
+    assert client.post("recall", json={"question": "Which database has the ledger?"}).status_code == 500
+    assert [run["state"] for run in client.get("runs").json()["items"]] == ["failed"]

@@ -497,6 +497,23 @@ def test_an_uninstall_removes_tools_and_hooks_from_one_client_or_all(run: Run, b
     assert run("uninstall", "codex", "--json").json == {"removed_from": [], "failed": []}
 
 
+def test_an_uninstall_says_that_the_settings_of_the_project_have_an_entry(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "--project removes them" not in run("uninstall").out
+    assert run("install", "claude-code", "--project").code == 0
+    assert "--project removes them" in run("uninstall").out
+    assert run("uninstall", "--project").code == 0
+    assert "--project removes them" not in run("uninstall").out
+
+
+def test_an_install_shows_no_password(run: Run) -> None:
+    for more in ([], ["--hooks"]):
+        said = run("install", "claude-code", *more, "--brain", "postgresql://me:pw-of-mine@127.0.0.1:1/brain")
+        assert said.code == 0 and "pw-of-mine" not in said.out
+
+
 def test_what_was_changed_since_the_install_stays_when_the_entry_is_removed(run: Run) -> None:
     path = client_named("cursor").user(Path.home(), os.environ)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -112,10 +112,10 @@ def _within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
 
 
 def _texts(hits: Iterable[Hit]) -> Iterator[tuple[Hit, str]]:
-    """Each hit that was not replaced with its text, shortened; of hits with the same text only the first."""
+    """Each valid hit with its text, shortened; of hits with the same text only the first."""
     id_of_text: dict[str, str] = {}
     for hit in hits:
-        if hit.superseded_by:
+        if hit.ended():
             continue
         text = truncate_estimated(" ".join(hit.snippet.split()), _LINE_TOKENS)
         if id_of_text.setdefault(text.casefold(), hit.chunk_id) == hit.chunk_id:

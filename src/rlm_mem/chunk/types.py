@@ -404,6 +404,22 @@ def expired(expires_at: str | None, now: str) -> bool:
     return expires_at is not None and expires_at <= now
 
 
+def ended_at(valid_to: str | None, now: str) -> str | None:
+    """The end of a chunk's validity, or None while it is valid (times as stored)."""
+    return valid_to if valid_to is not None and valid_to <= now else None
+
+
+def out_of_date(superseded_by: str | None, ended: str | None) -> str:
+    """What marks a memory that is no longer valid, in words; empty for a valid one.
+
+    Args:
+        ended: its :func:`ended_at`.
+    """
+    if superseded_by is not None:
+        return f"out of date: {superseded_by} replaced it"
+    return "" if ended is None else f"out of date since {ended[:10]}"
+
+
 def outside(origin: str, level: str) -> dict[str, str]:
     """The mark of untrusted text in results for programs and agents, ``{"untrusted": origin}``, or an empty dict."""
     return {"untrusted": origin} if is_untrusted(level) else {}

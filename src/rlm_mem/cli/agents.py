@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from importlib.util import find_spec
@@ -79,7 +80,7 @@ def install(
     if not _write(call, known.name, path, made, "removed from" if remove else "written to"):
         return
     if named is not None and not remove:
-        print_text(f"memory: {named}", wrap=False)
+        print_text(f"memory: {shown_place(named)}", wrap=False)
     print_text(known.after_removal if remove else known.next_step)
     if find_spec("mcp") is None and not project and not remove:
         note("the server needs an extra: pip install 'rlm-mem[server]'")
@@ -125,6 +126,8 @@ def uninstall(
         if not removed and not failed:
             what = "no client has an" if client_name is None else f"{client_name} has no"
             print_text(f"nothing to remove: {what} entry or hooks of this memory")
+        if not project and _is_in_project(call, client_name):
+            print_text("the settings of this project have some: rlm-mem uninstall --project removes them")
         place = shown_place(call.place)
         print_text(
             f"No memory was deleted. Those of this folder are in {place}; delete it to remove them.",
@@ -133,6 +136,15 @@ def uninstall(
         print_text("The command itself is removed by: pip uninstall rlm-mem")
     if failed:
         raise typer.Exit(1)
+
+
+def _is_in_project(call: Where, client_name: str | None) -> bool:
+    """Whether the settings of the project in this folder have an entry or hooks of the memory."""
+    for name, _, edit in _removals(call, True):
+        with suppress(RlmMemError):  # a file that cannot be read
+            if client_name in (None, name) and edit() is not None:
+                return True
+    return False
 
 
 def _removals(call: Where, project: bool) -> Iterator[tuple[str, Path, Callable[[], str | None]]]:
@@ -250,7 +262,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         return
     if not remove:
         if not project:
-            print_text(f"memory: {named[1]}", wrap=False)
+            print_text(f"memory: {shown_place(named[1])}", wrap=False)
         print_text("They take effect in new sessions. rlm-mem hook rules shows what is captured.")
         if client.name == "codex":
             print_text("Codex asks for permission once: /hooks.")

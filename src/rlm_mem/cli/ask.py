@@ -190,6 +190,8 @@ def show_evidence(
             line.append(f"  {day(chunk.metadata.at)}", "dim")
             if chunk.metadata.trust == "untrusted":
                 line.append(f"  untrusted: {chunk.metadata.origin}", "yellow")
+            if mark := memory.store.out_of_date(chunk.metadata):
+                line.append(f"  {mark}", "yellow")
         print_text(line)
         if chunk is not None:
             shown = (excerpts or {}).get(chunk_id) or ("" if bounded else one_line(chunk.content, 240))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import rlm_mem
 from rlm_mem.chunk import ChunkLinks, from_epoch
-from rlm_mem.chunk.types import strength_word
+from rlm_mem.chunk.types import out_of_date, strength_word
 from rlm_mem.cli import options, periods
 from rlm_mem.cli.call import BrainCall, Call, other_places
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, short_ids
@@ -120,8 +120,8 @@ def search(
         head = text(f"{hit.score:z6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         print_text(head, cut=True)
-        if hit.superseded_by:
-            print_text(f"out of date: {hit.superseded_by} replaced it", "yellow", indent=8)
+        if ended := out_of_date(hit.superseded_by, hit.ended_at):
+            print_text(ended, "yellow", indent=8)
         if hit.replaces:
             print_text(f"replaces {', '.join(hit.replaces)}", "dim", indent=8)
         for one in hit.neighbours:
@@ -224,8 +224,9 @@ def list_(
 ) -> None:
     """List chunks."""
     with call.open() as memory:
+        view = memory.store if as_of is None else memory.store.held_at(as_of)
         chunks = list(
-            (memory.store if as_of is None else memory.store.held_at(as_of)).iter_chunks(
+            view.iter_chunks(
                 conversation_id=conversation,
                 start_date=since,
                 end_date=until,
@@ -240,6 +241,7 @@ def list_(
                 newest_first=not oldest,
             )
         )
+        ended = {chunk.id for chunk in chunks if view.out_of_date(chunk.metadata)}
         total = memory.stats().chunk_count if not (chunks or archived or call.json) else 0
         elsewhere = "" if chunks or call.json else other_places(memory)
     if call.printed_json([chunk.to_dict() for chunk in chunks]):
@@ -254,14 +256,14 @@ def list_(
         for chunk in chunks:
             print_text(chunk.id, "cyan")
             print_text(f"  {day(chunk.metadata.at)} · {chunk.type}", "dim")
-            print_text(_content_line(chunk), indent=4)
+            print_text(_content_line(chunk, ended), indent=4)
     else:
-        _print_chunks(chunks, wide=console.width >= 100)
+        _print_chunks(chunks, ended, wide=console.width >= 100)
     if len(chunks) == limit:
         print_text(f"the first {limit}; --limit and --offset show more", "dim")
 
 
-def _print_chunks(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> None:
+def _print_chunks(chunks: Sequence[rlm_mem.Chunk], ended: Collection[str], *, wide: bool) -> None:
     columns: list[str | tuple[str, dict[str, Any]]] = [("id", _IDS), "date", "type"]
     if wide:
         columns += [("tokens", RIGHT), ("tags", {"max_width": 24, "overflow": "ellipsis"})]
@@ -269,14 +271,14 @@ def _print_chunks(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> None:
     rows = []
     for chunk in chunks:
         more = (chunk.tokens, ", ".join(chunk.tags)) if wide else ()
-        content = text(_content_line(chunk), "dim" if chunk.metadata.superseded_by else "")
+        content = text(_content_line(chunk, ended), "dim" if chunk.id in ended else "")
         rows.append((ids[chunk.id], day(chunk.metadata.at), chunk.type, *more, content))
     print_table((*columns, _CONTENT), rows)
 
 
-def _content_line(chunk: rlm_mem.Chunk) -> str:
-    """Return the content on one line, marked if it is superseded."""
-    return one_line(f"{'out of date: ' if chunk.metadata.superseded_by else ''}{chunk.content}")
+def _content_line(chunk: rlm_mem.Chunk, ended: Collection[str]) -> str:
+    """Return the content on one line, marked if it is out of date."""
+    return one_line(f"{'out of date: ' if chunk.id in ended else ''}{chunk.content}")
 
 
 def tags(

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rlm_mem.arguments import check_flag, check_function
-from rlm_mem.chunk import parse_time
+from rlm_mem.chunk import is_chunk_id, parse_time
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.files import TieredMemory, new_text
 from rlm_mem.continuum.reports import PruneReport, PruneStep, Tiers
@@ -38,7 +38,7 @@ class Pruner:
         for entry in self._files.entries(report.problems):
             report.considered += 1
             stays = entry.meta.component_of or entry.chunk_id in hidden
-            due = prune_action(entry.meta, now) if not stays else None
+            due = prune_action(entry.meta, now) or self._source_replaced(entry) if not stays else None
             if due is None:
                 continue
             action, reason = due
@@ -61,6 +61,13 @@ class Pruner:
                 if progress is not None:
                     progress(number, len(report.steps))
         return report
+
+    def _source_replaced(self, entry: TieredMemory) -> tuple[str, str] | None:
+        """The review of a memory of the low tier that was made from a chunk that is out of date by now."""
+        store = self._continuum.store
+        sources = store.summaries([one for one in entry.meta.sources if is_chunk_id(one)])
+        ended = [f"{one.id} is {mark}" for one in sources if (mark := store.out_of_date(one))]
+        return ("flag_for_review", ended[0]) if ended and entry.meta.tier == "low" else None
 
     def _merged_mirrors(self, now: datetime) -> list[PruneStep]:
         """Steps that archive mirrors of merged memories 30 days after the merge."""

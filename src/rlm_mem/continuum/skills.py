@@ -40,8 +40,8 @@ class WrittenSkill:
     """The result for one skill.
 
     Attributes:
-        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand; not changed) or
-            ``untrusted`` (not written, because its evidence is not trusted).
+        state: ``written``, ``updated``, ``unchanged``, ``withdrawn``, ``edited`` (by hand; not changed), or
+            not written because of its evidence: ``untrusted``, ``out of date``.
         key: the memory.
         evidence: chunks that it was made from.
     """
@@ -114,8 +114,8 @@ def skills_of(
     found: list[Skill] = []
     taken: set[str] = set()
     for entry in _memories_of_tiers(memories, tiers):
-        evidence, trusted = _evidence(store, memories, entry)
-        if trusted:
+        evidence, unfit = _evidence(store, memories, entry)
+        if not unfit:
             name = _unused_name(_skill_name(entry.title), taken)
             taken.add(name)
             found.append(
@@ -136,13 +136,12 @@ def _sync_skills(
     present = {one.key: one for one in _existing_skills(folder, store.namespace)}
     taken = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     for entry in _memories_of_tiers(memories, tiers):
-        evidence, trusted = _evidence(store, memories, entry)
+        evidence, unfit = _evidence(store, memories, entry)
         former = present.get(entry.key)
-        if not trusted:
+        if unfit:
             # Left in `present`, so an earlier version of the skill is withdrawn below.
-            yield WrittenSkill(
-                former.name if former else _skill_name(entry.title), "untrusted", entry.key, 0, evidence
-            )
+            name = former.name if former else _skill_name(entry.title)
+            yield WrittenSkill(name, unfit, entry.key, 0, evidence)
             continue
         present.pop(entry.key, None)
         if former is not None and former.edited:
@@ -173,10 +172,11 @@ def _sync_skills(
         )
 
 
-def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> tuple[tuple[str, ...], bool]:
-    """The chunk of a memory and those it was made from, and whether all of them are trusted."""
+def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> tuple[tuple[str, ...], str]:
+    """The chunk of a memory and those it was made from, and why no skill may rest on them; empty if it may."""
     found: dict[str, None] = {}
     waiting, trusted, seen = [(entry, 0)], True, {entry.key}
+    valid = True
     hidden = store.quarantined_ids()
     while waiting:
         one, depth = waiting.pop()
@@ -189,6 +189,7 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
             chunk = store.get_chunk(source, track=False) if source.startswith("chunk-") else None
             if chunk is not None:
                 found[source] = None
+                valid = valid and not store.out_of_date(chunk.metadata)
                 trusted = trusted and not (
                     is_untrusted(chunk.metadata.trust)
                     or ("captured" in chunk.tags and not chunk.metadata.extra.get("reviewed_by"))
@@ -201,20 +202,21 @@ def _evidence(store: ChunkStore, memories: MemoryFiles, entry: TieredMemory) -> 
                 continue
             if made_from is not None:
                 waiting.append((made_from, depth + 1))
-    return tuple(found), trusted
+    return tuple(found), "untrusted" if not trusted else "" if valid else "out of date"
 
 
 def _skill_text(
     namespace: str, entry: TieredMemory, name: str, version: int, evidence: tuple[str, ...]
 ) -> str:
-    title = " ".join(entry.title.split())
-    goal = (entry.meta.goal_signature or "").replace("_", " ").strip()
+    paragraph = entry.body.strip().partition("\n\n")[2].partition("\n\n")[0]
+    title, first = (" ".join(one.split()) for one in (entry.title, paragraph))
+    told = first if first.startswith(title) else title  # the title of a long text is only its beginning
     rate = (
         ""
         if entry.meta.rate is None
         else f" {entry.meta.rate:.0%} of {entry.meta.usage_count} uses went well."
     )
-    description = f"{title[:600]}. Use for: {goal[:200]}.{rate}" if goal else f"{title[:800]}.{rate}"
+    description = f"{told[:800].rstrip('.')}.{rate}"
     listed = "\n".join(f"- {one}" for one in evidence)
     body = f"{entry.body.strip()}\n\n## Evidence\n\n{listed}\n"
     fields = {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.requests import NamespaceCache, PageRequest
     from rlm_mem.memory import Memory
     from rlm_mem.search.ranking import OtherNote
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 PAGE = 20
 MOST = 200
@@ -48,7 +49,7 @@ class Row:
     author: str | None = None
     score: float | None = None
     parts: Sequence[tuple[str, float]] = ()
-    superseded: bool = False
+    out_of_date: bool = False
     confidence: float | None = None
     notes: Sequence[tuple[str, OtherNote]] = ()
 
@@ -145,7 +146,7 @@ def _matching_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     if selected.q.strip() or selected.speaker:
         return _search_rows(memory, selected)
     ids = _newest_ids(memory, selected, limit=selected.limit + 1)
-    return rows_of(memory.store.get_many(ids).values())
+    return rows_of(memory.store, memory.store.get_many(ids).values())
 
 
 def _newest_ids(memory: Memory, selected: _ListFilters, *, limit: int, archived: bool = False) -> list[str]:
@@ -170,7 +171,7 @@ def search_rows(memory: Memory, words: str, *, limit: int) -> list[Row]:
 def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     named = selected.q.strip()
     if is_chunk_id(named) and memory.store.exists(named):
-        return rows_of(memory.store.get_many([named]).values())
+        return rows_of(memory.store, memory.store.get_many([named]).values())
     filters = Filters(
         tags_all=selected.tag,
         chunk_type=selected.type or None,
@@ -193,7 +194,7 @@ def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
             hit.chunk_id, teaser(hit.snippet, _CONTENT, found), hit.type, hit.tags, hit.at,
             hit.conversation_id, hit.author, float(hit.score),
             sorted((hit.parts or {}).items(), key=lambda part: -abs(part[1]))[:8],
-            superseded=bool(hit.superseded_by),
+            out_of_date=bool(hit.ended()),
             notes=[
                 (what, note)
                 for what, note in (("later", hit.later_note), ("earlier", hit.earlier_note))
@@ -217,10 +218,10 @@ def _archived_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
             kept.append(versions[-1].chunk)
             if len(kept) > selected.limit:
                 break
-    return rows_of(kept)
+    return rows_of(memory.store, kept)
 
 
-def rows_of(chunks: Any) -> list[Row]:
+def rows_of(store: ChunkStore, chunks: Any) -> list[Row]:
     """Rows of the list for some chunks."""
     return [
         Row(
@@ -230,7 +231,7 @@ def rows_of(chunks: Any) -> list[Row]:
             chunk.tags,
             chunk.metadata.at,
             chunk.metadata.conversation_id,
-            superseded=bool(chunk.metadata.superseded_by),
+            out_of_date=bool(store.out_of_date(chunk.metadata)),
             confidence=chunk.metadata.confidence,
         )
         for chunk in chunks

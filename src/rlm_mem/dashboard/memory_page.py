@@ -113,6 +113,7 @@ def memory_page(request: PageRequest) -> Response:
         standing=stands,
         before=next((near[one] for one in before if one in near), None),
         after=next((near[one] for one in after if one in near), None),
+        ended=memory.store.ended_at(chunk.metadata.valid_to),
         successor=_id_and_title(memory, chunk.metadata.superseded_by),
         replaced=[brief for one in chunk.replaces if (brief := _id_and_title(memory, one))],
         link_types=list(memory.store.types.link_types),

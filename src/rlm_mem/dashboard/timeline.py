@@ -38,7 +38,7 @@ def timeline_page(request: PageRequest) -> Response:
         ids = memory.list_chunks(
             start_date=since or None, end_date=until or None, limit=limit + 1, newest_first=True
         )
-        rows = rows_of(memory.store.get_many(ids).values())
+        rows = rows_of(memory.store, memory.store.get_many(ids).values())
     except InputError as error:
         problem = error.sentence
     last = day(rows[limit - 1].at) if len(rows) > limit else ""

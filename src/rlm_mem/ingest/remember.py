@@ -492,7 +492,7 @@ def _newest_if_frequent(store: ChunkStore, alike: Sequence[str], limit: int) -> 
 
 
 def _check_former(store: ChunkStore, former: Sequence[str], same: str | None) -> None:
-    """Check before anything is written that the chunks to replace exist, and that none but ``same`` replaced them.
+    """Check before anything is written that the chunks to replace exist, and that no present one but ``same`` did.
 
     The caller may go on with its own transaction after the error.
 
@@ -500,10 +500,13 @@ def _check_former(store: ChunkStore, former: Sequence[str], same: str | None) ->
         NotFoundError, ConflictError: as ``ChunkStore.supersede``.
     """
     found = store.get_many(former)
+    successors = [by for one in found.values() if (by := one.metadata.superseded_by)]
+    present = store.get_many(successors, track=False) if successors else {}
     for old_id in former:
         if old_id not in found:
             raise NotFoundError(f"there is no chunk {old_id}", hint="search gives the ids")
-        check_not_replaced(found[old_id], same)
+        if found[old_id].metadata.superseded_by in present:
+            check_not_replaced(found[old_id], same)
 
 
 def _was_superseded(store: ChunkStore, same: str, former: Sequence[str], said_at: str | None) -> bool:

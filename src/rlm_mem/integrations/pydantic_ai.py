@@ -8,7 +8,7 @@ from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.toolsets import FunctionToolset
 
 from rlm_mem.aio import AsyncMemory
-from rlm_mem.chunk.types import origin_mark
+from rlm_mem.chunk.types import origin_mark, out_of_date
 from rlm_mem.errors import InputError
 from rlm_mem.recall.recall import Source
 from rlm_mem.search import Hit
@@ -87,6 +87,8 @@ def _found(hit: Hit) -> dict[str, str]:
 def _memory(source: Source) -> dict[str, str]:
     """A memory of an answer, as the model reads it."""
     text = origin_mark(source.origin, source.trust) + source.excerpt
+    if ended := out_of_date(source.superseded_by, source.ended_at):
+        text += f"\n{ended}"
     return {"id": source.chunk_id, "date": source.at[:10], "text": text}
 
 

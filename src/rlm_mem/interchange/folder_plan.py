@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +12,9 @@ from pathlib import PurePosixPath
 from rlm_mem.interchange.folder_record import FileEntry
 
 _MIN_SHARED = 0.5
-"""Share of pieces that a new and a removed file must have in common to count as one renamed file."""
+"""Share of pieces, or of sentences, that a new and a removed file must have in common to count as one renamed file."""
+_ENDS = re.compile(r"(?<=[.!?])\s+|\s*\n\s*")
+_MIN_WORDS = 3
 
 
 @dataclass(frozen=True)
@@ -113,33 +116,38 @@ def _nearest(path: str, candidates: list[FileEntry], lost: Collection[str]) -> F
     return max(candidates, key=fit, default=None)
 
 
-def alike(added: Mapping[str, Sequence[str]], removed: Iterable[FileEntry]) -> list[tuple[str, FileEntry]]:
-    """Return pairs of a new path and the removed file that it continues: at least half of their pieces are the same.
+def alike(added: Mapping[str, Collection[str]], removed: Sequence[Collection[str]]) -> dict[str, int]:
+    """Return, for new paths, the number of the removed file that each continues: half of their parts are the same.
 
     Args:
-        added: digests of pieces, by path.
-        removed: removed files whose content is at no other path.
+        added: the parts of each new file, by path: digests of its pieces, or sentences.
+        removed: the parts of each removed file whose content is at no other path.
     """
     owners: dict[str, list[int]] = defaultdict(list)
-    entries = list(removed)
-    for number, entry in enumerate(entries):
-        for digest in {piece.digest for piece in entry.pieces}:
-            owners[digest].append(number)
+    for number, parts in enumerate(removed):
+        for part in set(parts):
+            owners[part].append(number)
     scored: list[tuple[float, str, int]] = []
-    for path, digests in added.items():
-        own_digests = set(digests)
-        shared = Counter(number for digest in own_digests for number in owners.get(digest, ())[:50])
+    for path, parts in added.items():
+        own = set(parts)
+        shared = Counter(number for part in own for number in owners.get(part, ())[:50])
         for number, count in shared.most_common(3):
-            share = count / max(len(own_digests), len(entries[number].pieces))
+            share = count / max(len(own), len(set(removed[number])))
             if share >= _MIN_SHARED:
                 scored.append((-share, path, number))
-    pairs: dict[str, FileEntry] = {}
+    pairs: dict[str, int] = {}
     taken: set[int] = set()
     for _, path, number in sorted(scored):
         if path not in pairs and number not in taken:
-            pairs[path] = entries[number]
+            pairs[path] = number
             taken.add(number)
-    return list(pairs.items())
+    return pairs
+
+
+def sentences(texts: Iterable[str]) -> list[str]:
+    """Return the sentences and lines of texts that tell them from others: no headings, and three words or more."""
+    found = (one for text in texts for one in _ENDS.split(text))
+    return [one for one in found if not one.startswith("#") and len(one.split()) >= _MIN_WORDS]
 
 
 def groups(changes: Sequence[FileChange]) -> list[list[FileChange]]:

@@ -29,7 +29,7 @@ from rlm_mem.interchange.documents import (
     piece_digest,
 )
 from rlm_mem.interchange.folder_links import MAX_LOCK_SECONDS, headings_in, link_some, references_in, relinked
-from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan
+from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan, sentences
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
 from rlm_mem.interchange.formats.notes import day_in_name
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
@@ -43,6 +43,7 @@ from rlm_mem.store.core.preencoding import LocalTerms, preencoded_segments
 
 _PIECES_PER_COMMIT = 600
 _ROUNDS = 20
+_FEW_PIECES = 4
 _LISTED = 10_000
 
 
@@ -261,13 +262,27 @@ class FolderSync:
         added = [one for one in changes if one.kind == "added"]
         if not removed or not added:
             return changes
-        digests: dict[str, list[str]] = {}
+        read: dict[str, DocumentText] = {}
         texts = self._texts(added)
         for change in added:
             text = self._prepared(change, texts).text
             if change.path is not None and text is not None:
-                digests[change.path] = [digest for digest, _ in text.pieces]
-        former = dict(alike(digests, removed))
+                read[change.path] = text
+        digests = {path: [digest for digest, _ in text.pieces] for path, text in read.items()}
+        pairs = alike(digests, [[piece.digest for piece in one.pieces] for one in removed])
+        # An edit of a short file may have changed each of its pieces, so the sentences of the others are compared.
+        rest = [number for number in range(len(removed)) if number not in set(pairs.values())]
+        short = [number for number in rest if len(removed[number].pieces) <= _FEW_PIECES]
+        told = {
+            path: sentences(piece.content for piece in text.analysed.pieces)
+            for path, text in read.items()
+            if path not in pairs and len(text.pieces) <= _FEW_PIECES
+        }
+        ids = [[piece.id for piece in removed[number].pieces] for number in short]
+        known = self._store.get_many([one for some in ids for one in some], track=False)
+        said = [sentences(known[one].content for one in some if one in known) for some in ids]
+        pairs |= {path: short[number] for path, number in alike(told, said).items()}
+        former = {path: removed[number] for path, number in pairs.items()}
         joined = {id(entry) for entry in former.values()}
         return [
             replace(one, former=former[one.path]) if one.former is None and one.path in former else one

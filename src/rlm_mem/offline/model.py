@@ -386,10 +386,11 @@ def _passage(data: dict[str, Any]) -> Passage:
     before = str(context[-1]) if isinstance(context, list) and context else ""
     before_label = _LABEL.match(before)
     later = data.get("later_note")
+    current = not (data.get("superseded_by") or data.get("ended_at"))
     return Passage(
         str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at), float(data.get("score") or 0.0),
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
-        not data.get("superseded_by"), str(data.get("heading") or "")[:200], bool(data.get("untrusted")),
+        current, str(data.get("heading") or "")[:200], bool(data.get("untrusted")),
         isinstance(data.get("parts"), int) and data["parts"] > 1,
         str(data.get("document") or "")[:400], str(data.get("conversation_id") or ""),
         _passage(later) if isinstance(later, dict) else None,

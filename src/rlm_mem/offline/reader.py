@@ -100,7 +100,10 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     beside = None
     if asked is not None:
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
-    return with_later_notes(question, reading, passages, beside=beside)
+    found = with_later_notes(question, reading, passages, beside=beside)
+    if asked is None or not found.answer or found.passages[0].current:
+        return found
+    return replace(found, confidence=min(found.confidence, _MAX_DISPUTED))  # nothing says what holds now
 
 
 _WAS = late(r"\s*(?:it|this|that) (?:was|used to be)\b", re.IGNORECASE)

@@ -148,6 +148,10 @@ class LiveRun:
                     result = memory.recall(self.question, result=schema, **given)
                 else:
                     result = memory.reason(self.question, **given)
+            from rlm_mem.operations.shapes import answer_of
+
+            answer = answer_of(result)
+            self.result, self.trajectory_id = result, result.trajectory.id
         except SessionCancelled:
             self._fail("cancelled", SessionCancelled("the run was cancelled"))
         except RlmMemError as error:
@@ -156,10 +160,7 @@ class LiveRun:
             _log.exception("run %s failed", self.id)
             self._fail("failed", error)
         else:
-            from rlm_mem.operations.shapes import answer_of
-
-            self.result, self.trajectory_id = result, result.trajectory.id
-            self._end("done", "result", answer_of(result))
+            self._end("done", "result", answer)
 
     def _on_step(self, step: LoopStep) -> None:
         self._flush_text()

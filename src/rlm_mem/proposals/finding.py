@@ -490,17 +490,17 @@ class Finder:
     def _just_stored(self, statements: Sequence[Stated]) -> Iterator[Held]:
         """Chunks stored since the source was taken that share stems with a sentence, without their hashes.
 
-        Those with a statement of the same attribute come first, then those with the most stems, then the newest.
+        They are found by terms of the index: of a text that shared no word with others, the stems are not known. Those
+        with a statement of the same attribute come first, then those with the most stems, then the newest.
         """
         found: dict[str, frozenset[str]] = {}
         own = self._own
         for one in statements:
-            for stem in (*one.former, *one.gone):
-                found.update(own.get(stem, ())[-_RECENT:])
-            topic = one.topic
-            if topic and own.keys() >= topic:  # a chunk with the topic is in the list of each of its stems
-                recent = min([own[stem] for stem in sorted(topic)], key=len)[-_RECENT:]
-                found.update(recent if len(topic) == 1 else [held for held in recent if topic <= held[1]])
+            for some in (*([stem] for stem in (*one.former, *one.gone)), one.topic - {ME} or one.topic):
+                terms = {term for stem in some for term in _terms_of(stem)}
+                if terms and own.keys() >= terms:  # a chunk with all of them is in the list of each
+                    recent = min([own[term] for term in sorted(terms)], key=len)[-_RECENT:]
+                    found.update(recent if len(terms) == 1 else [held for held in recent if terms <= held[1]])
         if not found:
             return
         words = {

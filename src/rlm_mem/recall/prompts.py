@@ -328,7 +328,7 @@ def build_opening(
             break
         told.add(line)
         if not known:
-            hits[summary.id] = _metadata(summary, hit.score) | {"same_subject": hit.marks()}
+            hits[summary.id] = _metadata(summary, hit.score) | hit.ended() | {"same_subject": hit.marks()}
             starts[summary.id] = []
         place = bisect(starts[summary.id], hit.start)  # in the order of the text
         starts[summary.id].insert(place, hit.start)
@@ -385,7 +385,7 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
         store, _WISHING, limit=_WISHES_SOUGHT, by="segment", filters={"speaker": user}
     ):
         claimed = is_untrusted(hit.trust) and hit.origin != "import"
-        if not hit.superseded_by and not claimed:
+        if not hit.ended() and not claimed:
             for wish, _ in standing_instructions(hit.snippet.partition(": ")[2] or hit.snippet):
                 if not wish.startswith("…"):  # else its beginning is missing
                     found.setdefault(wish, hit)
@@ -503,6 +503,7 @@ def _listed(hit: Mapping[str, Any], *, mark: bool = True) -> str:
         mark: whether an untrusted hit is marked.
     """
     replaced = f" (out of date: superseded_by {hit['superseded_by']})" if hit.get("superseded_by") else ""
+    replaced = replaced or (f" (out of date since {hit['ended_at'][:10]})" if hit.get("ended_at") else "")
     place = f" #{hit['of_day']}" if "of_day" in hit else ""
     head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{place}{replaced}{untrusted_mark(hit) if mark else ''}"
     return "\n- ".join([head, *hit.get("lines", ()), *hit.get("same_subject", ())])

@@ -147,7 +147,7 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     superseded = [
         chunk_id
         for chunk_id, chunk in (existing(store, _ids(stated)) if isinstance(stated, list) else known).items()
-        if _is_outdated(store, chunk)
+        if store.out_of_date(chunk.metadata)
     ]
     supports = list(existing(store, _ids(given.get("supports")))) or list(cited)
     detail: dict[str, Any] = {
@@ -167,7 +167,9 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     log_recall(store, run.recorder, values["chunk_ids"])
     return ReasoningResult(
         conclusion=conclusion,
-        sources=[source_of(chunk) for chunk in store.get_many(values["chunk_ids"], track=False).values()],
+        sources=[
+            source_of(store, chunk) for chunk in store.get_many(values["chunk_ids"], track=False).values()
+        ],
         **values,
         **detail,
     )
@@ -225,12 +227,5 @@ def _opposing(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) 
     return [
         chunk_id
         for chunk_id in linked
-        if chunk_id not in cited and chunk_id in others and not _is_outdated(store, others[chunk_id])
+        if chunk_id not in cited and chunk_id in others and not store.out_of_date(others[chunk_id].metadata)
     ]
-
-
-def _is_outdated(store: ChunkStore, chunk: Chunk) -> bool:
-    metadata = chunk.metadata
-    if metadata.superseded_by:
-        return True
-    return bool(metadata.valid_to) and str(metadata.valid_to) < store.clock().strftime("%Y-%m-%dT%H:%M:%S")

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
+from rlm_mem.chunk.types import out_of_date
 from rlm_mem.models.base import SURE, Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.outcome import (
@@ -56,6 +57,8 @@ class Source:
             answer, a whole part of a document goes on with the part after it.
         origin: where it came from: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
+        superseded_by: the chunk that replaced it, or None.
+        ended_at: the end of its validity, or None while it is valid.
     """
 
     chunk_id: str
@@ -64,10 +67,13 @@ class Source:
     excerpt: str = ""
     origin: str = "person"
     trust: str = "trusted"
+    superseded_by: str | None = None
+    ended_at: str | None = None
 
     def __str__(self) -> str:
-        untrusted = f"  [untrusted: {self.origin}]" if self.trust == "untrusted" else ""
-        return f"{self.chunk_id}  {self.at[:10]}  {self.line}{untrusted}"
+        untrusted = f"untrusted: {self.origin}" if self.trust == "untrusted" else ""
+        marks = filter(None, (untrusted, out_of_date(self.superseded_by, self.ended_at)))
+        return f"{self.chunk_id}  {self.at[:10]}  {self.line}" + "".join(f"  [{mark}]" for mark in marks)
 
 
 @dataclass(frozen=True)
@@ -309,7 +315,7 @@ def _sources(
     excerpts = searching.excerpts(store, trajectory.query, chunks, longest=_EXCERPT_CHARS, lines=lines)
     if continued:
         excerpts.update(_continued(store, chunks, excerpts))
-    return [source_of(chunk, excerpts.get(chunk.id)) for chunk in chunks]
+    return [source_of(store, chunk, excerpts.get(chunk.id)) for chunk in chunks]
 
 
 def _continued(store: ChunkStore, chunks: list[Chunk], excerpts: Mapping[str, str]) -> dict[str, str]:
@@ -343,12 +349,15 @@ def _continued(store: ChunkStore, chunks: list[Chunk], excerpts: Mapping[str, st
     return found
 
 
-def source_of(chunk: Chunk, excerpt: str | None = None) -> Source:
+def source_of(store: ChunkStore, chunk: Chunk, excerpt: str | None = None) -> Source:
     """A chunk as the source of an answer."""
     line = " ".join(chunk.content[: _LINE_CHARS * 4].split())
     line = line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
     metadata = chunk.metadata
-    return Source(chunk.id, metadata.at, line, excerpt or line, metadata.origin, metadata.trust)
+    return Source(
+        chunk.id, metadata.at, line, excerpt or line, metadata.origin, metadata.trust,
+        metadata.superseded_by, metadata.valid_to and store.ended_at(metadata.valid_to),
+    )  # fmt: skip
 
 
 def result_text(

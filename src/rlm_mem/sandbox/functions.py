@@ -204,6 +204,7 @@ class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
                 "tags": list(hit.tags),
                 "author": hit.author,
                 "conversation_id": hit.conversation_id,
+                **hit.ended(),
                 **({"same_subject": marks} if (marks := hit.marks()) else {}),
                 **outside(hit.origin, hit.trust),
             }

@@ -223,6 +223,11 @@ class Lines:
                 last, speaker = place, name
         return speaker
 
+    def ended(self, chunk: Chunk) -> dict[str, str]:
+        """Return the mark of a chunk whose validity is over although no other one replaced it, or an empty dict."""
+        end = None if chunk.metadata.superseded_by else self.store.ended_at(chunk.metadata.valid_to)
+        return {} if end is None else {"ended_at": end}
+
     def at(self, chunk: Chunk, position: int) -> Line | None:
         """Return the line of a chunk that contains a position."""
         for line in self.lines(chunk):
@@ -263,6 +268,7 @@ class Lines:
             "chunk_id": line.chunk.id,
             "conversation_id": line.chunk.metadata.conversation_id,
             "superseded_by": line.chunk.metadata.superseded_by,
+            **(self.ended(line.chunk) if line.chunk.metadata.valid_to else {}),
             **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
         }
 
@@ -408,7 +414,7 @@ class LineFunctions(HostFunctions):
             about = chunk.metadata
             # Lines of the user in an imported chat are included, marked as untrusted; text of pages and tools is not.
             claimed = bool(users) and about.origin == "import"
-            if about.superseded_by or (is_untrusted(about.trust) and not claimed):
+            if self._store.out_of_date(about) or (is_untrusted(about.trust) and not claimed):
                 continue
             for line in reversed(list(self._lines.lines(chunk, look_back=False))):
                 # Only the first part of an assistant's long answer names its speaker.
@@ -471,6 +477,7 @@ class LineFunctions(HostFunctions):
             "before": before,
             "after": after,
             "superseded_by": chunk.metadata.superseded_by,
+            **(self._lines.ended(chunk) if chunk.metadata.valid_to else {}),
             **outside(chunk.metadata.origin, chunk.metadata.trust),
         }
 

@@ -36,7 +36,7 @@ class Page:
 
 _LINE = (
     "A line has date, at, speaker, text, reply (the next turn of another speaker), chunk_id, conversation_id, "
-    "superseded_by; untrusted (web, tool, import) if it came from outside."
+    "superseded_by; ended_at if it is no longer valid; untrusted (web, tool, import) if it came from outside."
 )
 
 _PAGES = (
@@ -46,8 +46,8 @@ _PAGES = (
         'speaker=None, by="chunk")',
         "hits, best first: {chunk_id, snippet, date, speaker}",
         "A hit has chunk_id, id, score, snippet, date, speaker (of the snippet), start and end (of the "
-        "snippet, in characters), at, type, tags, author (the same as speaker), conversation_id; untrusted "
-        "(web, tool, import) if it came from outside. "
+        "snippet, in characters), at, type, tags, author (the same as speaker), conversation_id; superseded_by or "
+        "ended_at if it is out of date; untrusted (web, tool, import) if it came from outside. "
         "by='segment' ranks single turns or sentences, of which one chunk may have several. limit is "
         "1–100. Dates are '2026-05-01' or ISO times; the end day is included.",
         'for hit in search("Ana guitar lessons", limit=5):\n    print(hit["date"], hit["speaker"], '
@@ -65,9 +65,9 @@ _PAGES = (
         "document (title and file name of its document), conversation_id, "
         "start (its place in the chunk), parts (chunks that its text was split into), "
         "before and after (lists of the lines around it, `neighbours` each way, 0–5; for the best 5 also from "
-        "adjacent chunks), links (of the best 5 chunks: chunk_id, type, text), superseded_by, and later_note "
-        "(chunk_id, at, text) if a later note on the same subject is known. limit is 1–50; chunks that "
-        "replaced, contradict, elaborate or support the best three follow beyond it.",
+        "adjacent chunks), links (of the best 5 chunks: chunk_id, type, text), superseded_by, ended_at if it is "
+        "no longer valid, and later_note (chunk_id, at, text) if a later note on the same subject is known. limit is "
+        "1–50; chunks that replaced, contradict, elaborate or support the best three follow beyond it.",
         'for p in passages("when does the lease end", limit=5):\n    print(p["date"], p["speaker"], '
         'p["text"], p["after"])',
         first=True,

@@ -123,7 +123,7 @@ def _line(row: Any, max_chars: int, with_head: bool = True) -> str:
         text = (
             f"{text[:head].rpartition(' ')[0] or text[:head]} … {text[first if space < 0 else space + 1 :]}"
         )
-    replaced = " (out of date)" if row.get("superseded_by") else ""
+    replaced = " (out of date)" if row.get("superseded_by") or row.get("ended_at") else ""
     return one_line(text, max_chars) + replaced
 
 

@@ -329,7 +329,7 @@ class _QuestionSearch:
                     same = current is chunk or current.content == chunk.content
                     shown = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     text = snippet(chunk.content, shown.start, shown.end, self._asked, self._analyser)
-                    hits.append(_hit(chunk, shown, text, explain))
+                    hits.append(_hit(self._store, chunk, shown, text, explain))
         asked = PresentQuestion.of(self._asked.text, self._comparing)
         looked_up: dict[str, list[Hit]] = {}
 
@@ -368,7 +368,7 @@ class _QuestionSearch:
                     speaker = next((one.author for one in split_segments(chunk.content)), None)
                     result = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speaker, {})
                     whole = snippet(chunk.content, 0, len(chunk.content), self._asked, self._analyser)
-                    found.append(_hit(chunk, result, whole, explain))
+                    found.append(_hit(self._store, chunk, result, whole, explain))
         return found
 
 
@@ -398,7 +398,7 @@ def _current_versions(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chun
     return found
 
 
-def _hit(chunk: Chunk, result: Ranked, text: str, explain: bool = False) -> Hit:
+def _hit(store: ChunkReader, chunk: Chunk, result: Ranked, text: str, explain: bool = False) -> Hit:
     return Hit(
         chunk_id=chunk.id,
         score=result.score,
@@ -416,6 +416,7 @@ def _hit(chunk: Chunk, result: Ranked, text: str, explain: bool = False) -> Hit:
         replaces=tuple(chunk.replaces),
         origin=chunk.metadata.origin,
         trust=chunk.metadata.trust,
+        ended_at=chunk.metadata.valid_to and store.ended_at(chunk.metadata.valid_to),
     )
 
 
@@ -452,7 +453,7 @@ def _newest_of(store: ChunkReader, filters: Filters, limit: int, read: dict[str,
         first, last = int(decoded.chunk_start[number]), int(decoded.chunk_start[number + 1])
         start, end = (int(decoded.start[first]), int(decoded.end[first])) if last > first else (0, 0)
         result = Ranked(chunk.id, 0.0, 0, start, end, None, {})
-        hits.append(_hit(chunk, result, chunk.content[start:end]))
+        hits.append(_hit(store, chunk, result, chunk.content[start:end]))
     return hits
 
 

@@ -256,8 +256,8 @@ def is_note_hit(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> 
 
 
 def is_valid_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
-    """Whether a hit is a note that no other chunk replaces."""
-    return hit.superseded_by is None and is_note_hit(hit, read, asked)
+    """Whether a hit is a note that is not out of date."""
+    return not hit.ended() and is_note_hit(hit, read, asked)
 
 
 def is_made_after(hit: Hit, other: Hit, read: Mapping[str, Chunk]) -> bool:
@@ -274,15 +274,10 @@ def is_made_after(hit: Hit, other: Hit, read: Mapping[str, Chunk]) -> bool:
 
 
 def later_places(hits: list[Hit]) -> list[int]:
-    """Return the places of hits that are not superseded, not older than the first and trusted at least as far."""
+    """Return the places of hits that are valid, not older than the first and trusted at least as far."""
     first, found = hits[0], []
     for place, hit in enumerate(hits):
-        if (
-            place
-            and hit.superseded_by is None
-            and hit.at >= first.at
-            and rank(hit.trust) >= rank(first.trust)
-        ):
+        if place and not hit.ended() and hit.at >= first.at and rank(hit.trust) >= rank(first.trust):
             found.append(place)
     return found
 

@@ -41,7 +41,7 @@ def earlier(store: ChunkStore, chunk_id: str, limit: int = 3) -> list[Hit]:
         for hit in hits
         if hit.chunk_id in found
         and hit.chunk_id != chunk_id
-        and hit.superseded_by is None
+        and not hit.ended()
         and hit.at <= chunk.metadata.at
         and (path is None or found[hit.chunk_id].metadata.provenance.get("path") != path)
     ][:limit]

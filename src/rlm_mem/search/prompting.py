@@ -85,7 +85,7 @@ def _candidates(store: ChunkStore, message: str) -> Iterator[Hit]:
     )
     newest = search(store, "", limit=_NEWEST, filters=ordinary)
     for hit in chain(hits[:_FIRST_HITS], preferences, hits[_FIRST_HITS:], newest):
-        if not hit.superseded_by:
+        if not hit.ended():
             yield hit
 
 

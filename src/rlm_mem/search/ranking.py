@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import parse_time
-from rlm_mem.chunk.types import is_untrusted, origin_mark
+from rlm_mem.chunk.types import is_untrusted, origin_mark, out_of_date
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Scene, shared_words, values
@@ -441,6 +441,7 @@ class Hit(FrozenRecord, frozen=True):
         neighbours: with `neighbours`, the turns or sentences beside it in its conversation, in reading order: beside
             the segment where hits are segments, else beside the chunk.
         superseded_by: the chunk that replaced this one, or None.
+        ended_at: the end of its validity, or None while it is valid.
         replaces: the chunks that this one replaced.
         origin: where the chunk came from: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
@@ -467,6 +468,13 @@ class Hit(FrozenRecord, frozen=True):
     trust: str = "trusted"
     later_note: OtherNote | None = None
     earlier_note: OtherNote | None = None
+    ended_at: str | None = None
+
+    def ended(self) -> dict[str, str]:
+        """Return the fields that mark a memory that is out of date: what replaced it, else since when; else none."""
+        if self.superseded_by is not None:
+            return {"superseded_by": self.superseded_by}
+        return {} if self.ended_at is None else {"ended_at": self.ended_at}
 
     def marks(self) -> list[str]:
         """Return the other notes on the subject as phrases, as shown with the hit in every interface."""
@@ -479,12 +487,13 @@ class Hit(FrozenRecord, frozen=True):
 
     def marked_snippet(self) -> str:
         """Return the snippet as agents are given it: marked if untrusted, then what replaced it and other notes."""
-        replaced = [f"out of date: {self.superseded_by} replaced it"] if self.superseded_by else []
-        return "\n".join((origin_mark(self.origin, self.trust) + self.snippet, *replaced, *self.marks()))
+        ended = out_of_date(self.superseded_by, self.ended_at)
+        lines = (origin_mark(self.origin, self.trust) + self.snippet, ended, *self.marks())
+        return "\n".join(filter(None, lines))
 
     def __str__(self) -> str:
         line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:z.2f})"
         if is_untrusted(self.trust):
             line = f"{line}  [untrusted: {self.origin}]"
-        line += "".join(f"  [{mark}]" for mark in self.marks())
-        return f"{line}  [out of date: {self.superseded_by}]" if self.superseded_by else line
+        marks = (*self.marks(), out_of_date(self.superseded_by, self.ended_at))
+        return line + "".join(f"  [{mark}]" for mark in marks if mark)

@@ -24,14 +24,14 @@ from rlm_mem.chunk import (
     new_chunk_id,
     normalised_hash,
 )
-from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, TRUST_LEVELS, Ttl, check_trust
+from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, TRUST_LEVELS, Ttl, check_trust, out_of_date
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink, NotFoundError, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import core
 from rlm_mem.store.core.reader import ChunkReader
-from rlm_mem.store.core.records import ListFilter, SyncReport
+from rlm_mem.store.core.records import ListFilter, Summary, SyncReport
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -447,7 +447,7 @@ class ChunkStore(ChunkReader):
         return self._quarantine_change(chunk_id, put, "quarantine")
 
     def release(self, chunk_id: str, trust: str | None = None) -> Chunk:
-        """Release a chunk from quarantine.
+        """Release a chunk from quarantine; it replaces again what it had replaced, unless another chunk does so now.
 
         Args:
             trust: its new level of trust; None: the former level, or untrusted if that is not known.
@@ -473,6 +473,16 @@ class ChunkStore(ChunkReader):
             before = kept.get("trust") if isinstance(kept, dict) else None
             known = before if before in TRUST_LEVELS[1:] else "untrusted"
             made.metadata.trust = trust or str(known)
+            visible = [
+                one.chunk for one in self.history(chunk_id) if one.chunk.metadata.trust != "quarantined"
+            ]
+            former = (
+                {one.target_id: one for one in visible[-1].links if one.type == SUPERSEDES} if visible else {}
+            )
+            replaced = self.get_many(list(former), track=False) if former else {}
+            made.links += [
+                former[one] for one, chunk in replaced.items() if chunk.metadata.superseded_by is None
+            ]
             return made
 
         return self._quarantine_change(chunk_id, make_visible, "release")
@@ -600,6 +610,10 @@ class ChunkStore(ChunkReader):
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
         """Remove links from one chunk to another (of one type, or all); return how many."""
         return self._writer.remove_link(source_id, target_id, link_type)
+
+    def out_of_date(self, about: ChunkMetadata | Summary) -> str:
+        """Return what marks a chunk that is no longer valid, in words; empty for a valid one."""
+        return out_of_date(about.superseded_by, self.ended_at(about.valid_to))
 
     # --- the whole store --------------------------------------------------------------------------------
 

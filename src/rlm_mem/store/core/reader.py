@@ -24,7 +24,7 @@ from rlm_mem.chunk import (
     is_chunk_id,
     normalise_unicode,
 )
-from rlm_mem.chunk.types import as_list, hidden, shown, wanted_origins, wanted_trust
+from rlm_mem.chunk.types import as_list, ended_at, hidden, shown, wanted_origins, wanted_trust
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, ServerAway, StorageError
@@ -277,6 +277,10 @@ class ChunkReader:
     def _now(self) -> str:
         """Return the current time, or the time of the view, in stored form."""
         return format_time(self.clock())
+
+    def ended_at(self, valid_to: str | None) -> str | None:
+        """Return the end of a validity, or None if it lies in the future of the store or view, or there is none."""
+        return None if valid_to is None else ended_at(valid_to, self._now())
 
     def _present(self) -> str:
         """Return the current time in stored form, also in a view of an earlier time."""

@@ -45,7 +45,7 @@ def check_not_replaced(old: Chunk, new_id: str | None) -> None:
     if old.metadata.superseded_by not in (None, new_id):
         raise ConflictError(
             f"{old.id} was already replaced by {old.metadata.superseded_by}",
-            hint="replace that one instead, restore it first if it was deleted, or undo the earlier replacement",
+            hint="replace that one instead, or undo the earlier replacement",
         )
 
 

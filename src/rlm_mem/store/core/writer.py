@@ -352,12 +352,15 @@ class Writer:
         replaced: list[tuple[Chunk, Chunk]] = []
         for target in (one for one in now if one not in before):  # all are checked before one is written
             old = find(target)
-            if old is None or hidden(old.metadata.trust, old.metadata.expires_at, self.now()):
+            if old is None or self._is_hidden(old):
                 raise InvalidLink(f"there is no chunk {target} to replace", hint="search gives the ids")
-            replaced.append((old, ended(old, now[target], updated, known)))
+            replaced.append((old, ended(self._without_lost(old), now[target], updated, known)))
         for target in (one for one in before if one not in now):
             self._reinstate(transaction, target, updated.id, before[target])
         for old, made in replaced:
+            lost = old.metadata.superseded_by
+            if lost not in (None, updated.id) and find(lost) is not None:  # the archive keeps its links
+                self._drop_replacement(transaction, lost, old.id)
             if made != old:
                 self._put_next(transaction, old, made, "supersede", by=updated.id)
         by, earlier = updated.metadata.superseded_by, former.metadata.superseded_by if former else None
@@ -379,6 +382,18 @@ class Writer:
                 updated.metadata = made.metadata
             if linked != successor:
                 self._put_next(transaction, successor, linked, "link", target=updated.id, type=SUPERSEDES)
+
+    def _is_hidden(self, chunk: Chunk) -> bool:
+        return hidden(chunk.metadata.trust, chunk.metadata.expires_at, self.now())
+
+    def _without_lost(self, old: Chunk) -> Chunk:
+        """Return a chunk as if nothing had replaced it if what did was archived or has expired; else the chunk."""
+        by = old.metadata.superseded_by
+        successor = None if by is None else self._find_active(old.namespace, by)
+        if by is None or (successor is not None and not self._is_hidden(successor)):
+            return old
+        former = successions(successor or self._find_any(old.namespace, by)).get(old.id)
+        return old if former is None else released(old, former)
 
     def _reinstate(self, transaction: WriteTransaction, old_id: str, new_id: str, link: ChunkLinks) -> None:
         old = self._read(self.row(old_id))
