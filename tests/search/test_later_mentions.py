@@ -264,9 +264,9 @@ def test_later_notes_are_looked_up_for_the_note_of_the_answer_though_another_is_
 
 
 def test_a_list_with_labels_is_a_note_if_it_belongs_to_no_conversation(memory: Memory) -> None:
-    noted(memory, "2026-01-05", "Class 2B has lunch at 11:45.")
-    newer = noted(memory, "2026-03-05", "Lunch, new times:\n– 1A: 11:30\n– 2B: 12:20\n– 3C: 13:00")
-    assert memory.search("When does class 2B have lunch?")[0].chunk_id == newer
+    noted(memory, "2026-01-05", "Class CE has lunch at 11:45.")
+    newer = noted(memory, "2026-03-05", "Lunch, new times:\n– CP: 11:30\n– CE: 12:20\n– CM: 13:00")
+    assert memory.search("When does class CE have lunch?")[0].chunk_id == newer
 
 
 def test_a_name_that_opens_the_answer_ties_a_later_note_to_it(memory: Memory) -> None:
