@@ -120,14 +120,12 @@ def _with_later_notes(
     best = [*hits[:COMPARED], *(one for one in notes if one.chunk_id not in hit_ids)]
     first = hits[0] if stays else _latest_first(best, len(best), read, asked, analyser)[0]
     others = [one for one in notes if one.chunk_id != first.chunk_id]
-    nearest = 0
-    if (
-        first.chunk_id == hits[0].chunk_id
-    ):  # sharing one common word by chance does not make a note the nearest
-        tied = (
-            are_tied(read[first.chunk_id].content, read[one.chunk_id].content, analyser) for one in others
-        )
-        nearest = next((place for place, is_tied in enumerate(tied, 1) if is_tied), 0)
+    # Sharing one common word by chance does not make a note the nearest.
+    text = read[first.chunk_id].content
+    tied = (
+        place for place, one in enumerate(others, 1) if are_tied(text, read[one.chunk_id].content, analyser)
+    )
+    nearest = next(tied, 0) if first.chunk_id == hits[0].chunk_id else 0
     place = retelling_place([first, *others], read, asked, analyser, least=POSSIBLE, nearest=nearest)
     beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
     if place and place == nearest:
