@@ -126,6 +126,11 @@ def is_silent(hits: list[Hit], older: str, newer: str) -> bool:
     return bool(told) and newer not in named | {hit.chunk_id for hit in hits}
 
 
+def has_value(hits: list[Hit], value: str) -> bool:
+    """Whether the value in force can be read in the first hit, as agents are given it."""
+    return bool(hits) and value.lower() in hits[0].marked_snippet().lower()
+
+
 def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None = None) -> dict[str, Any]:
     """One corpus, remembered day by day and then asked.
 
@@ -153,13 +158,16 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
         wanted = {(ids[row["newer"]], ids[row["older"]]) for row in changes}
         proposed = {tuple(case.chunk_ids) for case in memory.continuum.review.cases()}
         asked = {(ids[row["newer"]], ids[row["older"]]) for row in rows if row["kind"] == "review"}
-        stale_first = stale_answer = answered = silent = 0
+        stale_first = stale_named = stale_answer = answered = silent = in_force = 0
         told: dict[str, list[str]] = {}
         for row in changes:
             first = memory.search(row["ask"], limit=_SEEN)
             silent += is_silent(first, ids[row["older"]], ids[row["newer"]])
             is_stale = bool(first) and first[0].chunk_id == ids[row["older"]]
             stale_first += is_stale
+            if is_stale and (note := first[0].later_note) is not None:
+                stale_named += note.chunk_id == ids[row["newer"]]
+            in_force += has_value(first, row["now"])
             result = memory.recall(row["ask"])
             answer = result.content
             answered += row["now"].lower() in (answer or result.suggestion or "").lower()
@@ -173,6 +181,7 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
         for row in alike:
             first = memory.search(row["ask"], limit=1)
             alike_first += bool(first) and first[0].chunk_id == ids[row["newer"]]
+            in_force += has_value(first, row["holds"])
             answer = (memory.recall(row["ask"]).content or "").lower()
             both += row["other"].lower() in answer and row["holds"].lower() in answer
             if row["other"].lower() in answer and row["holds"].lower() not in answer:
@@ -196,7 +205,9 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
             "not replaced, in review": len(proposed & (wanted - replaced)),
             "cases in review": len(proposed),
             "stale first hits": stale_first,
+            "stale and named": stale_named,
             "stale and silent": silent,
+            "first hit gives value": share(in_force, len(changes) + len(alike)),
             "stale answers": stale_answer,
             "new value told": share(answered, len(changes)),
             "look-alikes asked": len(alike),

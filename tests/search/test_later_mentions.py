@@ -263,11 +263,16 @@ def test_later_notes_are_looked_up_for_the_note_of_the_answer_though_another_is_
     assert "York" in str(answer.suggestion)
 
 
+def test_a_list_with_labels_is_a_note_if_it_belongs_to_no_conversation(memory: Memory) -> None:
+    noted(memory, "2026-01-05", "Class CE has lunch at 11:45.")
+    newer = noted(memory, "2026-03-05", "Lunch, new times:\n– CP: 11:30\n– CE: 12:20\n– CM: 13:00")
+    assert memory.search("When does class CE have lunch?")[0].chunk_id == newer
+
+
 def test_a_name_that_opens_the_answer_ties_a_later_note_to_it(memory: Memory) -> None:
     noted(memory, "2026-01-05", "Macrogen does our sequencing.")
     newer = noted(memory, "2026-03-05", "The Macrogen contract was not renewed. All plates go to Novogene.")
-    (hit,) = memory.search("Who does our sequencing?")
-    assert hit.later_note is not None and hit.later_note.chunk_id == newer
+    assert memory.search("Who does our sequencing?")[0].chunk_id == newer
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,23 @@ def test_each_of_two_notes_names_the_other(place: Path, ids: tuple[str, str]) ->
     older, newer = ids
     with Memory.open(place) as memory:
         hits = {hit.chunk_id: hit for hit in memory.search(ASK)}
-    assert hits[older].marks() == [
-        f"a later note on the same subject: {newer}, 2026-05-02: Autoclave needs 22 min per cycle, we timed it twice."
-    ]
-    assert hits[newer].marks() == [f"an earlier note on the same subject: {older}, 2026-01-10"]
+    assert hits[older].marks() == [f"a later note on the same subject: {newer}, 2026-05-02: {NEWER}"]
+    assert hits[newer].marks() == [f"an earlier note on the same subject: {older}, 2026-01-10: {OLDER}"]
     assert hits[older].marks()[0] in str(hits[older])
     assert all(not hit.marks() for key, hit in hits.items() if key not in ids)
+
+
+def test_a_long_note_is_quoted_from_the_sentence_that_fits_and_an_untrusted_one_is_marked(
+    tmp_path: Path,
+) -> None:
+    long = f"Spent the morning in the wash-up room, nobody came. {'Rain again. ' * 15}{NEWER} {'More rain. ' * 15}"
+    with Memory.open(tmp_path) as memory:
+        memory.remember(OLDER, occurred_at="2026-01-10", origin="web", trust="untrusted")
+        memory.remember(long, occurred_at="2026-05-02")
+        marks = [mark for hit in memory.search(ASK) for mark in hit.marks()]
+    assert any(": Autoclave needs 22 min per cycle, we timed it twice. More rain." in mark for mark in marks)
+    assert any(f": untrusted, from web: {OLDER}" in mark for mark in marks)
+    assert all(len(mark) < 250 for mark in marks)
 
 
 def test_the_mark_names_a_note_below_the_limit(place: Path, ids: tuple[str, str]) -> None:
@@ -113,9 +124,8 @@ def test_the_dashboard_leads_to_the_other_note(place: Path, ids: tuple[str, str]
     older, newer = ids
     with opened(place) as site:
         page = site.part(f"/memories?q={quote_plus(ASK)}")
-    told = "Autoclave needs 22 min per cycle, we timed it twice."
-    assert f'<a href="/memories/{newer}" dir="auto">{told}</a>' in page
-    assert f'<a href="/memories/{older}" dir="auto">open it</a>' in page
+    for chunk_id, text in ((newer, NEWER), (older, OLDER)):
+        assert f'<a href="/memories/{chunk_id}" dir="auto">{text}</a>' in page
 
 
 def test_the_prompt_hook_and_the_opening_of_a_recall_show_the_mark(place: Path, ids: tuple[str, str]) -> None:

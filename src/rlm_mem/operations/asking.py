@@ -102,7 +102,7 @@ class AdjacentSegmentOut(Struct):
 
 
 class OtherNoteOut(Struct):
-    """Another note on the subject of a hit; `text` is the most informative sentence of a later one."""
+    """Another note on the subject of a hit; `text` is the note, if long from its most informative sentence on."""
 
     chunk_id: str
     at: str

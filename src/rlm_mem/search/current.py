@@ -20,7 +20,15 @@ from rlm_mem.store.core.records import surroundings
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.factuality import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.update_score import LIKELY, MAY_END, POSSIBLE, are_tied, repeats_value, retelling
+from rlm_mem.text.update_score import (
+    LIKELY,
+    MAY_END,
+    POSSIBLE,
+    are_tied,
+    repeats_value,
+    retelling,
+    tells_of_change,
+)
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -111,15 +119,18 @@ def _with_later_notes(
     hit_ids = {hit.chunk_id for hit in hits}
     best = [*hits[:COMPARED], *(one for one in notes if one.chunk_id not in hit_ids)]
     first = hits[0] if stays else _latest_first(best, len(best), read, asked, analyser)[0]
+    others = [one for one in notes if one.chunk_id != first.chunk_id]
     # Sharing one common word by chance does not make a note the nearest.
     text = read[first.chunk_id].content
-    tied = (one.chunk_id for one in notes if are_tied(text, read[one.chunk_id].content, analyser))
-    nearest = next(tied, "") if first.chunk_id == hits[0].chunk_id else ""
-    others = [one for one in notes if one.chunk_id != first.chunk_id]
-    place = _retelling_place([first, *others], read, asked, analyser, nearest=nearest)
+    tied = (
+        place for place, one in enumerate(others, 1) if are_tied(text, read[one.chunk_id].content, analyser)
+    )
+    nearest = next(tied, 0) if first.chunk_id == hits[0].chunk_id else 0
+    place = retelling_place([first, *others], read, asked, analyser, least=POSSIBLE, nearest=nearest)
     beside = [structs.replace(others[place - 1], score=hits[0].score)] if place else []
-    if beside and beside[0].chunk_id == nearest:
-        first = structs.replace(first, later_note=OtherNote(nearest, beside[0].at, beside[0].snippet))
+    if place and place == nearest:
+        note = OtherNote(beside[0].chunk_id, beside[0].at, beside[0].snippet)
+        first = structs.replace(first, later_note=note)
     moved = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
     return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in moved)]
 
@@ -136,7 +147,7 @@ def _latest_first(
         best, part = hits[:compared], "says so"
         place = _ending_place(best, analyser)
         if not place:
-            place, part = _retelling_place(best, read, asked, analyser), "tells again"
+            place, part = retelling_place(best, read, asked, analyser) if asked else 0, "tells again"
         if not place:
             break
         hits = with_first(hits, place, part)
@@ -191,39 +202,54 @@ def _ending_place(hits: list[Hit], analyser: Analyser) -> int:
     return 0
 
 
-def _retelling_place(
+def retelling_place(
     hits: list[Hit],
     read: Mapping[str, Chunk],
-    asked: PresentQuestion | None,
+    asked: PresentQuestion,
     analyser: Analyser,
     *,
-    nearest: str | None = None,
+    near: int | None = None,
+    least: float = LIKELY,
+    repeats: bool = False,
+    nearest: int = 0,
 ) -> int:
     """Return the place of the hit that most probably retells the first one's answer; 0 for none likely enough.
 
     Args:
-        nearest: the chunk that shares most with the first hit; if given, a possible retelling suffices.
+        near: how many of the hits have words of the question, None for all. A later note behind these was looked up by
+            rare words of the first one and may be about anything: unless it is tied to that and tells of a change, it
+            must be likely. The first that is tied counts as the nearest.
+        least: the log-odds that the hit must exceed.
+        nearest: the place of the later note that shares most with the first hit, if known.
+        repeats: of the notes behind ``near``, only those that are tied to the first hit and repeat its value.
     """
-    if asked is None or not is_note_hit(hits[0], read, asked):
+    if not is_note_hit(hits[0], read, asked):
         return 0
+    near = len(hits) if near is None else near
     texts, stems = compared_texts(hits, read, analyser)
-    year = int(hits[0].at[:4])
-    best, found = LIKELY if nearest is None else POSSIBLE, 0
-    for place in _later_note_places(hits, texts, read, asked, analyser):
+    best = 0
+    for place in later_note_places(hits, texts, read, asked, analyser):
+        pair, bar = (texts[0], texts[place], analyser), least
+        if place >= near:
+            tied = are_tied(*pair)
+            if repeats and not (tied and repeats_value(asked, stems[pair[0]], stems[pair[1]])):
+                continue
+            nearest = nearest or (place if tied else 0)
+            bar = least if tied and tells_of_change(*pair) else max(least, LIKELY)
         odds = retelling(
             asked,
             texts[0],
             texts[place],
-            stems,
+            {text: stems[text] for text in (*texts[:COMPARED], texts[place])},
             analyser,
-            year=year,
-            least=best,
+            year=int(hits[0].at[:4]),
+            least=bar,
             is_next=place == 1,
-            nearest=hits[place].chunk_id == nearest,
+            nearest=place == nearest,
         )
-        if odds > best:
-            best, found = odds, place
-    return found
+        if odds > bar:
+            least, best = odds, place
+    return best
 
 
 def compared_texts(
@@ -245,14 +271,12 @@ def compared_texts(
 def is_note_hit(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
     """Whether a hit is a note: not a turn of a speaker, nor a part or section of a document.
 
-    A single labelled text that belongs to no conversation is a note, too: "Vet: the cat is well".
+    A text that belongs to no conversation is a note, too, whatever labels its lines have: "Vet: the cat is well".
     """
-    chunk = read[hit.chunk_id]
-    provenance = chunk.metadata.provenance
+    provenance = read[hit.chunk_id].metadata.provenance
     if provenance.get("headings") or provenance.get("parts", 1) != 1:
         return False
-    alone = hit.conversation_id is None and hit.segment_no == 0 and "\n" not in chunk.content
-    return alone or is_note(hit.author, asked)
+    return hit.conversation_id is None or is_note(hit.author, asked)
 
 
 def is_valid_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
@@ -282,7 +306,7 @@ def later_places(hits: list[Hit]) -> list[int]:
     return found
 
 
-def _later_note_places(
+def later_note_places(
     hits: list[Hit],
     texts: list[str],
     read: Mapping[str, Chunk],
@@ -317,26 +341,16 @@ def with_distant_first(
     Args:
         beside: notes made after the first hit that share rare words with it.
     """
-    if not is_note_hit(hits[0], read, asked):
-        return hits
     hit_ids = {hit.chunk_id for hit in hits}
     beside = [note for note in beside if note.chunk_id not in hit_ids]
-    if place := _ending_place([hits[0], *beside], analyser):
-        return with_first([*hits, beside[place - 1]], len(hits), "says so")
     near = hits[:NEAR]
-    found, nearest = [*near, *beside], min(COMPARED, len(near))
-    texts, stems = compared_texts(found, read, analyser)
-    year, best, place = int(hits[0].at[:4]), LIKELY, 0
-    for other in _later_note_places(found, texts, read, asked, analyser):
-        text = texts[other]
-        if other < nearest or not repeats_value(asked, stems[texts[0]], stems[text]):
-            continue
-        if are_tied(texts[0], text, analyser):
-            odds = retelling(
-                asked, texts[0], text, stems, analyser, year=year, least=best, is_next=other == 1
-            )
-            if odds > best:
-                best, place = odds, other
+    if place := _ending_place([hits[0], *beside], analyser):
+        place += len(near) - 1
+    else:
+        compared = len(hits[:COMPARED])
+        place = retelling_place([*near, *beside], read, asked, analyser, near=compared, repeats=True)
+        if place < compared:
+            return hits
     if place < len(near):
-        return with_first(hits, place, "says so") if place else hits
-    return with_first([*hits, found[place]], len(hits), "says so")
+        return with_first(hits, place, "says so")
+    return with_first([*hits, beside[place - len(near)]], len(hits), "says so")

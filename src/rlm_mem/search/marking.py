@@ -1,29 +1,30 @@
 """Marks on hits: for each of the best hits, the known later or earlier note on the same subject.
 
-Where it is uncertain which of two notes is valid, both are named with their dates, so that a reader of the earlier
-one sees the later one. Nothing is reordered here. Every interface shows :meth:`rlm_mem.search.ranking.Hit.marks`.
+Where it is uncertain which of two notes is valid, each hit gives the day and the words of the other note, so that who
+reads only the first hit reads both. Nothing is reordered here. Every interface shows
+:meth:`rlm_mem.search.ranking.Hit.marks`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from rlm_mem.chunk.types import rank
+from rlm_mem.chunk.types import origin_mark
 from rlm_mem.search.current import (
     ANSWERING,
-    COMPARED,
     NEAR,
     answering_places,
     compared_texts,
-    is_made_after,
     is_valid_note,
+    later_note_places,
+    retelling_place,
 )
 from rlm_mem.search.ranking import Hit, OtherNote
-from rlm_mem.text.update_score import LIKELY, are_tied, best_sentence, retelling, tells_of_change
+from rlm_mem.text.update_score import best_sentence
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 _LEAST_ODDS = -2.5
 """Log-odds above which a later note is named; lower than for a changed order, since a mark leaves the choice to the
 reader."""
-_MAX_QUOTED = 120
-"""Most characters quoted from a note in a mark."""
+_MAX_QUOTED = 160
+"""Most characters of a note in a mark."""
 
 
 def with_marks(
@@ -68,68 +69,31 @@ def with_marks(
         if earlier.later_note is not None:
             known = {earlier.later_note.chunk_id}
         beside = [] if later_notes is None else later_notes(earlier)
-        beside = [note for note in beside if note.chunk_id not in places]
-        later = _later_of(place, best, beside, known, read, asked, analyser)
-        if later is None:
+        found = [earlier, *(hit for hit in best if hit is not earlier)]
+        found += [note for note in beside if note.chunk_id not in places]
+        texts, _ = compared_texts(found, read, analyser)
+        made_later = later_note_places(found, texts, read, asked, analyser)
+        other = next((one for one in made_later if found[one].chunk_id in known), 0)
+        if not other:
+            other = retelling_place(found, read, asked, analyser, near=len(best), least=_LEAST_ODDS)
+        if not other:
             continue
-        texts, _ = compared_texts([earlier, later], read, analyser)
-        sentence = " ".join(best_sentence(asked, texts[0], texts[1], analyser).split())
-        sentence = sentence if len(sentence) <= _MAX_QUOTED else f"{sentence[: _MAX_QUOTED - 1]}…"
-        after = OtherNote(later.chunk_id, later.at, sentence)
-        marked[place] = structs.replace(marked[place], later_note=after)
-        other = places.get(later.chunk_id)
-        if other is not None and marked[other].earlier_note is None:
-            before = OtherNote(earlier.chunk_id, earlier.at, "")
-            marked[other] = structs.replace(marked[other], earlier_note=before)
+        later, before, after = found[other], texts[0], texts[other]
+        marked[place] = structs.replace(
+            marked[place], later_note=_other(later, asked, before, after, analyser)
+        )
+        second = places.get(later.chunk_id)
+        if second is not None and marked[second].earlier_note is None:
+            note = _other(earlier, asked, after, before, analyser)
+            marked[second] = structs.replace(marked[second], earlier_note=note)
     return marked
 
 
-def _later_of(
-    place: int,
-    best: list[Hit],
-    beside: list[Hit],
-    known: Set[str],
-    read: Mapping[str, Chunk],
-    asked: PresentQuestion,
-    analyser: Analyser,
-) -> Hit | None:
-    """Return the note that most probably changes what the hit at ``place`` says; None if none may.
-
-    Args:
-        beside: later notes that are not among the best hits.
-        known: ids of later notes of which it is known.
-    """
-    earlier, found = best[place], [*best, *beside]
-    texts, stems = compared_texts(found, read, analyser)
-    nearest, odds, later = "", _LEAST_ODDS, None
-    for other, hit in enumerate(found):
-        if (
-            not is_made_after(hit, earlier, read)
-            or rank(hit.trust) < rank(earlier.trust)
-            or not is_valid_note(hit, read, asked)
-        ):
-            continue
-        if hit.chunk_id in known:
-            odds, later = 1.0, hit
-            continue
-        least = odds
-        if other >= len(best):
-            pair = texts[place], texts[other], analyser
-            if not (are_tied(*pair) and tells_of_change(*pair)):
-                least = max(least, LIKELY)
-            elif not nearest:
-                nearest = hit.chunk_id
-        probability = retelling(
-            asked,
-            texts[place],
-            texts[other],
-            {text: stems[text] for text in (texts[place], *texts[:COMPARED], texts[other])},
-            analyser,
-            year=int(earlier.at[:4]),
-            least=least,
-            is_next=other == (1 if place == 0 else 0),
-            nearest=hit.chunk_id == nearest,
-        )
-        if probability > least:
-            odds, later = probability, hit
-    return later
+def _other(hit: Hit, asked: PresentQuestion, beside: str, text: str, analyser: Analyser) -> OtherNote:
+    """A note as it is named on the hit with the text ``beside``: whole, or from its most relevant sentence on."""
+    if len(text) > _MAX_QUOTED:
+        text = text[text.find(best_sentence(asked, beside, text, analyser)) :]
+    text = origin_mark(hit.origin, hit.trust) + " ".join(text.split())
+    return OtherNote(
+        hit.chunk_id, hit.at, text if len(text) <= _MAX_QUOTED else f"{text[: _MAX_QUOTED - 1]}…"
+    )

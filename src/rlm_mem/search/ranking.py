@@ -417,7 +417,7 @@ def _chunk_parts(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
 
 
 class OtherNote(FrozenRecord, frozen=True):
-    """Another note on the subject of a hit: its chunk, its time, and for a later one its most relevant sentence."""
+    """Another note on the subject of a hit: its chunk, its time, and its text, if long from the sentence that fits."""
 
     chunk_id: str
     at: str
@@ -478,12 +478,12 @@ class Hit(FrozenRecord, frozen=True):
 
     def marks(self) -> list[str]:
         """Return the other notes on the subject as phrases, as shown with the hit in every interface."""
-        found = []
-        if (later := self.later_note) is not None:
-            found.append(f"a later note on the same subject: {later.chunk_id}, {later.at[:10]}: {later.text}")
-        if (earlier := self.earlier_note) is not None:
-            found.append(f"an earlier note on the same subject: {earlier.chunk_id}, {earlier.at[:10]}")
-        return found
+        notes = (("a later", self.later_note), ("an earlier", self.earlier_note))
+        return [
+            f"{which} note on the same subject: {note.chunk_id}, {note.at[:10]}: {note.text}"
+            for which, note in notes
+            if note is not None
+        ]
 
     def marked_snippet(self) -> str:
         """Return the snippet as agents are given it: marked if untrusted, then what replaced it and other notes."""
