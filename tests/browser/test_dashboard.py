@@ -260,6 +260,7 @@ def test_the_keyboard_alone_finds_edits_and_saves_a_memory(open_page: Open, brai
     page.get_by_role("article", name="Content").wait_for()
     keys.press("e")
     page.wait_for_url(re.compile("/edit"))
+    page.wait_for_function("() => document.activeElement.name === 'content'")
     keys.press("Control+End")
     keys.type(" It holds.")
     keys.press("Control+Enter")

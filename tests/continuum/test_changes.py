@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.places import kind_of
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError, StorageError, StoreReadOnly
 from rlm_mem.search import search
+from tests.forked import forked
 
 from .conftest import (
     PROVEN,
@@ -326,23 +326,17 @@ def test_memories_are_not_changed_inside_a_batch_or_a_read_only_store(
             reader.consolidate()
 
 
-WRITER = """
-import sys
-from rlm_mem import Memory
-continuum = Memory.open(sys.argv[1]).continuum
-for number in range(8):
-    continuum.traces.use(sys.argv[2], True, project=sys.argv[3])
-    continuum.traces.record(f"by {sys.argv[3]} {number}", session=True)
-"""
+def use_and_record(brain: Path | str, key: str, project: str) -> None:
+    """What one of several processes does."""
+    with Memory.open(brain) as memory:
+        for number in range(8):
+            memory.continuum.traces.use(key, True, project=project)
+            memory.continuum.traces.record(f"by {project} {number}", session=True)
 
 
 def test_several_processes_lose_no_use_and_no_entry(continuum: Continuum, brain: Path | str) -> None:
     trace = trace_of(continuum)
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(brain), trace.key, f"p{number}"])
-        for number in range(3)
-    ]
-    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    forked(partial(use_and_record, brain, trace.key), "p0", "p1", "p2")
     assert continuum.traces.find(trace.key).meta.usage_count == 1 + 24
     assert len(list(continuum.files.entries(kinds=("session",)))) == 24
     assert continuum.check() == []

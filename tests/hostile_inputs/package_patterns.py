@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tests.house.sources import nodes as nodes_of
+
 import rlm_mem
 from rlm_mem.text.patterns import Expressions, LatePattern
 
@@ -45,7 +47,7 @@ def modules() -> Iterator[tuple[ModuleType, list[ast.AST]]]:
             continue  # an adapter whose framework is not installed
         path = module.__file__
         if path is not None and path.endswith(".py"):
-            yield module, list(ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))))
+            yield module, nodes_of(Path(path))
 
 
 @cache

@@ -23,6 +23,12 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(text(path))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Every node of a file, in the order of `ast.walk`, which takes as long as to parse it."""
+    return list(ast.walk(tree(path)))
+
+
 def named(path: Path) -> str:
     """How a violation names its file."""
     return str(path.relative_to(ROOT))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.house.sources import MODULES, SOURCE, listed, tree
+from tests.house.sources import MODULES, SOURCE, listed, nodes
 
 LEAST = 5
 """Milliseconds that an import has to save."""
@@ -133,9 +133,7 @@ def late_imports(path: Path) -> Iterator[tuple[str, str]]:
     """What a module imports inside functions, but for the standard library: of others the package; and the module."""
     parts = path.relative_to(SOURCE).with_suffix("").parts
     importer = ".".join(parts[:-1] if parts[-1] == "__init__" else parts).removeprefix("rlm_mem.")
-    functions = (
-        node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    functions = (node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     for node in (inner for function in functions for inner in ast.walk(function)):
         for name in names(node):
             package = name.split(".")[0]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.house import sources
-from tests.house.sources import listed, named, tree
+from tests.house.sources import listed, named, nodes
 
 SOURCE = sources.SOURCE / "rlm_mem"
 
@@ -73,9 +73,9 @@ def dotted_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(module: ast.AST) -> Iterator[tuple[int, str]]:
+def imports(within: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and full name of every import from rlm_mem, at any depth."""
-    for node in ast.walk(module):
+    for node in within:
         if isinstance(node, ast.Import):
             yield from (
                 (node.lineno, name.name) for name in node.names if name.name.split(".")[0] == "rlm_mem"
@@ -104,7 +104,7 @@ def upward(path: Path) -> Iterator[str]:
     if own not in LEVEL:
         yield f": {own} has no place among the layers: give it one here and in docs/architecture.md"
         return
-    for line, name in imports(tree(path)):
+    for line, name in imports(nodes(path)):
         other = package_of(name)
         if other == own:
             continue
@@ -118,7 +118,7 @@ def upward(path: Path) -> Iterator[str]:
 
 def test_no_module_imports_in_a_cycle() -> None:
     """Imports inside functions and for types alone count: a type that two modules need belongs into a third."""
-    graph = {dotted_name(path): {name for _, name in imports(tree(path))} for path in MODULES}
+    graph = {dotted_name(path): {name for _, name in imports(nodes(path))} for path in MODULES}
     declared = {(f"rlm_mem.{one}", f"rlm_mem.{other}") for one, others in CIRCLES.items() for other in others}
     whole = strong_components(graph)
     stale = [
@@ -170,7 +170,7 @@ def test_the_rule_itself_notices_a_circle() -> None:
 
 def test_the_rule_itself_notices_an_upward_import() -> None:
     late = ast.parse("def late():\n    from rlm_mem.store import api\n")
-    assert [package_of(name) for _, name in imports(late)] == ["store"]
+    assert [package_of(name) for _, name in imports(ast.walk(late))] == ["store"]
     assert LEVEL["store"] > LEVEL["text"]
 
 
@@ -182,7 +182,7 @@ def test_backends_share_only_the_core_of_the_store() -> None:
         if dotted_name(path).startswith(
             ("rlm_mem.store.core", "rlm_mem.store.local", "rlm_mem.store.postgres")
         )
-        for line, name in imports(tree(path))
+        for line, name in imports(nodes(path))
         if name.startswith("rlm_mem.store.")
         and name.split(".")[2] not in ("core", dotted_name(path).split(".")[2])
     ]
@@ -195,7 +195,7 @@ def test_operations_need_no_framework() -> None:
         f"{named(path)}:{node.lineno}"
         for path in MODULES
         if package_of(dotted_name(path)) == "operations"
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in (
             [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]

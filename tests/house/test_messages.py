@@ -6,7 +6,7 @@ import ast
 
 from rlm_mem import errors
 from rlm_mem.sandbox.hints import hint_for
-from tests.house.sources import MODULES, listed, named, tree
+from tests.house.sources import MODULES, listed, named, nodes
 
 ERRORS = {
     name
@@ -29,7 +29,7 @@ def test_messages_start_in_lower_case_and_have_no_full_stop() -> None:
     wrong = [
         f"{named(path)}:{node.lineno}: {ast.unparse(node.args[0])}"
         for path in MODULES
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and _called(node) in ERRORS and node.args and _breaks_rule(node.args[0])
     ]
     assert not wrong, listed(wrong, "begin in lower case, without a full stop")
@@ -39,7 +39,7 @@ def test_remedies_have_the_form_of_messages() -> None:
     wrong = [
         f"{named(path)}:{text.lineno}: {ast.unparse(text)}"
         for path in MODULES
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.keyword)
         and (node.arg == "hint" or (node.arg == "detail" and isinstance(node.value, ast.Constant)))
         for text in _texts(node.value)

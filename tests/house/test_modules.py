@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
-from tests.house.sources import MODULES, listed, named, text, tree
+from tests.house.sources import MODULES, listed, named, nodes, text, tree
 
 LONGEST = 700
 """Lines. A module is as long as its subject; beyond this it has two."""
@@ -58,7 +58,7 @@ def test_every_described_argument_is_one() -> None:
     wrong = [
         f"{named(path)}:{node.lineno}: {node.name} describes {name}, which it does not take"
         for path in MODULES
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, Definition) and (taken := arguments(node)) is not None
         for name in described_arguments(ast.get_docstring(node) or "")
         if name not in taken
@@ -69,7 +69,7 @@ def test_every_described_argument_is_one() -> None:
 def test_no_error_is_swallowed() -> None:
     """No bare except; catching everything needs its reason beside it."""
     wrong = [
-        f"{named(path)}:{line}: {why}" for path in MODULES for line, why in swallowed(text(path), tree(path))
+        f"{named(path)}:{line}: {why}" for path in MODULES for line, why in swallowed(text(path), nodes(path))
     ]
     assert not wrong, listed(wrong)
 
@@ -89,9 +89,9 @@ def test_the_rules_notice_a_violation() -> None:
     assert isinstance(ask, ast.FunctionDef)
     assert described_arguments(ast.get_docstring(ask) or "") == ["text"]
     assert arguments(ask) == {"question"}
-    assert [line for line, _ in swallowed(code, module)] == [5, 7]
+    assert [line for line, _ in swallowed(code, ast.walk(module))] == [5, 7]
     explained = code.replace("Exception:", "Exception:  # whatever it is, the next file is read")
-    assert [line for line, _ in swallowed(explained, ast.parse(explained))] == [7]
+    assert [line for line, _ in swallowed(explained, ast.walk(ast.parse(explained)))] == [7]
 
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -172,10 +172,10 @@ def stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return isinstance(last, ast.Expr) and isinstance(last.value, ast.Constant) and last.value.value is ...
 
 
-def swallowed(content: str, module: ast.Module) -> Iterator[tuple[int, str]]:
+def swallowed(content: str, within: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Handlers that catch everything, neither pass it on nor say why; by line."""
     lines = content.splitlines()
-    for node in ast.walk(module):
+    for node in within:
         if not isinstance(node, ast.ExceptHandler):
             continue
         if node.type is None:

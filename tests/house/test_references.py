@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.house.sources import PAGES, ROOT, listed, named, text, tree
+from tests.house.sources import PAGES, ROOT, listed, named, nodes, text
 
 FOLDERS = ("src", "tests", "benchmarks", "examples", "tools")
 PROGRAMS = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
@@ -93,7 +93,7 @@ def test_no_docstring_holds_the_quotes_of_a_wrong_line_break() -> None:
         f"{named(path)}:{node.body[0].lineno}: {BROKEN.search(written).group()!r}"  # type: ignore[union-attr]
         for path in PROGRAMS
         if any(BROKEN.search(written) for written in LONG_TEXT.findall(text(path)))  # most need not be parsed
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and (written := ast.get_docstring(node, clean=False))
         and BROKEN.search(written)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import local_index, postings as postings_module, schema
 from rlm_mem.store.local.postings import PostingsIndex
+from tests.forked import forked
 from tests.waiting import until
 
 pytestmark = pytest.mark.local_only("look at the index beside the files")
@@ -284,39 +287,26 @@ def test_threads_that_write_search_and_merge_at_once_all_see_their_writes(base: 
         assert len(search(store, "wrote", limit=100)) == 36
 
 
-WRITER = """
-import random, sys
-from pathlib import Path
-from rlm_mem.search import search
-from rlm_mem.store.local import schema
-from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.postings import PostingsIndex
-base, name = Path(sys.argv[1]), sys.argv[2]
-rng = random.Random(name)
-with ChunkStore(base) as store:
-    mine = []
-    for number in range(25):
-        word = name + chr(97 + number) * 3 + "zo"
-        mine.append(store.create_chunk(f"{word} is what {name} wrote, {rng.choice(['red', 'green', 'blue'])}").id)
-        assert [hit.chunk_id for hit in search(store, word)][:1] == [mine[-1]], word
-        if number % 5 == 4:
-            assert store.delete_chunk(mine.pop(rng.randrange(len(mine))))
-        if number % 6 == 5:
-            connection = schema.connect(base / "index" / "index.sqlite", wait_seconds=60)
-            PostingsIndex(base / "index" / "postings", 1).merge(connection)
-            connection.close()
-"""
+def write_delete_search_and_merge(base: Path, name: str) -> None:
+    """What one of several processes does."""
+    rng = random.Random(name)
+    with ChunkStore(base) as store:
+        mine = []
+        for number in range(25):
+            word = name + chr(97 + number) * 3 + "zo"
+            text = f"{word} is what {name} wrote, {rng.choice(['red', 'green', 'blue'])}"
+            mine.append(store.create_chunk(text).id)
+            assert [hit.chunk_id for hit in search(store, word)][:1] == [mine[-1]], word
+            if number % 5 == 4:
+                assert store.delete_chunk(mine.pop(rng.randrange(len(mine))))
+            if number % 6 == 5:
+                merge(store)
 
 
 def test_processes_that_write_delete_search_and_merge_at_once_leave_an_exact_index(base: Path) -> None:
     with ChunkStore(base) as store:
         store.create_chunk("The first memory.")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(base), name], env=environment)
-        for name in ("ann", "ben", "cem")
-    ]
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    forked(partial(write_delete_search_and_merge, base), "ann", "ben", "cem")
     questions = ["red wrote", "blue green", "ann wrote red", "ben", "first memory cem"]
     with ChunkStore(base) as store:
         grown = [[(h.chunk_id, h.score) for h in search(store, q, limit=100)] for q in questions]

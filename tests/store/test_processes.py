@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from tests.forked import forked
 from tests.stored import stored
 
 
-def run_all(script: str, *arguments: list[str]) -> list[subprocess.CompletedProcess[str]]:
-    """Start one Python process per argument list, all at once, and wait for them."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(script), *one],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
-        )
-        for one in arguments
-    ]  # fmt: skip
-    done = []
-    for process in processes:
-        out, err = process.communicate(timeout=240)
-        done.append(subprocess.CompletedProcess(process.args, process.returncode, out, err))
-        assert process.returncode == 0, err
-    return done
+def remember_some(place: Path | str, each: int, who: int) -> list[str]:
+    """Ids of so many memories of one process."""
+    with Memory.open(place) as memory:
+        return [
+            chunk_id
+            for number in range(each)
+            for chunk_id in memory.remember(
+                f"Process {who} noted that item {number} weighs {number * 7} grams.",
+                conversation_id=f"conv-{who}",
+                tags=["all", f"by-{who}"],
+            ).chunk_ids
+        ]
 
 
 @pytest.mark.parametrize("each", [25, pytest.param(200, marks=pytest.mark.slow)])
 def test_of_what_four_processes_remember_at_once_none_is_missing(
     place: Path | str, base: Path | str, each: int
 ) -> None:
-    script = """
-        import sys
-        from rlm_mem.memory import Memory
-        brain, who, each = sys.argv[1], sys.argv[2], int(sys.argv[3])
-        with Memory.open(brain) as memory:
-            for number in range(each):
-                result = memory.remember(
-                    f"Process {who} noted that item {number} weighs {number * 7} grams.",
-                    conversation_id=f"conv-{who}", tags=["all", f"by-{who}"])
-                print(*result.chunk_ids)
-    """
-    done = run_all(script, *[[str(place), str(who), str(each)] for who in range(4)])
-    acknowledged = [line for process in done for line in process.stdout.split()]
+    given = forked(partial(remember_some, place, each), *range(4))
+    acknowledged = [chunk_id for ids in given for chunk_id in ids]
     assert len(acknowledged) == len(set(acknowledged)) == 4 * each
     with ChunkStore(base) as store:
         assert sorted(store.list_chunks()) == sorted(acknowledged)
@@ -62,13 +47,12 @@ def test_of_what_four_processes_remember_at_once_none_is_missing(
         assert check(store) == []
 
 
+def create_one(base: Path | str) -> None:
+    ChunkStore(base).create_chunk("x", tags=["t"])
+
+
 def test_a_write_of_another_process_is_seen_by_the_next_call(base: Path | str) -> None:
     with ChunkStore(base) as store:
         assert store.list_chunks() == []
-        script = """
-            import sys
-            from rlm_mem.store.core.chunk_store import ChunkStore
-            ChunkStore(sys.argv[1]).create_chunk("x", tags=["t"])
-        """
-        run_all(script, [str(base)])
+        forked(create_one, base)
         assert len(store.list_chunks(tags=["t"])) == 1

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -64,6 +65,7 @@ def _listed_command(row: catalogue.CommandRow | catalogue.GroupRow) -> Any:
     return TyperCommand(row.name, help=row.summary)
 
 
+@cache
 def loaded(command: catalogue.CommandRow) -> Any:
     """Return a command with its options and arguments, loaded from its module."""
     module, _, name = command.target.partition(":")
@@ -96,8 +98,9 @@ def _global_options(
     configure_logging(brain, log_level, log_format)
 
 
+@cache
 def build() -> Any:
-    """Build the command from the catalogue."""
+    """Build the command from the catalogue; once, as every command: programs may call `main` often."""
     made = typer.Typer(
         name="rlm-mem",
         cls=LazyGroup,

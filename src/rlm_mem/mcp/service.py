@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -88,8 +89,12 @@ def _offered(operation: Operation, tool: Tool) -> OfferedTool:
     )
 
 
+@cache
 def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON schema (2020-12) of a Struct, with `type: object` at its root, as clients require."""
+    """Return the JSON schema (2020-12) of a Struct, with `type: object` at its root, as clients require.
+
+    It is made once, since every client asks for those of all tools: not to be changed.
+    """
     (reference,), components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     root: dict[str, Any] = components.pop(reference["$ref"].rpartition("/")[2])
     if components:
