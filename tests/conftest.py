@@ -159,26 +159,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend", ["local"] if local else ["local", "postgres"], indirect=True)
 
 
-ABOVE_THE_STORE = {"cli", "continuum", "ingest", "interchange", "recall", "sandbox", "server"}
-"""Folders whose tests reach the store through its interface alone. Of a test with several cases all run on files, and
-the first on PostgreSQL: the others send it the same statements, which other folders try case by case. They are slow."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    tried: set[object] = set()
     for item in items:
         mark = item.get_closest_marker("local_only")
         if mark is not None:
             item.user_properties.append(("local only", str(mark.args[0])))
-        if isinstance(item, pytest.Function) and item.path.parent.name in ABOVE_THE_STORE and _on_rows(item):
-            test = (item.parent, item.originalname)
-            if test in tried and not _GIVEN_SERVER:
-                item.add_marker("slow")
-            tried.add(test)
-
-
-def _on_rows(item: pytest.Function) -> bool:
-    return hasattr(item, "callspec") and item.callspec.params.get("backend") == "postgres"
 
 
 @pytest.hookimpl(wrapper=True)
