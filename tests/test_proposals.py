@@ -249,6 +249,28 @@ def test_a_text_that_restates_an_earlier_memory_and_adds_to_it_replaces_nothing(
     assert found == []
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("The shop closes at 18:00.", "The shop closes at 17:00 instead of 18:00 this week."),
+        ("The standup is at 9:15.", "Suggestion: the standup is now at 10:30."),
+        ("Dana lives in Berlin.", "Rumour: Dana moved from Berlin to Oslo."),
+    ],
+)
+def test_what_holds_for_a_week_or_stands_behind_a_label_of_doubt_replaces_nothing(
+    place: Path | str, earlier: str, later: str
+) -> None:
+    with Memory.open(place) as memory:
+        memory.remember(earlier)
+        assert not memory.remember(later).replaced
+
+
+def test_a_switch_to_one_thing_instead_of_another_replaces_that(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        former = memory.remember("We use Trac for tickets.").chunk_ids
+        assert memory.remember("For tickets we switched to Linear instead of Trac.").replaced == former
+
+
 def test_a_text_that_says_so_replaces_and_undo_takes_it_back(place: Path | str) -> None:
     with Memory.open(place) as memory:
         old = memory.remember("Dana lives in Berlin.").chunk_ids[0]

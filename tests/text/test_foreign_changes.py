@@ -141,3 +141,14 @@ def test_what_opens_with_a_year_or_the_place_of_the_former_is_no_limit() -> None
         odds("Which lathe do we have?", "We have a Myford lathe.", "In its place we have a Boxford lathe.")
         > LIKELY
     )
+
+
+def test_a_note_without_spaces_that_repeats_another_but_for_its_value_changes_it() -> None:
+    question = "玄関の暗証番号は何ですか?"
+    earlier = "玄関の暗証番号は4471です。"
+    assert odds(question, earlier, "玄関の暗証番号は8036です。") > LIKELY
+    assert odds(question, earlier, "金庫の暗証番号は8036です。") <= LIKELY
+
+
+def test_an_amount_of_money_is_no_year() -> None:
+    assert odds("Ile wynosi czynsz?", "Czynsz wynosi 1800 złotych.", "Czynsz wynosi 1950 złotych.") > LIKELY

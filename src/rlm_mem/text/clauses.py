@@ -150,9 +150,10 @@ FOR_GOOD = words("retired resigned died discontinued deprecated withdrawn termin
 """Verbs that end a person or thing for everybody."""
 ENDS_WITH = {"gave": ("up",), "given": ("up",), "got": ("rid", "of"), "moved": ("out", "of"), "resigned": ("from",),
               "unsubscribed": ("from",)}  # fmt: skip
-ONCE = frozenset(("today", "tonight", "yesterday", "tomorrow", "once"))
+ONCE = frozenset(("today", "tonight", "yesterday", "tomorrow", "once", "this"))
 _LASTING_FROM = frozenset(("from", "of", "since", "as", "at", "all"))
 """Words that make a following "today" or "once" lasting: "from today", "as of today", "at once"."""
+_WEEKS = frozenset(("week", "weekend"))
 ADDS = frozenset(("also", "additionally", "too"))
 
 
@@ -494,10 +495,11 @@ def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
 
 
 def of_one_time(tokens: list[Token]) -> bool:
-    """Whether a clause is limited to a single day or time: "today we eat at seven"."""
+    """Whether a clause is limited to a single day or week: "today we eat at seven", "at six this week"."""
+    low = [one.low for one in tokens]
     return any(
-        one.low in ONCE and (not number or tokens[number - 1].low not in _LASTING_FROM)
-        for number, one in enumerate(tokens)
+        one in ONCE and before not in _LASTING_FROM and (one != "this" or after in _WEEKS)
+        for before, one, after in zip(["", *low], low, [*low[1:], ""], strict=False)
     )
 
 

@@ -92,7 +92,8 @@ _ONE_DAY = signed(
 """A sentence about one day, unless it has a word of change: "bumped to 3.12 today"."""
 _YEAR = late(
     r"\b(?:19|20)\d\d\b(?![./-]\d)"
-    r"(?! ?(?:[%°€$£]|[kMGTcmµ]?(?:[hsglmtWVAJNB]|Hz|Pa|Wh|min|bar|rpm|px|EUR|USD))(?!\w))"
+    r"(?! ?(?:[%°€$£]|[kMGTcmµ]?(?:[hsglmtWVAJNB]|Hz|Pa|Wh|min|bar|rpm|px|EUR|USD)|zł\w*"
+    r"|[Ee]uros?|[Dd]ollars?|[Pp]ounds?|[Ff]ran(?:cs?|ken)|[Dd]ólares)(?!\w))"
 )
 """A year, not a figure with a unit: "2000 h"."""
 QUOTES = '"“”„«»'

@@ -40,6 +40,7 @@ from rlm_mem.text.clauses import (
     kind_of,
     labels_of,
     parts_of,
+    take_former,
     without_news,
     words,
 )
@@ -237,6 +238,7 @@ class SentenceReader:
         if verb not in _SAYING_IT and not any(one.low == "to" for one in rest):
             return []  # "moved the crate": neither a former value nor a new one
         passive = any(one.low in _OF_PASSIVE for one in subject)
+        rest, instead, _ = take_former(rest) if "instead" in self.lows else (rest, [], "")
         rest, _ = without_news(rest)
         if not self.lows.isdisjoint(_FAVOUR) and (
             favour := after_phrase(rest, ("in", "favour", "of")) or after_phrase(rest, ("in", "favor", "of"))
@@ -245,6 +247,8 @@ class SentenceReader:
         parts = parts_of(rest)
         named = {part.preposition: part for part in reversed(parts)}
         target, source = complement_after(parts, "to"), complement_after(parts, "from")
+        if instead and kind_of(instead[0].tokens) != "number":  # "to 600 instead of 800" may be about a plan
+            source = source or instead[0]
         if verb in RENAMES and target is None and named.get(""):
             if not passive:
                 return []  # "the kids renamed our wifi Dovecote"

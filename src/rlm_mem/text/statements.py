@@ -62,6 +62,7 @@ from rlm_mem.text.stated_changes import CALLED_OFF, CHANGES_TO, SentenceReader
 from rlm_mem.text.statement import ME, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
+    DOUBTS,
     LABELS,
     PARTICLES,
     PHRASAL,
@@ -120,6 +121,8 @@ def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Sta
         unread: list[str] = []
         before: Iterable[str] = ()
         label = text[said.start : said.body].strip(" *_:").casefold()
+        if not DOUBTS.isdisjoint(label.split()):
+            continue
         news = label if label in CORRECTIONS else ""
         is_label = said.speaker and (fields or is_field(text[said.start : said.end]))
         body = said.start if is_label else said.body

@@ -87,6 +87,8 @@ _SHARED = 2
 """Maximum number of rare words of the earlier note's answer that are counted."""
 _VALUE = 3
 """Maximum words of a value, in a note that another one repeats except for the value."""
+_STRETCHES = 20
+"""Maximum characters of the values of two notes that are the same otherwise, in a script without spaces."""
 _ALIKE = 3
 """Maximum number of texts, including the two notes, with all question words that both notes have."""
 MAY_END = Expressions(
@@ -145,7 +147,8 @@ def retelling(
         The log-odds; ``least`` if they are not higher.
     """
     is_end = ENDED.found_in(later)
-    if not is_end and (asked.spaceless or not (asked.asks or is_next)):
+    alike = not asked.spaceless or _differs_in_one_place(asked, earlier, later)
+    if not is_end and not (alike and (asked.asks or is_next)):
         return least  # without a question, or with bigrams for words, shared terms do not imply the same question
     if asked.happened and not (says(later).change or _has_kind(asked, earlier, later, beside=True)):
         return least
@@ -182,6 +185,23 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
             if not apart or apart[-1] - apart[0] < len(apart):
                 return True  # a single stretch: "Joao owns search" repeats nothing of "Maria owns billing"
     return False
+
+
+def _differs_in_one_place(asked: PresentQuestion, earlier: str, later: str) -> bool:
+    """Whether two notes without spaces differ in one short stretch only, of which the question says nothing."""
+    before, after = earlier.strip(), later.strip()
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
+    old, new = (text[start : len(text) - end] for text in (before, after))
+    pairs = {old[n : n + 2] for n in range(len(old) - 1)} or {old}
+    named = any(pair in asked.text and pair not in new for pair in pairs)
+    return bool(old and new) and not named and len(old) + len(new) <= min(_STRETCHES, 2 * (start + end))
+
+
+def _common(one: str, other: str) -> int:
+    """The number of characters with which two texts both begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (mine, its) in pairs if mine != its), min(len(one), len(other)))
 
 
 def is_telling(stem: str) -> bool:

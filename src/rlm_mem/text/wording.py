@@ -32,6 +32,8 @@ LABELS = frozenset(
     ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
 )
 """Labels that are not speakers."""
+DOUBTS = words("maybe perhaps supposedly probably if proposal suggestion idea question draft rumour rumor")
+"""Words of labels after which nothing is stated: "Proposal: …"."""
 USERS = frozenset(("user", "human", "me"))
 """Labels of speakers without a name."""
 _SHORT = 80
