@@ -45,9 +45,10 @@ test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real
 	$(PIP) install --quiet --requirement tests/integrations/requirements.txt
 	$(BIN)/python -m pytest tests/integrations tests/test_typed_programs.py $(ARGS)
 
+# Without @latest, npm takes an old client that fits the machine's own Node.js.
 test-clients: $(VENV)/.installed-dev ## hooks and server, used by real coding agents (needs npm)
 	$(PIP) install --quiet "claude-agent-sdk>=0.2,<0.3"
-	npm install --silent --prefix build/clients @openai/codex @google/gemini-cli @github/copilot @qwen-code/qwen-code opencode-ai
+	npm install --silent --prefix build/clients node@22 @openai/codex@latest @google/gemini-cli@latest @github/copilot@latest @qwen-code/qwen-code@latest opencode-ai@latest
 	$(BIN)/python -m pytest tests/integrations/test_coding_agents.py $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint and types

@@ -33,12 +33,18 @@ SECONDS = 120
 
 def program(name: str) -> str:
     """The path of a client; the test is skipped without one."""
-    found = shutil.which(name) or shutil.which(name, path=INSTALLED)
+    found = shutil.which(name)
     if found is None and name == "claude" and (package := find_spec("claude_agent_sdk")) and package.origin:
         found = shutil.which("claude", path=Path(package.origin).parent / "_bundled")
     if found is None:
         pytest.skip(f"{name} is not installed: make test-clients")
     return found
+
+
+@pytest.fixture(autouse=True)
+def _own_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use what `make test-clients` installed, with its Node.js, rather than what the machine has."""
+    monkeypatch.setenv("PATH", f"{INSTALLED}{os.pathsep}{os.environ['PATH']}")
 
 
 @pytest.fixture

@@ -449,17 +449,21 @@ def test_a_table_that_was_empty_before_is_there_again_once_the_entry_is_removed(
     assert path.read_text() == EMPTIED[name]
 
 
-def test_the_hooks_of_a_client_are_removed_as_if_they_had_never_been_there(run: Run) -> None:
+@pytest.mark.parametrize(
+    "before",
+    ['{"hooks": {"SessionEnd": []}, "mcpServers": {}}', '{\n  "hooks": {\n  }, // mine\n  "a": 1\n}'],
+)
+def test_the_hooks_of_a_client_are_removed_as_if_they_had_never_been_there(before: str, run: Run) -> None:
     path = hook_client_named("gemini-cli").user(Path.home(), os.environ)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text('{"hooks": {"SessionEnd": []}, "mcpServers": {}}')
+    path.write_text(before)
     assert run("install", "gemini-cli").code == 0
     between = path.read_text()
     assert run("install", "gemini-cli", "--hooks").code == 0
     assert run("install", "gemini-cli", "--hooks", "--remove").code == 0
     assert path.read_text() == between
     assert run("install", "gemini-cli", "--remove").code == 0
-    assert path.read_text() == '{"hooks": {"SessionEnd": []}, "mcpServers": {}}'
+    assert path.read_text() == before
 
 
 @pytest.mark.parametrize("what", [["cursor"], ["cursor", "--hooks"]])

@@ -93,7 +93,7 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
     changed = {event: _with_ours(groups, (ours or {}).get(event, [])) for event, groups in present.items()}
     kept = {event: groups for event, groups in changed.items() if groups or not present[event]}
     kept |= {event: groups for event, groups in (ours or {}).items() if event not in present}
-    if kept == present and ("hooks" in settings) == bool(present or ours):
+    if kept == present:
         return None
     wanted = {**settings, "hooks": kept}
     if client.flat and ours is not None:
