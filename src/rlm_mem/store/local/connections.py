@@ -187,10 +187,14 @@ class Connections:
             raise self.was_closed()
         if time.monotonic() >= self._look_at:
             self._look()
-        if self.in_memory is not None:
-            return self.in_memory
         if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed
             self.thread, self._all, self._pid = _ThreadState(), [], os.getpid()
+        if self.in_memory is not None:
+            if (
+                self.thread.connection is not None
+            ):  # of before the index was made in memory, by another thread
+                self.drop()
+            return self.in_memory
         connection = self.thread.connection
         if connection is not None:
             if connection.in_transaction:
@@ -282,8 +286,8 @@ class Connections:
         if state.connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 state.connection.close()
+            state.drops += 1
         state.connection = state.inode = state.flush = None
-        state.drops += 1
         if self._inode is not None:
             self._inode = _CLOSED  # from now on a new file may get the old inode number
 
