@@ -499,6 +499,17 @@ def test_several_threads_that_meet_damage_together_rebuild_once(base: Path) -> N
         assert check(store) == []
 
 
+def test_a_damaged_index_is_rebuilt_on_a_file_system_that_numbers_no_files(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbered = Connections._file
+    monkeypatch.setattr(Connections, "_file", lambda self: None if numbered(self) is None else 0)
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The quay is closed.")
+        overwrite(base / "index" / "index.sqlite", 0, 8192)
+        assert store.list_chunks() == [chunk.id]
+
+
 def test_a_read_that_overlaps_the_replacement_of_the_index_is_repeated(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -624,12 +635,16 @@ def open_to_all() -> Iterator[Path]:
 def as_somebody(work: Callable[[], None]) -> int:
     """Run in a forked process that has no rights beyond an ordinary user's; its exit status."""
     # Modules are loaded when they are first used, and the ordinary user may not be allowed to read them here.
-    with tempfile.TemporaryDirectory() as folder, ChunkStore(Path(folder)) as store:
-        made = store.create_chunk("text")
-        store.update_chunk(made.id, content="other text")
-        search(store, "text")
-        store.delete_chunk(made.id)
-        check(store)
+    with tempfile.TemporaryDirectory() as folder:
+        with ChunkStore(Path(folder)) as store:
+            made = store.create_chunk("text")
+            store.update_chunk(made.id, content="other text")
+            search(store, "text")
+            store.delete_chunk(made.id)
+            check(store)
+        shutil.rmtree(Path(folder) / "index")
+        with ChunkStore(Path(folder), read_only=True) as store:
+            search(store, "text")
 
     def unprivileged() -> None:
         if AS_ROOT:

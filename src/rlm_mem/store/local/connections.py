@@ -213,11 +213,8 @@ class Connections:
     @property
     def in_place(self) -> bool:
         """Whether the file that the calling thread has open is still the index, and was not emptied."""
-        try:
-            status = os.stat(self.database)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return status.st_ino == self.thread.inode and status.st_size > 0
+        found = self._file()
+        return found is not None and found == self.thread.inode
 
     @property
     def same_file(self) -> bool:
@@ -225,10 +222,10 @@ class Connections:
         return self._inode is not None and self._inode == self._file()
 
     def _file(self) -> int | None:
-        """Return the inode number of the index file; None if it is missing or was emptied."""
+        """Return the inode number of the index file; None if it is missing, was emptied, or cannot be looked at."""
         try:
             status = os.stat(self.database)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:
             return None
         return status.st_ino if status.st_size else None
 
@@ -242,7 +239,7 @@ class Connections:
             connection.close()
             return self._connect()
         with self._renewing:
-            former, self._inode = self._inode, after or _CLOSED
+            former, self._inode = self._inode, _CLOSED if after is None else after
             self.thread.connection, self.thread.inode = connection, after
             with self._guard:
                 self._close_for_ended_threads()
