@@ -218,8 +218,8 @@ class Connections:
 
     @property
     def same_file(self) -> bool:
-        """Whether the index file is still the one that was opened last by any thread."""
-        return self._inode is not None and self._inode == self._file()
+        """Whether the index file is still the one that the calling thread has open, or could not open."""
+        return self.thread.inode in (None, self._file())
 
     def _file(self) -> int | None:
         """Return the inode number of the index file; None if it is missing, was emptied, or cannot be looked at."""
