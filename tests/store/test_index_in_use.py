@@ -15,7 +15,7 @@ from rlm_mem.errors import ConflictError
 from rlm_mem.search import search
 from rlm_mem.store import local
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local import connections
+from rlm_mem.store.local import connections, local_index
 from tests.store.test_faults import file_of, overwrite
 
 pytestmark = pytest.mark.local_only("look at the index beside the files")
@@ -125,6 +125,27 @@ def test_an_index_in_memory_is_read_after_the_file_was_replaced_also_by_a_thread
         index.unlink()
         ChunkStore(base).close()
         assert set(thread.submit(store.list_chunks).result(timeout=20)) == ids
+
+
+def test_a_read_only_store_reads_all_while_the_index_is_deleted_and_made_anew(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        ids = {store.create_chunk(f"note {number}").id for number in range(5)}
+    commit: Callable[..., None] = local_index.in_turn
+    read: list[set[str]] = []
+    with ChunkStore(base, read_only=True) as first, ChunkStore(base, read_only=True) as second:
+        assert set(first.list_chunks()) == set(second.list_chunks()) == ids
+        (base / "index" / "index.sqlite").unlink()
+        assert set(first.list_chunks()) == ids
+
+        def commit_after_a_read(*given: Any) -> None:
+            read.append(set(second.list_chunks()))
+            commit(*given)
+
+        monkeypatch.setattr(local_index, "in_turn", commit_after_a_read)
+        ChunkStore(base).close()
+        assert read and read == [ids] * len(read)
 
 
 def test_a_read_from_an_index_in_memory_goes_on_while_files_change(

@@ -42,7 +42,7 @@ class DamagedSnapshot(Exception):
 class DerivedIndex(Protocol):
     """The operations of an index that `Connections` calls; ``LocalIndex`` documents them."""
 
-    def sync(self) -> object: ...
+    def complete(self) -> None: ...
     def look(self) -> None: ...
     def heal(self, error: Exception, known: int) -> bool: ...
     def forget_postings(self) -> None: ...
@@ -107,8 +107,8 @@ class Connections:
         database: the index file.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
-        index: the index behind the connections. Its ``sync`` is called to rebuild it when the file was deleted or
-            replaced while the store is in use, its ``look`` once a second during use.
+        index: the index behind the connections. Its ``complete`` is called when the file was deleted or replaced
+            while the store is in use, its ``look`` once a second during use.
     """
 
     def __init__(self, database: Path, *, wait_seconds: float, read_only: bool, index: DerivedIndex) -> None:
@@ -234,7 +234,13 @@ class Connections:
             self.check_there()
         if not self._read_only:
             files.make_folder(self.database.parent)  # the index may be deleted at any time, with its folder
-        before, connection, after = self._file(), self._open(), self._file()
+        before = self._file()
+        if self._read_only and before is None and self._inode is not None:
+            with self._renewing:
+                if self.in_memory is None:
+                    self._index.complete()
+            return self.get()
+        connection, after = self._open(), self._file()
         if before not in (None, after):  # replaced meanwhile: which of the files was opened cannot be told
             connection.close()
             return self._connect()
@@ -244,9 +250,9 @@ class Connections:
             with self._guard:
                 self._close_for_ended_threads()
                 self._all.append((threading.current_thread(), connection))
-            if former not in (None, self._inode) and not self._read_only:
+            if former not in (None, self._inode) and self.in_memory is None:
                 try:
-                    self._index.sync()  # other threads wait: the new index is not complete yet
+                    self._index.complete()  # other threads wait: the new index is not complete yet
                 except BaseException:
                     self.drop()  # so that whoever connects next completes it instead of reading it as it is
                     raise
