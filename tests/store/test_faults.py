@@ -501,14 +501,21 @@ def test_several_threads_that_meet_damage_together_rebuild_once(base: Path) -> N
         assert check(store) == []
 
 
-def test_a_damaged_index_is_rebuilt_on_a_file_system_that_numbers_no_files(
+def test_an_index_that_is_damaged_or_deleted_is_rebuilt_on_a_file_system_that_numbers_no_files(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    numbered = Connections._file
-    monkeypatch.setattr(Connections, "_file", lambda self: None if numbered(self) is None else 0)
+    real, index = os.stat, base / "index" / "index.sqlite"
+
+    def stat(path: Any, **given: Any) -> os.stat_result:
+        found = real(path, **given)
+        return os.stat_result((found[0], 0, *found[2:])) if path == index else found
+
+    monkeypatch.setattr(os, "stat", stat)
     with ChunkStore(base) as store:
         chunk = store.create_chunk("The quay is closed.")
         overwrite(base / "index" / "index.sqlite", 0, 8192)
+        assert store.list_chunks() == [chunk.id]
+        index.unlink()
         assert store.list_chunks() == [chunk.id]
 
 
