@@ -214,6 +214,18 @@ def test_tiered_memories_copied_to_another_namespace_are_mirrored_once(
     assert [chunk.content.splitlines()[-1] for chunk in other.store.iter_chunks()] == ["Likes planes."]
 
 
+def test_a_memory_whose_id_only_looks_like_that_of_a_mirror_keeps_it(
+    tmp_path: Path, memories: ExitStack
+) -> None:
+    memory = memories.enter_context(opened(tmp_path / "source"))
+    memory.store.create_chunk("The pump leaks.", chunk_id="chunk-memory-leak")
+    export_store(memory.store, tmp_path / "all.jsonl")
+    team = memories.enter_context(opened(tmp_path / "other", "team"))
+    for again in (False, True):
+        import_source(team.store, tmp_path / "all.jsonl", keep_namespaces=False, again=again)
+        assert team.store.list_chunks() == ["chunk-memory-leak"]
+
+
 def test_a_dry_run_writes_no_file(source: Path, tmp_path: Path, memories: ExitStack, copy: Memory) -> None:
     memory = memories.enter_context(opened(source))
     export_store(memory.store, tmp_path / "vault")
