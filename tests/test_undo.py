@@ -191,6 +191,26 @@ def test_what_was_edited_by_hand_since_is_not_undone(tmp_path: Path, op: str) ->
         assert [chunk.content for chunk in memory.store.iter_chunks()] == ["Dana prefers night trains."]
 
 
+@pytest.mark.local_only("are edited by hand")
+@pytest.mark.parametrize("change", ["link", "delete"])
+def test_a_change_of_what_was_edited_by_hand_before_is_undone(tmp_path: Path, change: str) -> None:
+    brain = tmp_path / "brain"
+    with Memory.open(brain) as memory:
+        one, other = (
+            memory.remember(text).chunk_ids[0] for text in ("Dana prefers trains.", "The quay is shut.")
+        )
+    (file,) = (brain / "memory" / "chunks").rglob(f"{one}.json")
+    file.write_text(file.read_text().replace("trains", "night trains"))
+    with Memory.open(brain) as memory:
+        if change == "link":
+            memory.link(one, other, "supports")
+        else:
+            memory.delete(one)
+        memory.undo()
+        (found,) = memory.store.get_many([one]).values()
+        assert (found.content, found.links) == ("Dana prefers night trains.", [])
+
+
 def test_a_transaction_that_fails_leaves_files_and_chunks_as_they_were(place: Path | str) -> None:
     with Memory.open(place) as memory:
         stored = memory.store.files

@@ -161,7 +161,12 @@ def test_files_name_memories_whose_ids_were_taken_by_their_new_ids(
     memory.link("chunk-002", "chunk-001", "supports")
     with memory.store.files.transaction():
         case = memory.continuum.review.add_captured("s-1", "claude-code", made)
-    added(memory.continuum, "system/profiles/ana.md", "Ana", "Locks the gates (chunk-001, chunk-002).\n")
+    added(
+        memory.continuum,
+        "system/profiles/ana.md",
+        "Ana",
+        "Locks the gates (chunk-001, chunk-002), _chunk-001_ first.\n",
+    )
     memory.store.files.write(
         "trajectories/2026-01/traj-20260101T000000-00000000.jsonl",
         b'{"kind": "start", "format": 1, "namespace": "default", "query": "as in\\nchunk-001"}\n',
@@ -174,7 +179,7 @@ def test_files_name_memories_whose_ids_were_taken_by_their_new_ids(
         assert (done.notices, done.problems, done.conflicts) == ([], [], [])
     stored = copy.store.files
     profile = (tmp_path / target / "files/system/profiles/ana.md").read_text() if target == "vault" else None
-    assert f"({new}, chunk-002)".encode() in (stored.read("system/profiles/ana.md") or b"")
+    assert f"({new}, chunk-002), _{new}_".encode() in (stored.read("system/profiles/ana.md") or b"")
     assert f"as in\\n{new}".encode() in (
         stored.read(next(iter(stored.names("trajectories", recursive=True)))) or b""
     )
@@ -207,6 +212,18 @@ def test_tiered_memories_copied_to_another_namespace_are_mirrored_once(
     done = import_source(other.store, tmp_path / "all.jsonl", keep_namespaces=False)
     assert len(done.conflicts) == 2, "the file, and its mirror"
     assert [chunk.content.splitlines()[-1] for chunk in other.store.iter_chunks()] == ["Likes planes."]
+
+
+def test_a_memory_whose_id_only_looks_like_that_of_a_mirror_keeps_it(
+    tmp_path: Path, memories: ExitStack
+) -> None:
+    memory = memories.enter_context(opened(tmp_path / "source"))
+    memory.store.create_chunk("The pump leaks.", chunk_id="chunk-memory-leak")
+    export_store(memory.store, tmp_path / "all.jsonl")
+    team = memories.enter_context(opened(tmp_path / "other", "team"))
+    for again in (False, True):
+        import_source(team.store, tmp_path / "all.jsonl", keep_namespaces=False, again=again)
+        assert team.store.list_chunks() == ["chunk-memory-leak"]
 
 
 def test_a_dry_run_writes_no_file(source: Path, tmp_path: Path, memories: ExitStack, copy: Memory) -> None:

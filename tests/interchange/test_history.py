@@ -86,6 +86,17 @@ def test_former_versions_and_the_audit_log_come_back(
     assert undone.content == "The key hangs behind the new clock."
 
 
+@pytest.mark.parametrize("target", ["vault", "all.zip", "all.jsonl"])
+def test_an_export_without_former_versions_is_read_without_a_problem(
+    copy: Memory, tmp_path: Path, target: str
+) -> None:
+    with Memory.open(tmp_path / "new") as made:
+        made.remember("The quay is closed.")
+        assert export_store(made.store, tmp_path / target, history=True).versions == 0
+    done = import_source(copy.store, tmp_path / target, history=True)
+    assert (done.problems, done.events) == ([], 1)
+
+
 def test_an_import_without_history_takes_none(source: Memory, copy: Memory, tmp_path: Path) -> None:
     for target in ("vault", "all.jsonl"):
         export_store(source.store, tmp_path / target, history=True)

@@ -23,7 +23,7 @@ from rlm_mem.recall.prompts import (
     fenced,
     instructions,
 )
-from rlm_mem.recall.question_kinds import often_lacking, outlined
+from rlm_mem.recall.question_kinds import often_lacking, outlined, parts_of
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -621,6 +621,22 @@ def test_rows_of_an_account_are_longer_where_all_have_room(store: ChunkStore) ->
             remember(number)
     with recall_session(store, "In which order did I bring up my garden?") as session:
         assert whole not in session.opening and session.opening.count("\n- ") > 10
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        (
+            "How long was it between the trip to Rome and the trip to Oslo?",
+            ("the trip to Rome", "the trip to Oslo"),
+        ),
+        ("Compare my trip to Rome with my trip to Oslo.", ("my trip to Rome", "my trip to Oslo.")),
+        ("What did the fence cost, compared to last year?", ()),
+        ("Compare the fence to the hedge.", ("the fence", "the hedge.")),
+    ],
+)
+def test_two_things_that_a_question_compares_are_its_parts(question: str, parts: tuple[str, ...]) -> None:
+    assert tuple(parts_of(question)) == parts
 
 
 @pytest.mark.parametrize(

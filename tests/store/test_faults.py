@@ -15,13 +15,14 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rlm_mem.config import Config
-from rlm_mem.errors import StorageError, StoreFull, StoreLocked, StoreReadOnly
+from rlm_mem.errors import CorruptStore, StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.search import search
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -29,6 +30,7 @@ from rlm_mem.store.core.contents import NamespaceWriter
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import integrity, local_index, schema
 from rlm_mem.store.local.connections import Connections
+from rlm_mem.store.local.local_backend import LocalBackend
 from rlm_mem.store.local.local_index import LocalIndex
 from tests.store.test_crashes import in_child
 from tests.waiting import takes
@@ -499,6 +501,62 @@ def test_several_threads_that_meet_damage_together_rebuild_once(base: Path) -> N
         assert check(store) == []
 
 
+def test_an_index_that_is_damaged_or_deleted_is_rebuilt_on_a_file_system_that_numbers_no_files(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, index = os.stat, base / "index" / "index.sqlite"
+
+    def stat(path: Any, **given: Any) -> os.stat_result:
+        found = real(path, **given)
+        return os.stat_result((found[0], 0, *found[2:])) if path == index else found
+
+    monkeypatch.setattr(os, "stat", stat)
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The quay is closed.")
+        overwrite(base / "index" / "index.sqlite", 0, 8192)
+        assert store.list_chunks() == [chunk.id]
+        index.unlink()
+        assert store.list_chunks() == [chunk.id]
+
+
+def test_an_index_that_was_replaced_by_a_damaged_one_is_rebuilt(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The quay is closed.")
+        new = base / "new"
+        new.write_bytes(b"?" * 8192)
+        new.replace(base / "index" / "index.sqlite")
+        assert store.list_chunks() == [chunk.id]
+        assert check(store) == []
+
+
+def test_an_index_that_was_replaced_during_a_batch_is_not_taken_for_damaged(base: Path) -> None:
+    with ChunkStore(base) as store, ThreadPoolExecutor(1) as thread:
+        ids = [store.create_chunk("The quay is closed.").id]
+        with pytest.raises(CorruptStore), store.batch():
+            store.create_chunk("lost")
+            (base / "index" / "index.sqlite").rename(base / "index" / "aside")
+            assert thread.submit(store.list_chunks).result(timeout=20) == ids
+        assert store.list_chunks() == ids
+        assert [*base.rglob("*.damaged-*")] == []
+
+
+def test_a_write_into_an_index_that_was_deleted_is_not_put_down_to_missing_rights(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        begin = LocalBackend._begin
+
+        def begin_and_delete(self: LocalBackend) -> None:
+            begin(self)
+            (base / "index" / "index.sqlite").unlink()
+
+        monkeypatch.setattr(LocalBackend, "_begin", begin_and_delete)
+        with pytest.raises(CorruptStore, match="nothing was changed"):
+            store.create_chunk("lost")
+        monkeypatch.undo()
+        assert store.list_chunks() == []
+
+
 def test_a_read_that_overlaps_the_replacement_of_the_index_is_repeated(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -624,12 +682,16 @@ def open_to_all() -> Iterator[Path]:
 def as_somebody(work: Callable[[], None]) -> int:
     """Run in a forked process that has no rights beyond an ordinary user's; its exit status."""
     # Modules are loaded when they are first used, and the ordinary user may not be allowed to read them here.
-    with tempfile.TemporaryDirectory() as folder, ChunkStore(Path(folder)) as store:
-        made = store.create_chunk("text")
-        store.update_chunk(made.id, content="other text")
-        search(store, "text")
-        store.delete_chunk(made.id)
-        check(store)
+    with tempfile.TemporaryDirectory() as folder:
+        with ChunkStore(Path(folder)) as store:
+            made = store.create_chunk("text")
+            store.update_chunk(made.id, content="other text")
+            search(store, "text")
+            store.delete_chunk(made.id)
+            check(store)
+        shutil.rmtree(Path(folder) / "index")
+        with ChunkStore(Path(folder), read_only=True) as store:
+            search(store, "text")
 
     def unprivileged() -> None:
         if AS_ROOT:

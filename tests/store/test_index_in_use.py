@@ -15,6 +15,7 @@ from rlm_mem.errors import ConflictError
 from rlm_mem.search import search
 from rlm_mem.store import local
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.local import connections, local_index
 from tests.store.test_faults import file_of, overwrite
 
 pytestmark = pytest.mark.local_only("look at the index beside the files")
@@ -109,6 +110,56 @@ def test_the_first_index_in_memory_is_read_by_other_threads_once_it_is_complete(
             one.result(timeout=20)
         assert read == [ids] * len(waiting)
         assert len(waiting) == 1
+
+
+def test_an_index_in_memory_is_read_after_the_file_was_replaced_also_by_a_thread_that_had_it_open(
+    base: Path,
+) -> None:
+    with ChunkStore(base) as store:
+        ids = {store.create_chunk(f"note {number}").id for number in range(5)}
+    with ChunkStore(base, read_only=True) as store, ThreadPoolExecutor(1) as thread:
+        assert set(thread.submit(store.list_chunks).result()) == ids
+        index = base / "index" / "index.sqlite"
+        overwrite(index, 0, index.stat().st_size)
+        assert set(store.list_chunks()) == ids  # from now on the index is in memory
+        index.unlink()
+        ChunkStore(base).close()
+        assert set(thread.submit(store.list_chunks).result(timeout=20)) == ids
+
+
+def test_a_read_only_store_reads_all_while_the_index_is_deleted_and_made_anew(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        ids = {store.create_chunk(f"note {number}").id for number in range(5)}
+    commit: Callable[..., None] = local_index.in_turn
+    read: list[set[str]] = []
+    with ChunkStore(base, read_only=True) as first, ChunkStore(base, read_only=True) as second:
+        assert set(first.list_chunks()) == set(second.list_chunks()) == ids
+        (base / "index" / "index.sqlite").unlink()
+        assert set(first.list_chunks()) == ids
+
+        def commit_after_a_read(*given: Any) -> None:
+            read.append(set(second.list_chunks()))
+            commit(*given)
+
+        monkeypatch.setattr(local_index, "in_turn", commit_after_a_read)
+        ChunkStore(base).close()
+        assert read and read == [ids] * len(read)
+
+
+def test_a_read_from_an_index_in_memory_goes_on_while_files_change(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        ids = {store.create_chunk(f"note {number}").id for number in range(5)}
+    (base / "index" / "index.sqlite").unlink()
+    with ChunkStore(base, read_only=True) as store:
+        backend = store.backend
+        monkeypatch.setattr(backend, "look", lambda: backend._index_in_memory(backend.layout.folders()))
+        monkeypatch.setattr(connections, "_LOOK_SECONDS", 0.0)
+        backend._connections.schedule_look()
+        assert set(store.list_chunks()) == ids
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,9 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         (base / ".tmp" / f"{a}.1.abc.tmp").write_bytes(b"unfinished")
     elif code == "leftover-backup":
         (base.parent / ".backup-0a0a0a0a" / "memory").mkdir(parents=True)
-        (base.parent / ".backup-mine").mkdir()  # somebody's own
+        for name in (".backup-mine", ".backup-20260210"):  # somebody's own
+            (base.parent / name / "memory").mkdir(parents=True)
+        (base.parent / ".backup-0b0b0b0b").symlink_to(base.parent / ".backup-mine")
     elif code == "unreadable-version":
         next((base / "archive" / "versions" / a).iterdir()).write_bytes(b"{")
     else:

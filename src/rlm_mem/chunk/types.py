@@ -396,7 +396,8 @@ def origin_mark(origin: str, level: str) -> str:
 
 def hidden(trust: str, expires_at: str | None, now: str) -> bool:
     """Whether a chunk is hidden from all reads, because it is in quarantine or has expired (times as stored)."""
-    return trust == "quarantined" or expired(expires_at, now)
+    # As ``expired``, without a call for each of thousands of rows.
+    return trust == "quarantined" or (expires_at is not None and expires_at <= now)
 
 
 def expired(expires_at: str | None, now: str) -> bool:

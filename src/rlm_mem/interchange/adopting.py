@@ -146,7 +146,7 @@ class Adopter:
         chunk = memory.chunk = self._screened(chunk)
         found = self._stored(chunk)
         foreign = found is None and self._store.backend.held_elsewhere(chunk.namespace, chunk.id)
-        is_moved_mirror = chunk.id.startswith(MIRROR) and chunk.namespace != key[0]
+        is_moved_mirror = chunk.namespace != key[0] and chunk.id == _id_of_mirror(chunk, key[0])
         if foreign or is_moved_mirror or (found is not None and self._is_another_chunk(found[0], memory)):
             original, chunk.id = chunk.id, id_if_taken(chunk)
             if chunk.id != original:
@@ -243,14 +243,22 @@ def _replacements(chunk: Chunk) -> list[tuple[tuple[str, str, str], bool]]:
     return found if by is None else [*found, ((chunk.namespace, by, chunk.id), False)]
 
 
+def _id_of_mirror(chunk: Chunk, namespace: str) -> str | None:
+    """Return the id that a chunk has in a namespace as the mirror of a tiered memory; None if it seems to be none."""
+    file, entry = (chunk.metadata.provenance.get(name) for name in ("file", "entry"))
+    if chunk.id.startswith(MIRROR) and isinstance(file, str) and (entry is None or isinstance(entry, str)):
+        return mirror_id(namespace, file, entry)
+    return None
+
+
 def id_if_taken(chunk: Chunk) -> str:
     """Return the id that a chunk gets in its namespace where its own belongs to another one.
 
     A mirror gets the only one that it can have there, which is its own if a memory at the same place has it.
     """
-    file, entry = (chunk.metadata.provenance.get(name) for name in ("file", "entry"))
-    if chunk.id.startswith(MIRROR) and isinstance(file, str) and (entry is None or isinstance(entry, str)):
-        return mirror_id(chunk.namespace, file, entry)
+    mirrored = _id_of_mirror(chunk, chunk.namespace)
+    if mirrored is not None:
+        return mirrored
     return mapped_id(chunk.id, f"{chunk.namespace}\0{chunk.metadata.created_at}")
 
 

@@ -294,7 +294,9 @@ class _Import:
                 self._with_chunks.append((entry, found))
             self._take_record(record)
         self._flush()
-        if not records and self.report.problem_count == problems:
+        # An export has an empty file of former versions where no chunk has one.
+        may_be_empty = not entry.size and entry.name.startswith(FOLDER)
+        if not records and not may_be_empty and self.report.problem_count == problems:
             self.report.problem(source.where, "nothing to remember in it" if entry.size else "empty")
         # A file with problems, or with a chunk whose new id others need, is read and reported again next time.
         if (self.report.problem_count, self._adopter.renamed_count) == (problems, renamed):

@@ -46,8 +46,9 @@ _WEIGHING = late(
 """Matches a question for advice that rests on what the user told of: "Considering my budget, how can I …"."""
 _LISTED = late(r"[,;] (?:(?:and|or|und|oder|et|ou|y|o|e) )?|[，、；]")
 """Splits a question that lists several things into its parts."""
-_TWO = late(r"\b(?:between|compar(?:e|ed|ing)) (.{3,300}?) (?:and|with|to) ([^,?]{3,300})", re.IGNORECASE)
-"""Matches two things that a question compares, or the time between two."""
+_TWO = late(r"\b(?:between|compar(?:e|ed|ing)) (.{3,300}?) (?:and|with) ([^,?]{3,300})", re.IGNORECASE)
+_TO = late(r"\bcompar(?:e|ed|ing) (.{3,300}?) to ([^,?]{3,300})", re.IGNORECASE)
+"""Match two things that a question compares, or the time between two, "from Rome to Oslo" being one thing."""
 _PARTS_CHARS, _FEWEST_PARTS, _MAX_PARTS = 1_000, 3, 8
 """Characters of a question that are split into parts, and the fewest and most parts."""
 _REQUEST = """
@@ -136,7 +137,7 @@ def weighs(question: str) -> bool:
 def parts_of(question: str) -> Sequence[str]:
     """The parts of a question that are searched for separately: two things compared, or several listed; else none."""
     question = question[:_PARTS_CHARS]
-    two = _TWO.search(question)
+    two = _TWO.search(question) or _TO.search(question)
     if two is not None:
         return two.groups()
     parts = _LISTED.split(question)

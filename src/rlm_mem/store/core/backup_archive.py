@@ -285,8 +285,13 @@ def _locked(folder: Path) -> int | None:
 
 
 def abandoned(parent: Path, prefix: str) -> Iterator[Path]:
-    """Yield the staging folders that killed processes left, each locked until the next is asked for."""
+    """Yield the staging folders that killed processes left, each locked until the next is asked for.
+
+    A name of digits alone is taken for a date, and the folder for one of a person.
+    """
     for left in sorted(parent.glob(glob.escape(prefix) + "[0-9a-f]" * 8)):
+        if left.name.removeprefix(prefix).isdecimal() or left.is_symlink():
+            continue
         with contextlib.suppress(OSError):
             # An empty one may be new, and not locked yet.
             begun = any(left.iterdir()) or left.stat().st_mtime < time.time() - _MIN_AGE_SECONDS
@@ -305,7 +310,7 @@ def staging_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """
     for left in abandoned(parent, prefix):
         shutil.rmtree(left, ignore_errors=True)
-    folder = parent / f"{prefix}{os.urandom(4).hex()}"
+    folder = parent / f"{prefix}{os.urandom(4).hex()[:7]}f"
     files.make_folder(folder)
     handle = _locked(folder)
     try:

@@ -279,9 +279,15 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
 
 def with_new_ids(data: bytes, names: Mapping[str, str]) -> bytes:
     """Return a brain file, or a line of the audit log, that names chunks by their new ids, wherever it names them."""
-    if not names:
-        return data
-    return NAMED_ID.sub(lambda found: names.get(found[0].decode(), "").encode() or found[0], data)
+
+    def renamed(found: re.Match[bytes]) -> bytes:
+        named = found[0].decode()
+        for one in (named, named.rstrip("_-")):  # also in "_chunk-1_", emphasised in Markdown
+            if one in names:
+                return (names[one] + named[len(one) :]).encode()
+        return found[0]
+
+    return NAMED_ID.sub(renamed, data) if names else data
 
 
 def mirror_id(namespace: str, file: str, block: str | None) -> str:

@@ -24,6 +24,7 @@ from rlm_mem.chunk import (
     check_tags,
     check_text,
     check_time,
+    content_hash,
     format_time,
     links_from_raw,
     new_chunk_id,
@@ -618,7 +619,9 @@ class Writer:
                 "chunk_id": chunk.id,
                 "revision": chunk.revision,
                 "before": former.metadata.content_hash if former else None,
-                "after": chunk.metadata.content_hash,
+                "after": content_hash(
+                    chunk.content
+                ),  # that in a file edited by hand may be of its former text
                 **more,
                 "change": transaction.change.id,
             }

@@ -42,7 +42,7 @@ class DamagedSnapshot(Exception):
 class DerivedIndex(Protocol):
     """The operations of an index that `Connections` calls; ``LocalIndex`` documents them."""
 
-    def sync(self) -> object: ...
+    def complete(self) -> None: ...
     def look(self) -> None: ...
     def heal(self, error: Exception, known: int) -> bool: ...
     def forget_postings(self) -> None: ...
@@ -107,8 +107,8 @@ class Connections:
         database: the index file.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
-        index: the index behind the connections. Its ``sync`` is called to rebuild it when the file was deleted or
-            replaced while the store is in use, its ``look`` once a second during use.
+        index: the index behind the connections. Its ``complete`` is called when the file was deleted or replaced
+            while the store is in use, its ``look`` once a second during use.
     """
 
     def __init__(self, database: Path, *, wait_seconds: float, read_only: bool, index: DerivedIndex) -> None:
@@ -187,10 +187,14 @@ class Connections:
             raise self.was_closed()
         if time.monotonic() >= self._look_at:
             self._look()
-        if self.in_memory is not None:
-            return self.in_memory
         if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed
             self.thread, self._all, self._pid = _ThreadState(), [], os.getpid()
+        if self.in_memory is not None:
+            if (
+                self.thread.connection is not None
+            ):  # of before the index was made in memory, by another thread
+                self.drop()
+            return self.in_memory
         connection = self.thread.connection
         if connection is not None:
             if connection.in_transaction:
@@ -211,20 +215,20 @@ class Connections:
         """Whether the file that the calling thread has open is still the index, and was not emptied."""
         try:
             status = os.stat(self.database)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:
             return False
         return status.st_ino == self.thread.inode and status.st_size > 0
 
     @property
     def same_file(self) -> bool:
-        """Whether the index file is still the one that was opened last by any thread."""
-        return self._inode is not None and self._inode == self._file()
+        """Whether the index file is still the one that the calling thread has open, or could not open."""
+        return self.thread.inode in (None, self._file())
 
     def _file(self) -> int | None:
-        """Return the inode number of the index file; None if it is missing or was emptied."""
+        """Return the inode number of the index file; None if it is missing, was emptied, or cannot be looked at."""
         try:
             status = os.stat(self.database)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:
             return None
         return status.st_ino if status.st_size else None
 
@@ -233,19 +237,25 @@ class Connections:
             self.check_there()
         if not self._read_only:
             files.make_folder(self.database.parent)  # the index may be deleted at any time, with its folder
-        before, connection, after = self._file(), self._open(), self._file()
+        before = self._file()
+        if self._read_only and before is None and self._inode is not None:
+            with self._renewing:
+                if self.in_memory is None:
+                    self._index.complete()
+            return self.get()
+        connection, after = self._open(), self._file()
         if before not in (None, after):  # replaced meanwhile: which of the files was opened cannot be told
             connection.close()
             return self._connect()
         with self._renewing:
-            former, self._inode = self._inode, after or _CLOSED
+            former, self._inode = self._inode, _CLOSED if after is None else after
             self.thread.connection, self.thread.inode = connection, after
             with self._guard:
                 self._close_for_ended_threads()
                 self._all.append((threading.current_thread(), connection))
-            if former not in (None, self._inode) and not self._read_only:
+            if former not in (None, self._inode) and self.in_memory is None:
                 try:
-                    self._index.sync()  # other threads wait: the new index is not complete yet
+                    self._index.complete()  # other threads wait: the new index is not complete yet
                 except BaseException:
                     self.drop()  # so that whoever connects next completes it instead of reading it as it is
                     raise
@@ -282,8 +292,8 @@ class Connections:
         if state.connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 state.connection.close()
+            state.drops += 1
         state.connection = state.inode = state.flush = None
-        state.drops += 1
         if self._inode is not None:
             self._inode = _CLOSED  # from now on a new file may get the old inode number
 

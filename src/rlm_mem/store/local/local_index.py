@@ -207,22 +207,40 @@ class LocalIndex:
             )
         if os.access(self.layout.database, os.R_OK) and not self._mark.of_earlier_boots:
             try:
-                connection = self.connection
-                if (
-                    self._is_current(connection)
-                    and not changed_folders(connection, self.layout, racy=False, copied=False)
-                    and not edited_in_place(connection, self.layout, before=None)[0]
-                ):
+                if self._is_complete(self.connection):
                     return
             except (sqlite3.Error, StorageError) as error:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
-        # There is no usable index of this version, or files are newer than it.
+        self._do_without_file()
+
+    def _do_without_file(self) -> None:
+        """Index the files in memory: there is no usable index of this version, or files are newer than it."""
         _logger.warning(
             "%s has no index that can be used as it is: the files are indexed in memory, which takes longer",
             self.layout.base,
         )
         self._index_in_memory(self.layout.folders())
         self._connections.schedule_look()
+
+    def complete(self) -> None:
+        """Complete an index file that is new while the store is in use; a read-only store does without it if it must.
+
+        Called where the thread's connection is the new one, or None.
+        """
+        if not self.read_only:
+            self.sync()
+            return
+        connection = self._connections.thread.connection
+        if connection is None or not self._is_complete(connection):  # its writer may be filling it
+            self._do_without_file()
+
+    def _is_complete(self, connection: sqlite3.Connection) -> bool:
+        """Return whether an index is of this version, and of the files as they are."""
+        return (
+            self._is_current(connection)
+            and not changed_folders(connection, self.layout, racy=False, copied=False)
+            and not edited_in_place(connection, self.layout, before=None)[0]
+        )
 
     def _is_current(self, connection: sqlite3.Connection) -> bool:
         """Return whether the tables and the terms of an index are of this version."""

@@ -282,12 +282,14 @@ def translated(what: Path) -> Iterator[None]:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether SQLite reports that the index was overwritten, truncated, or emptied."""
+    """Return whether SQLite reports that the index was overwritten, truncated, emptied, or replaced."""
     code = getattr(error, "sqlite_errorcode", 0)  # errors raised by the module itself have no code
-    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return True
-    # All statements are the package's own, so a missing table existed before.
-    return code == sqlite3.SQLITE_IOERR_SHORT_READ or str(error).startswith("no such table")
+    return (
+        code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        or code in (sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_READONLY_DBMOVED)
+        # All statements are the package's own, so a missing table existed before.
+        or str(error).startswith("no such table")
+    )
 
 
 def shows_damage(error: BaseException) -> bool:
