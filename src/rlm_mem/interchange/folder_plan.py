@@ -13,7 +13,7 @@ from rlm_mem.interchange.folder_record import FileEntry
 
 _MIN_SHARED = 0.5
 """Share of pieces, or of sentences, that a new and a removed file must have in common to count as one renamed file."""
-_ENDS = re.compile(r"(?<=[.!?])\s+|\s*\n\s*")
+_ENDS = re.compile(r"(?<=[.!?])\s+|\n")
 _MIN_WORDS = 3
 
 
@@ -146,7 +146,7 @@ def alike(added: Mapping[str, Collection[str]], removed: Sequence[Collection[str
 
 def sentences(texts: Iterable[str]) -> list[str]:
     """Return the sentences and lines of texts that tell them from others: no headings, and three words or more."""
-    found = (one for text in texts for one in _ENDS.split(text))
+    found = (one.strip() for text in texts for one in _ENDS.split(text))
     return [one for one in found if not one.startswith("#") and len(one.split()) >= _MIN_WORDS]
 
 

@@ -190,9 +190,7 @@ class Connections:
         if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed
             self.thread, self._all, self._pid = _ThreadState(), [], os.getpid()
         if self.in_memory is not None:
-            if (
-                self.thread.connection is not None
-            ):  # of before the index was made in memory, by another thread
+            if self.thread.connection is not None:  # another thread has indexed in memory meanwhile
                 self.drop()
             return self.in_memory
         connection = self.thread.connection

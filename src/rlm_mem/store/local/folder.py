@@ -412,9 +412,8 @@ class LocalBrainFiles:
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
         names = self.names(folder, recursive=recursive)
-        if (
-            folder and self._present() is None
-        ):  # without making a path of each, which takes longer than to stat it
+        if folder and self._present() is None:
+            # To make a path of each takes longer than to stat it.
             place, start = os.fspath(self.path(folder)), len(folder.rstrip("/"))
             found = {name: files.signature(f"{place}{name[start:]}") for name in names}
         else:
