@@ -619,9 +619,8 @@ class Writer:
                 "chunk_id": chunk.id,
                 "revision": chunk.revision,
                 "before": former.metadata.content_hash if former else None,
-                "after": content_hash(
-                    chunk.content
-                ),  # that in a file edited by hand may be of its former text
+                # Made anew: in a file edited by hand, that of the metadata may be of the former text.
+                "after": content_hash(chunk.content),
                 **more,
                 "change": transaction.change.id,
             }
