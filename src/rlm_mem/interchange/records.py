@@ -16,7 +16,7 @@ import msgspec
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.errors import InputError
-from rlm_mem.store.core.brain_files import with_new_ids
+from rlm_mem.store.core.brain_files import parse_event, with_new_ids
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def rename_references(record: Chunk | Asset | ImportedEvent, names: Mapping[str,
     elif isinstance(record, Asset):
         record.data = with_new_ids(record.data, names)
     else:
-        record.event = msgspec.json.decode(with_new_ids(msgspec.json.encode(record.event), names))
+        record.event = parse_event(with_new_ids(msgspec.json.encode(record.event), names)) or record.event
 
 
 def conversation_of(path: str) -> str:
