@@ -165,6 +165,33 @@ def test_an_answer_comes_with_the_nearest_later_note_that_gives_another_value(
     assert answer == ("Tannhof" + f" (2026-02-02); later, 2026-04-02: {later}" * is_given)
 
 
+@pytest.mark.parametrize(
+    ("question", "earlier", "later"),
+    [
+        (
+            "Where is the Kestrel moored?",
+            "The Kestrel is moored in Brixham.",
+            "The Osprey is moored in Brixham.",
+        ),
+        (
+            "Who directs Marlow Press?",
+            "Tess Quill directs Marlow Press.",
+            "Tess Quill is a citizen of Canada.",
+        ),
+    ],
+)
+def test_a_later_note_that_has_the_answer_of_another_name_casts_no_doubt_on_it(
+    tmp_path: Path, question: str, earlier: str, later: str
+) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("The oven timer rang.", occurred_at="2026-01-02")
+        memory.remember(earlier, occurred_at="2026-02-02")
+        memory.remember(later, occurred_at="2026-04-02")
+        found = memory.recall(question)
+    assert found.outcome == "answered"
+    assert later not in str(found.content)
+
+
 def test_which_later_notes_are_read_does_not_depend_on_the_random_ids(tmp_path: Path) -> None:
     corpus = Path(__file__).parents[2] / "benchmarks" / "corpora" / "offline" / "trades.jsonl"
     rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]

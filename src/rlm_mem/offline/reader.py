@@ -38,6 +38,7 @@ from rlm_mem.text.update_score import (
     SURE,
     are_tied,
     best_sentence,
+    is_of_another,
     retelling,
     tells_of_change,
 )
@@ -396,7 +397,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     # Looked up by the words of the answer's note, which in other languages are often not distinctive.
     known = "" if marked is None or is_foreign(notes.asked.text) else marked.chunk_id
     for one in sorted(notes.passages, key=lambda passage: passage.chunk_id != known):
-        if not (home.at and one.at and one.current) or _note_text(one, notes) in str(reading.answer):
+        if not (home.at and one.at and one.current) or _is_told(reading, one, notes):
             continue
         nearest = one.chunk_id == known
         on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[one.text])
@@ -408,12 +409,19 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
                 break
     if found is None and marked is not None:  # compared as a whole note, not by passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
-        if later.current and _note_text(later, notes) not in str(reading.answer):
+        if later.current and not _is_told(reading, later, notes):
             texts = home.text, later.text, notes.analyser
             changes = are_tied(*texts) and tells_of_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
     most = _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED
     return reading if found is None else _with_note(reading, home, _latest(home, found, notes), notes, most)
+
+
+def _is_told(reading: Reading, later: Passage, notes: _Notes) -> bool:
+    """Whether a later note is in the answer already, or has it of another name."""
+    answer, stems = str(reading.answer), notes.stems.get(later.text, frozenset())
+    value = frozenset(notes.analyser.terms(answer))
+    return _note_text(later, notes) in answer or is_of_another(notes.asked, value, later.text, stems)
 
 
 def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
@@ -572,16 +580,9 @@ def _odds(before: Passage, later: Passage, notes: _Notes, least: float, *, neare
         return least
     texts, year = notes.beside(before, later), before.at.year
     return retelling(
-        notes.asked,
-        before.text,
-        later.text,
-        texts,
-        notes.analyser,
-        year=year,
-        least=least,
-        is_next=notes.is_next(before, later),
-        nearest=nearest,
-    )
+        notes.asked, before.text, later.text, texts, notes.analyser, year=year, least=least,
+        is_next=notes.is_next(before, later), nearest=nearest,
+    )  # fmt: skip
 
 
 def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:
