@@ -170,6 +170,13 @@ anything = st.recursive(
 )
 
 
+def test_an_integer_has_at_most_1000_digits() -> None:
+    for sign in (1, -1):
+        assert check_answer(sign * (10**1000 - 1)) == sign * (10**1000 - 1)
+        with pytest.raises(InputError, match="at most 1,000 digits"):
+            check_answer(sign * 10**1000)
+
+
 @given(anything)
 def test_whatever_is_accepted_can_be_written_as_json(value: Any) -> None:
     try:

@@ -384,7 +384,7 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
             )
         remember(store, "Ben: I like my kites.", conversation_id="others", occurred_at="2026-06-01T00:00:00Z")
     with REPLSession(store) as session:
-        rows = session.execute("outline(chars=6000)")
+        rows = session.execute("outline(chars=6000, end='2026-05-31')")
         assert [row["text"] for row in rows[::2]] == [f"{thing} might not" for thing in _THINGS]
         assert [row["points"] for row in rows] == [
             points for number in range(20) for points in ([f"Plan {number}"], [])
@@ -1099,3 +1099,32 @@ def test_grep_takes_a_period(store: ChunkStore) -> None:
         assert [row["date"] for row in rows] == ["2026-04-10", "2026-05-10"]
         with pytest.raises(Exception, match="start is a date"):
             session.execute("grep('paid', start='soonish')")
+
+
+def test_an_outline_has_the_notes_beside_a_chat(session: REPLSession, store: ChunkStore) -> None:
+    remember(store, "# Rigging\n\nThe guitar of the boat hangs below deck.", conversation_id="manual")
+    texts = session.execute("[(row['speaker'], row['text']) for row in outline('guitar')]")
+    assert ("Ana", "I have sold the guitar.") in texts and ("Ben", "Which one?") not in texts
+    assert any("below deck" in text for _, text in texts)
+    everything = session.execute("[row['text'] for row in outline()]")
+    assert {"The boat has two masts.", "I have sold the guitar."} <= set(everything)
+    assert not any("Noted." in text for text in everything), "replies of the assistant have no rows"
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("turns(start='2026-13-45')", "start is a date such as '2026-05-01'.*not '2026-13-45'"),
+        ("search('kite', end='31 February 2026')", "end is a date such as"),
+        ("search('kite', tags=5)", "search takes a tag, or a list of tags, as text$"),
+        ("search('kite', tags=[5])", "search takes a tag, or a list of tags, as text$"),
+    ],
+)
+def test_a_wrong_filter_is_named(session: REPLSession, program: str, message: str) -> None:
+    with pytest.raises(ProgramError, match=message) as failure:
+        session.execute(program)
+    assert failure.value.hint is None, "the message says all: a general hint would point elsewhere"
+
+
+def test_a_time_of_day_beside_a_date_is_no_other_date(session: REPLSession) -> None:
+    assert len(session.execute("turns(start='9 June 2026, 8:30', end='9 June 2026, 11 pm')")) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Set
 from datetime import date, datetime
 from itertools import islice
@@ -10,10 +11,12 @@ from typing import Any, TypeVar
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.text.dates import find_dates
+from rlm_mem.text.dates import DateMention, find_dates
+from rlm_mem.text.patterns import late
 
 MAX_QUERY_CHARS = 10_000
 _MAX_DATE_CHARS = 200
+_TIME_OF_DAY = late(r"\b\d{1,2}(?:(?::\d\d){1,2}(?:\.\d+)?(?:\s?[ap]m)?|\s?[ap]m)\b", re.IGNORECASE)
 _MAX_TEXTS = 20
 _MAX_LISTED = 4
 MAX_OFFSET = 10_000_000
@@ -68,6 +71,14 @@ def wanted_texts(name: str, value: Any) -> list[str]:
     return [one[:MAX_QUERY_CHARS] for one in texts]
 
 
+def tag_list(name: str, value: Any) -> tuple[str, ...]:
+    """Return one tag or several."""
+    tags = (value,) if isinstance(value, str) else value
+    if not isinstance(tags, list | tuple | set) or not tags or not all(isinstance(one, str) for one in tags):
+        raise HostCallFailed("TypeError", f"{name} takes a tag, or a list of tags, as text")
+    return tuple(tags)
+
+
 def optional_text(name: str, value: Any) -> str | None:
     """Return a text or None."""
     if value is not None and not isinstance(value, str):
@@ -103,7 +114,7 @@ def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | 
             parse_time(value, name)
         except InputError:
             mentions = find_dates(value[:_MAX_DATE_CHARS], today)
-            if len(mentions) == 1:
+            if len(mentions) == 1 and not _has_other_numbers(value, mentions[0]):
                 return (mentions[0].last if last else mentions[0].first).isoformat()
         else:
             return value
@@ -111,6 +122,12 @@ def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | 
         "ValueError" if isinstance(value, str) else "TypeError",
         f"{name} is a date such as '2026-05-01', '2026-05' or 'May 2026', not {value!r:.60}",
     )
+
+
+def _has_other_numbers(value: str, mention: DateMention) -> bool:
+    """Return whether a text has numbers beside a date and times of day: "2026" in "2026-13-45" is not what it means."""
+    rest = f"{value[: mention.start]} {value[mention.end :]}"
+    return any(char.isdigit() for char in _TIME_OF_DAY.sub("", rest))
 
 
 _T = TypeVar("_T")

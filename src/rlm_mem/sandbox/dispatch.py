@@ -21,6 +21,7 @@ MAX_ANSWER_PARTS = 10_000
 """Maximum values and containers of an answer; shared ones count each time they appear."""
 MAX_ANSWER_DEPTH = 20
 MAX_ANSWER_DIGITS = 1_000
+_TOO_LARGE = 10**MAX_ANSWER_DIGITS
 MAX_CITED = 500
 """Maximum chunk ids of one answer."""
 _MAX_ID_CHARS = 200
@@ -65,8 +66,7 @@ class _AnswerCopier:
         if value is None or isinstance(value, bool):
             return None if value is None else bool(value)
         if isinstance(value, int) and type(value) is int:
-            # 3.33 bits per digit; Python refuses to convert longer integers to text.
-            if value.bit_length() > MAX_ANSWER_DIGITS * 3.33:
+            if abs(value) >= _TOO_LARGE:  # compared, since Python refuses to convert very long integers to text
                 raise InputError(f"a number in an answer can have at most {MAX_ANSWER_DIGITS:,} digits")
             return value
         if type(value) is float:

@@ -25,6 +25,7 @@ from rlm_mem.sandbox.arguments import (
     optional_text,
     query_words,
     shortened,
+    tag_list,
 )
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (
@@ -126,10 +127,7 @@ class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
 
     def list_chunks_by_tag(self, tag: Any) -> list[str]:
         """Return ids of the chunks with this tag, or with all of these tags."""
-        tags = [tag] if isinstance(tag, str) else list(tag) if isinstance(tag, list | tuple | set) else None
-        if not tags or not all(isinstance(one, str) for one in tags):
-            raise HostCallFailed("TypeError", "list_chunks_by_tag takes a tag, or a list of tags, as text")
-        return list(self._store.list_chunks(tags=tags, limit=MAX_IDS))
+        return list(self._store.list_chunks(tags=tag_list("list_chunks_by_tag", tag), limit=MAX_IDS))
 
     def get_linked_chunks(self, chunk_id: Any, link_type: Any = None) -> list[dict[str, Any]]:
         """Return chunks linked to or from a chunk, with ``_link_type``, ``_link_strength``, ``_link_direction``."""
@@ -174,7 +172,7 @@ class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
         today = self._store.clock()
         filters: dict[str, Any] = {}
         if tags:
-            filters["tags_all"] = (tags,) if isinstance(tags, str) else tuple(tags)
+            filters["tags_all"] = tag_list("search", tags)
         for name, value in (
             ("chunk_type", chunk_type),
             ("conversation_id", conversation_id),

@@ -50,6 +50,11 @@ _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "the text is hit['snippet'] of search, row['text'] of passages and turns, chunk['content'] of read_chunk",
         ),
         (r"'NoneType' object", "read_chunk returns None for an unknown id: test it before use"),
+        (
+            r"indices must be|unsupported operand|unhashable|concatenate|(?:expected|must be)[^:]{0,40} str\b"
+            r"|object is not (?:iterable|callable)",
+            "search, passages and turns give lists of dicts, search_chunks gives ids: look at type(value) first",
+        ),
         (r"'list' object is not an iterator", "wrap it: next(iter(items), None)"),
         (
             r"not supported between instances",
@@ -81,7 +86,6 @@ _BY_KIND: dict[str, str] = {
     "MemoryError": "keep less at a time: slice texts and lists, and print parts",
     "RecursionError": "use a loop instead of recursion",
     "KeyError": "use d.get(key), or print(list(d)) to see the keys",
-    "TypeError": "read_chunk returns None for an unknown id; search gives dicts, search_chunks gives ids",
     "AttributeError": "chunks and hits are dicts: write hit['snippet'], not hit.snippet",
     "IndexError": "the list may be empty: check len(items) first",
     "SyntaxError": "send the whole program again, with closed brackets and quotes and even indentation",

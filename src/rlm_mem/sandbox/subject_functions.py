@@ -183,11 +183,20 @@ class SubjectFunctions(HostFunctions):
         users = frozenset[str]() if who else users_of(self._store)
         following_turns = FollowingTurns(self._lines)
         period_lines = list(self._period_lines(subjects, *period))
+        chats = {
+            _conversation(line) for line in period_lines if line.speaker in users or is_assistant(line.speaker)
+        }
+        if users and not subjects:  # a line of a chat without a label continues the turn of an earlier chunk
+            period_lines = [one for one in period_lines if one.labelled or _conversation(one) not in chats]
         own_lines = (
             line
             for line in period_lines
             if line.chunk.id not in left_out
-            and (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
+            and (
+                line.speaker in users or _conversation(line) not in chats
+                if users
+                else who is None or is_speaker(line.speaker, who)
+            )
         )
         lines = list(_beginnings(own_lines) if users else own_lines)
         lines, later = _with_later(lines) if users else (lines, {})
@@ -284,10 +293,7 @@ class SubjectFunctions(HostFunctions):
         return outlined
 
     def _period_lines(self, subjects: list[str], start: str | None, end: str | None) -> Iterator[Line]:
-        """Yield the lines of a period: of its first chunks or, in a long period, of those with a word of the texts.
-
-        Without texts, lines of a chat without a label are left out, since they continue the turn of an earlier chunk.
-        """
+        """Yield the lines of a period: of its first chunks or, in a long period, of those with a word of the texts."""
         ids = self._store.list_chunks(None, start, end)
         if subjects and len(ids) > _OUTLINED_CHUNKS:
             maximum = min(_MAX_FOUND, _OUTLINED_CHUNKS // len(subjects))
@@ -296,9 +302,7 @@ class SubjectFunctions(HostFunctions):
             }
             ids = [one for one in ids if one in known]
         for chunk in self._lines.read(ids[:_OUTLINED_CHUNKS]):
-            for line in self._lines.lines(chunk):
-                if subjects or not self._lines.in_chat or line.turn.body > line.turn.start:
-                    yield line
+            yield from self._lines.lines(chunk)
 
     def _outline_rows(self, rows: list[tuple[Line, str, list[str], float]]) -> Iterator[dict[str, Any]]:
         """Yield the rows of an outline, each with headings that no earlier one has; none for a turn of only code."""
@@ -501,8 +505,13 @@ def _beginnings(lines: Iterable[Line]) -> Iterator[Line]:
         conversation = line.chunk.metadata.conversation_id
         if line.labelled:
             begun.add(conversation)
-        if line.labelled or conversation not in begun:
+        if line.labelled or line.speaker is None or conversation not in begun:
             yield line
+
+
+def _conversation(line: Line) -> str:
+    """Return the conversation of a line; a chunk outside of conversations is one of its own."""
+    return line.chunk.metadata.conversation_id or line.chunk.id
 
 
 def _with_later(lines: list[Line]) -> tuple[list[Line], dict[int, list[Line]]]:
