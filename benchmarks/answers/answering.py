@@ -208,7 +208,9 @@ def _made(
     error: str | None = None,
     scored_on: str | None = None,
 ) -> Answered:
-    measured = figures(case, answer, read if scored_on is None else scored_on)
+    measured: dict[str, Any] = {"score": None, "held": None}
+    if error is None:  # no answer because of a failure is no abstention
+        measured = figures(case, answer, read if scored_on is None else scored_on)
     return Answered(
         id=case.id, set=case.set, kind=case.kind, answer=answer, outcome=outcome,
         seconds=round(time.perf_counter() - started, 4), read_chars=len(read), tokens_in=tokens[0],

@@ -21,10 +21,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from answers.answering import WITHOUT_MODEL
 from answers.report import markdown, plot, rows
 from answers.running import alone, folder_of, judge, run, settle, take_answers, write_tasks
 from answers.sets import SEED, SETS, Case, Corpus, load_set, sample
 from rlm_mem import Config
+from rlm_mem.errors import RlmMemError
 from rlm_mem.models.base import LLM
 from rlm_mem.models.opening import get_llm
 from support import Report
@@ -33,6 +35,14 @@ from support import Report
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     given = _parser().parse_args(arguments)
+    try:
+        return _done(given)
+    except (RlmMemError, OSError) as error:
+        print(f"answers: {error}", file=sys.stderr)
+        return 1
+
+
+def _done(given: argparse.Namespace) -> int:
     if given.command == "report":
         _report(given.out, given.output, given.plot, given.markdown)
         return 0
@@ -48,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{len(lines.rows)} of {len(cases)} answered", *wrong, sep="\n")
             return 1 if wrong else 0
         for mode in given.llm:
+            if mode not in WITHOUT_MODEL:
+                get_llm(mode, Config())  # a name that is none fails here, not at every question
             reader_name = given.reader if mode in ("search-only", "fts5") else None
             reader = None if reader_name is None else get_llm(reader_name, Config())
             folder = _made(given.out, mode, reader_name)
@@ -69,8 +81,10 @@ def _parser() -> argparse.ArgumentParser:
     data = argparse.ArgumentParser(add_help=False)
     data.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
     data.add_argument("--set", nargs="+", choices=sorted(SETS), default=sorted(SETS), help="which sets")
-    data.add_argument("--sample", type=int, default=0, help="questions of each set at most; 0: all")
-    data.add_argument("--corpora", type=int, default=0, help="conversations of each set, by name; 0: all")
+    data.add_argument("--sample", type=_natural, default=0, help="questions of each set at most; 0: all")
+    data.add_argument(
+        "--corpora", type=_natural, default=0, help="conversations of each set, by name; 0: all"
+    )
     runs = commands.add_parser("run", parents=[common, data], help="answer, and judge")
     runs.add_argument("--llm", nargs="+", required=True, help="a model, offline, search-only or fts5")
     runs.add_argument("--reader", default=None, help="a model that reads what search-only and fts5 find")
@@ -86,6 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--plot", type=Path, default=None, help="quality against cost as SVG")
     report.add_argument("--markdown", type=Path, default=None, help="the report as Markdown; default: stdout")
     return parser
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
 
 
 def _load(
@@ -118,6 +138,8 @@ def _tell(line: str) -> None:
 def _report(out: Path, output: Path | None, drawing: Path | None, text: Path | None) -> None:
     report = Report("answers", "Answers by set and system")
     report.rows = rows(out)
+    if not report.rows:
+        raise FileNotFoundError(f"there are no answers in {out}: give the --out of a run")
     facts: dict[str, Any] = {
         "questions": f"chosen by the hash of their ids with the seed {SEED!r}, evenly over the kinds of a set",
         "read": "share of the answerable questions of which all words of an answer stood in what was handed out",

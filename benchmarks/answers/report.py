@@ -37,12 +37,14 @@ def rows(out: Path) -> list[dict[str, Any]]:
 def _row(
     name: str, system: str, answers: list[dict[str, Any]], marks: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
+    measured = [row for row in answers if row["error"] is None]
+
     def mean(column: str) -> float | str:
-        return _mean(row[column] for row in answers)
+        return _mean(row[column] for row in measured)
 
     judged = [marks[row["id"]] for row in answers if row["id"] in marks]
     rubric = _mean(mark.get("rubric") for mark in judged)
-    usd = [None if row["usd"] is None else Decimal(row["usd"]) for row in answers]
+    usd = [None if row["usd"] is None else Decimal(row["usd"]) for row in measured] or [None]
     return {
         "set": name,
         "system": system,
@@ -51,14 +53,14 @@ def _row(
         "score": rubric if name == "beam" else mean("score"),
         "read": mean("held"),
         **{f"judge {kind}": _mean(mark.get(kind) for mark in judged) for kind in JUDGES},
-        "abstained": _mean(float(row["answer"] is None) for row in answers if row["error"] is None),
+        "abstained": _mean(float(row["answer"] is None) for row in measured),
         "chars read": mean("read_chars"),
         "tokens in": mean("tokens_in"),
         "tokens out": mean("tokens_out"),
         "calls": mean("calls"),
         "usd": NOT_MEASURED if None in usd else round(float(sum(one or 0 for one in usd)) / len(usd), 5),
-        "seconds p50": _median(row["seconds"] for row in answers),
-        "failed": sum(row["error"] is not None for row in answers),
+        "seconds p50": _median(row["seconds"] for row in measured),
+        "failed": len(answers) - len(measured),
     }
 
 

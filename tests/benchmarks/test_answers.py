@@ -216,6 +216,7 @@ def test_a_killed_run_is_resumed_and_counts_no_question_twice(data: Path, tmp_pa
     # The model is gone now: the rest is recorded as failed, and is asked again by the next run.
     lines = running.run(cases, corpora, tmp_path, mode="scripted", llm=model(2, ModelUnavailable("gone")))
     assert [row["error"] is None for row in lines.rows.values()] == [True, True, False, False]
+    assert [row["score"] for row in lines.rows.values()][2:] == [None, None], "also where none is right"
     running.run(cases, corpora, tmp_path, mode="scripted", llm=model(99, Killed()))
     again = running.run(cases, corpora, tmp_path, mode="scripted", llm=model(0, Killed()))
     ids = [json.loads(line)["id"] for line in path.read_text().splitlines()]
@@ -237,6 +238,35 @@ def test_a_killed_run_is_resumed_and_counts_no_question_twice(data: Path, tmp_pa
     marks = running.judge(cases, tmp_path / "scripted", lambda _text: "1")
     assert marks.rows["locomo/1/0"] == {"id": "locomo/1/0", "strict": 1.0, "lenient": 1.0, "graded": 0.5}
     assert len(marks.rows) == len(cases)
+
+
+def test_failures_count_as_failures_alone(data: Path, tmp_path: Path) -> None:
+    loaded = load_set("locomo", data)
+    gone = ScriptedLLM(default=lambda _messages: (_ for _ in ()).throw(ModelUnavailable("gone")))
+    running.run(loaded.cases, {"locomo": loaded.corpora}, tmp_path, mode="scripted", llm=gone)
+    running.settle(tmp_path / "scripted", {"system": "scripted"})
+    (row,) = rows(tmp_path)
+    assert row["failed"] == row["questions"] == len(loaded.cases)
+    assert {row[name] for name in ("score", "read", "abstained", "calls", "usd")} == {NOT_MEASURED}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--llm", "no-such-model"], "no-such-model"),
+        (["run", "--llm", "offline", "--data", "nowhere"], "nowhere"),
+        (["report"], "there are no answers in"),
+    ],
+)
+def test_a_wrong_argument_is_named_before_anything_is_asked(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    given = [arguments[0], "--out", str(tmp_path)]
+    given += ["--data", str(data)] if arguments[0] == "run" else []
+    assert main([*given, *arguments[1:]]) == 1
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+    assert not list(tmp_path.glob("*/answers.jsonl"))
 
 
 def test_a_reader_answers_from_passages_and_its_cost_is_counted(data: Path, tmp_path: Path) -> None:

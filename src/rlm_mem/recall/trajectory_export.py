@@ -107,7 +107,9 @@ def export_trajectories(
     chosen = list(FIELDS) if fields is None else list(check_items(fields, "fields"))
     unknown = [name for name in chosen if not isinstance(name, str) or name not in _FIELDS]
     if unknown or not chosen:
-        problem = f"trajectories have no field {unknown[0]!r:.60}" if unknown else "no field to export is named"
+        problem = (
+            f"trajectories have no field {unknown[0]!r:.60}" if unknown else "no field to export is named"
+        )
         raise InputError(problem, hint=f"there are: {', '.join(FIELDS)}")
     quarantined = quarantined_chunks(store)
     return (

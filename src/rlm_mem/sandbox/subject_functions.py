@@ -184,7 +184,9 @@ class SubjectFunctions(HostFunctions):
         following_turns = FollowingTurns(self._lines)
         period_lines = list(self._period_lines(subjects, *period))
         chats = {
-            _conversation(line) for line in period_lines if line.speaker in users or is_assistant(line.speaker)
+            _conversation(line)
+            for line in period_lines
+            if line.speaker in users or is_assistant(line.speaker)
         }
         if users and not subjects:  # a line of a chat without a label continues the turn of an earlier chunk
             period_lines = [one for one in period_lines if one.labelled or _conversation(one) not in chats]
