@@ -1128,3 +1128,12 @@ def test_a_wrong_filter_is_named(session: REPLSession, program: str, message: st
 
 def test_a_time_of_day_beside_a_date_is_no_other_date(session: REPLSession) -> None:
     assert len(session.execute("turns(start='9 June 2026, 8:30', end='9 June 2026, 11 pm')")) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("serach", "write search,"), ("FINALE", "write FINAL,"), ("total", "assign it first")]
+)
+def test_a_misspelt_function_is_named(session: REPLSession, name: str, hint: str) -> None:
+    with pytest.raises(ProgramError) as failure:
+        session.execute(f"{name}('kite')")
+    assert failure.value.hint is not None and hint in failure.value.hint

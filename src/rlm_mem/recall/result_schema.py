@@ -107,7 +107,7 @@ class ResultSchema:
             reason = re.sub(r"\s+", " ", str(error))[:400]
             raise InputError(
                 f"the answer does not match the schema: {reason}",
-                hint="call FINAL with an answer that matches it",
+                hint="give an answer that matches it",
             ) from None
 
     def _convert_checked(self, value: Any) -> Any:

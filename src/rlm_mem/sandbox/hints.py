@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 from rlm_mem.sandbox.prelude_modules import MODULES
+from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.text.patterns import late
 
 _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -95,6 +97,7 @@ _BY_KIND: dict[str, str] = {
 _MAX_MESSAGE_CHARS = 2_000
 """Maximum characters of a message that are searched, since the program controls its length."""
 
+_UNKNOWN_NAME = late(r"\Aname '(\w{1,60})' is not defined")
 _MISSING_MODULE = late(r"No module named '([\w.]{1,200}+)'")
 
 
@@ -109,6 +112,12 @@ def hint_for(kind: str, message: str) -> str | None:
         if module == "contextlib":
             return "contextlib provides suppress; otherwise write try and except"
         return "use one of the available modules, for example re, json, math, datetime or collections"
+    unknown = _UNKNOWN_NAME.search(message)
+    if unknown is not None:
+        # A function of a model may be missing in the session, so it is not named.
+        known = [name for name, page in PAGES.items() if page.by != "model"]
+        if near := get_close_matches(unknown.group(1), known, n=1, cutoff=0.7):
+            return f"write {near[0]}, or assign {unknown.group(1)} first"
     for pattern, hint in _BY_MESSAGE:
         if pattern.search(message):
             return hint
