@@ -288,11 +288,9 @@ def test_a_batch_is_bounded_in_number_depth_and_cost(store: ChunkStore) -> None:
     ).recall("What?")
     assert "up to 20 questions" in str(refused.trajectory.steps[0].error)
     endless = ScriptedLLM(default=block("FINAL(rlm_query_batched(['deeper?', 'and deeper?']))"))
-    assert RecallOperation(store, endless).recall("What?").stopped_by in (
-        "depth",
-        "iterations",
-        "model_calls",
-    )
+    alone = Config.load(None, recall={"scaffold": "never"})
+    stopped = RecallOperation(store, endless, config=alone).recall("What?")
+    assert stopped.stopped_by in ("depth", "iterations", "model_calls")
 
 
 def test_a_batch_that_was_left_behind_does_not_hold_up_the_exit(tmp_path: Any) -> None:

@@ -297,6 +297,22 @@ def test_a_budget_that_ends_a_model_of_prose_leaves_the_offline_answer(store: Ch
         assert "tea" in str(result.suggestion)
 
 
+@pytest.mark.parametrize(
+    "program",
+    ["print({turn})", "print(rlm_query('What does Ana drink, {turn}?'))"],
+    ids=["iterations", "depth"],
+)
+def test_a_budget_that_ends_programs_that_read_nothing_leaves_the_offline_answer(
+    store: ChunkStore, program: str
+) -> None:
+    fill(store)
+    turns = iter(range(99))
+    llm = ScriptedLLM(default=lambda _messages: block(program.format(turn=next(turns))))
+    result = RecallOperation(store, llm, limits=Limits(iterations=3)).recall(ASKED)
+    assert (result.method, result.stopped_by) == ("offline", None)
+    assert "read nothing" in result.note and "tea" in str(result.suggestion)
+
+
 def test_a_server_that_refuses_the_schema_is_asked_without(store: ChunkStore) -> None:
     fill(store)
     llm = ScriptedLLM([*PROSE, ModelRefused("response_format is not supported"), first])

@@ -676,7 +676,7 @@ def test_a_date_at_the_edge_of_the_calendar_is_shown() -> None:
         ("FINAL('green tea ' * 60)", "answered", "green tea green tea"),
         ("FINAL(None, chunk_ids=search_chunks('tea'))", "closest only", "Closest memories"),
         ("FINAL(None)", "not held", "has no answer to the question"),
-        ("print(1)", "stopped", "A budget ended the run"),
+        ("print(search('tea'))", "stopped", "A budget ended the run"),
         ("", "failed", "ModelError"),
     ],
 )

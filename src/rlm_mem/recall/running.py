@@ -28,6 +28,7 @@ from rlm_mem.recall.prompts import Opening, build_opening, instructions
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_text, prune_trajectories
 from rlm_mem.sandbox.engine import stop_of_context
+from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.text.analysis import get_analyser
 
@@ -39,9 +40,12 @@ MAX_SUB_SESSIONS = 4
 _MIN_OFFLINE_SECONDS = 5.0
 """Seconds that the offline model always gets, even if a slow model has used up the time of the run."""
 _MAX_QUERY = 10_000
-_FALLBACK_BUDGETS = ("iterations", "model_calls", "seconds", "tokens", "usd")
-"""Budgets (``stopped_by``) after which the offline model replaces a model with replies that did not run, or of which
-most failed."""
+_FALLBACK_BUDGETS = ("iterations", "depth", "model_calls", "seconds", "tokens", "usd")
+"""Budgets (``stopped_by``) after which the offline model replaces a model with replies that did not run, of which most
+failed, or that read nothing."""
+_NOTHING_READ = "the model's programs read nothing"
+_READ_NOTHING = {name for name, page in PAGES.items() if page.by == "session" or name.startswith("rlm_query")}
+"""Functions that read no memory, and ask no model about what the opening shows."""
 _UNREAD = "the model's programs printed nothing"
 _FAILED = "half of the model's programs or more failed"
 
@@ -369,6 +373,16 @@ class _PendingRecords:
         self.records.append(values)
 
 
+def _weakness(loop: LoopResult) -> str:
+    """Return why a run that a budget ended came to nothing; empty if its programs ran and read something."""
+    if loop.not_run:
+        return NOT_RUN
+    if loop.failed > 1 and 2 * loop.failed > len(loop.steps):
+        return _FAILED
+    calls = (call["name"] for step in loop.steps for call in step.host_calls)
+    return "" if any(name not in _READ_NOTHING for name in calls) else _NOTHING_READ
+
+
 class _Answering:
     """Answers the question of a run, and its sub-questions, each in a session of its own.
 
@@ -432,11 +446,10 @@ class _Answering:
                 why = loop.handed_over or _why_disbelieved(
                     loop, opening.question if is_plain else "", self._runner.config.search.language
                 )
-                is_weak = loop.not_run > 0 or (loop.failed > 1 and 2 * loop.failed > len(loop.steps))
-                stopped = is_weak and loop.stopped_by in _FALLBACK_BUDGETS
-                if not (why or stopped):
+                weakness = _weakness(loop) if loop.stopped_by in _FALLBACK_BUDGETS else ""
+                if not (why or weakness):
                     return loop
-                reason, can_read = why or (NOT_RUN if loop.not_run else _FAILED), bool(why)
+                reason, can_read = why or weakness, bool(why)
         # The offline model costs only a little time.
         limits = Limits(
             iterations=10,
