@@ -48,7 +48,7 @@ OUTCOMES = {
     "answered": "FINAL('A clamp of the smithy, ' + 'with a very long story ' * 40)",
     "closest only": "FINAL(None, chunk_ids=search_chunks('clamp'))",
     "not held": "FINAL(None)",
-    "stopped": "print('looking')",
+    "stopped": "print(search('clamp'))",
 }
 """Programs that end in each outcome, when there is one step; a model that fails ends in the fifth."""
 LAST_LINE = "print('the last line of the program')"
