@@ -419,9 +419,10 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
 
 def _is_told(reading: Reading, later: Passage, notes: _Notes) -> bool:
     """Whether a later note is in the answer already, or has it of another name."""
-    answer, stems = str(reading.answer), notes.stems.get(later.text, frozenset())
-    value = frozenset(notes.analyser.terms(answer))
-    return _note_text(later, notes) in answer or is_of_another(notes.asked, value, later.text, stems)
+    answer = str(reading.answer)
+    return _note_text(later, notes) in answer or is_of_another(
+        notes.asked, answer, later.text, notes.analyser
+    )  # fmt: skip
 
 
 def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:

@@ -72,8 +72,10 @@ def with_marks(
         found = [earlier, *(hit for hit in best if hit is not earlier)]
         found += [note for note in beside if note.chunk_id not in places]
         texts, _ = compared_texts(found, read, analyser)
-        made_later = later_note_places(found, texts, read, asked, analyser)
-        other = next((one for one in made_later if found[one].chunk_id in known), 0)
+        other = 0
+        if known:
+            made_later = later_note_places(found, texts, read, asked, analyser)
+            other = next((one for one in made_later if found[one].chunk_id in known), 0)
         if not other:
             other = retelling_place(found, read, asked, analyser, near=len(best), least=_LEAST_ODDS)
         if not other:

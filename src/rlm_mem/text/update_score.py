@@ -209,16 +209,12 @@ def is_telling(stem: str) -> bool:
     return not stem.isdigit() and stem not in _CALENDAR and stem not in MEASURES
 
 
-def is_of_another(asked: PresentQuestion, answer: Set[str], note: str, stems: Set[str]) -> bool:
+def is_of_another(asked: PresentQuestion, answer: str, note: str, analyser: Analyser) -> bool:
     """Whether a note has the answer to a question, of another name, and no word of change.
 
     "Jack Dorsey is from St. Louis", if the answer is Jack Dorsey and the question about Twitter.
-
-    Args:
-        answer: the stems of the answer.
-        stems: those of the note.
     """
-    value = answer - asked.stems
+    stems, value = stems_in(note, analyser), stems_in(answer, analyser) - asked.stems
     return bool(
         asked.names and asked.names.isdisjoint(stems) and value and value <= stems and not says(note).change
     )
