@@ -104,18 +104,6 @@ TITLES: dict[str, dict[str, str]] = {
         "writes refused, rightly": "refused writes that are absent",
         "writes of which nobody knows": "writes with an unknown outcome",
     },
-    "filling": {
-        "what": "texts",
-        "way": "method",
-        "texts": "number of texts",
-        "rate before": "texts/s before",
-        "rate after": "texts/s after",
-        "rate times": "speed-up",
-        "cpu before": "CPU s before",
-        "cpu after": "CPU s after",
-        "cpu times": "CPU ratio",
-        "microseconds for a new file": "microseconds to create a file",
-    },
     "finding": {
         "on_p50": "on p50 ms",
         "off_p50": "off p50 ms",
