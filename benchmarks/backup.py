@@ -17,8 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from growing import Growing
-from remember import remember
+from growing import Growing, remember
 from rlm_mem.memory import Memory
 from rlm_mem.store.backup import restore_backup
 from rlm_mem.store.core.backup_archive import read_backup

@@ -5,7 +5,7 @@ Lots of ten notes go to each of them in turn, the one that begins alternating. `
 medians of the ratios of the pairs. Other work on the machine changes that of processor time little; waiting for the
 disk, which looking adds nothing to, counts in the other one only.
 
-Notes "of many things" are those of `remember.py`, which share words but seldom a subject; notes "of changes" those of
+Notes "of many things" are those of `growing.py`, which share words but seldom a subject; notes "of changes" those of
 `paired.py`, each of which says itself that something has moved.
 
     python benchmarks/finding.py            # 10,000 memories, 300 notes of each kind
@@ -19,15 +19,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import growing
 import paired
-import remember
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from support import Report, arguments, percentile
 
 _LOT = 10
 _KINDS: tuple[tuple[str, Callable[[int], str]], ...] = (
-    ("of many things", remember.note),
+    ("of many things", growing.note),
     ("of changes", paired.note),
 )
 

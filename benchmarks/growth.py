@@ -22,12 +22,10 @@ from pathlib import Path
 from time import perf_counter, process_time, time_ns
 from typing import Any
 
-from growing import Growing
-from imports import rate, sources
-from links import three_hops
+from growing import Growing, note, remember, side_by_side
+from interchange import store_at
 from recall_overhead import InstantModel
-from remember import note, remember, side_by_side
-from rlm_mem.interchange import import_source
+from rlm_mem.interchange import export_store, import_source
 from rlm_mem.memory import Memory
 from rlm_mem.recall import RecallOperation
 from support import RESULTS, Report, arguments, percentile, timed, timings
@@ -87,8 +85,8 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
 def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
     """Links, a recall without its model, an import, confirmed uses and a dry run of the tiers.
 
-    Each has a detailed benchmark of its own (`links.py`, `recall_overhead.py`, `imports.py`, `continuum_scale.py`). The
-    links and imported chunks are removed again, so that the next size starts from the same memory.
+    Recalls and tiers have detailed benchmarks of their own (`recall_overhead.py`, `continuum_scale.py`). The links and
+    imported chunks are removed again, so that the next size starts from the same memory.
     """
     chance = random.Random(7)
     pages = memory.list_chunks(limit=2_000) + memory.list_chunks(limit=2_000, newest_first=True)
@@ -102,9 +100,10 @@ def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
     for pair in pairs:
         memory.unlink(*pair, "supports")
     uses = timings(lambda one: memory.continuum.traces.use(one, True, project=f"project-{size}"), chosen)
-    source = Path(tempfile.mkdtemp(prefix=f"import-{size}-", dir=scratch))  # each store has its own
-    lines = sources(source, _IMPORTED)["jsonl"]
-    per_second, made = rate(lambda: import_source(memory.store, lines, again=True))
+    lines = _chunk_lines(
+        Path(tempfile.mkdtemp(prefix=f"import-{size}-", dir=scratch))
+    )  # each store has its own
+    import_ms, made = timed(lambda: import_source(memory.store, lines, again=True))
     if made.created != _IMPORTED:
         raise RuntimeError(f"{made.created} of {_IMPORTED} chunks were imported")
     with memory.batch():
@@ -113,9 +112,33 @@ def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
     consolidate_ms, _ = timed(lambda: memory.continuum.consolidate(dry_run=True))
     return row | {
         "use_p50": percentile(uses, 0.5),
-        "imported_per_s": per_second,
+        "imported_per_s": round(_IMPORTED / import_ms * 1e3),
         "consolidate_ms": consolidate_ms,
     }
+
+
+def three_hops(memory: Memory, start: str) -> int:
+    """Chunks within three links of one, ten links of each followed; how many."""
+    seen, edge = {start}, [start]
+    for _ in range(3):
+        edge = [
+            found.chunk_id
+            for chunk_id in edge
+            for found in memory.store.linked(chunk_id, limit=10)
+            if not (found.chunk_id in seen or seen.add(found.chunk_id))  # type: ignore[func-returns-value]
+        ]
+    return len(seen)
+
+
+def _chunk_lines(folder: Path) -> Path:
+    """Chunks to import, as JSON lines."""
+    with store_at(folder / "from") as store:
+        with store.batch():
+            for number in range(_IMPORTED):
+                tags, talk = [f"team-{number % 17}"], f"imported-{number // 20}"
+                store.create_chunk(note(400_000_000 + number), "fact", tags=tags, conversation_id=talk)
+        export_store(store, folder / "chunks.jsonl")
+    return folder / "chunks.jsonl"
 
 
 def _recalls(memory: Memory, size: int) -> list[float]:

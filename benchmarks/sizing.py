@@ -15,9 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from growing import Growing
+from growing import Growing, note
 from recall_overhead import build
-from remember import note
 from support import Report, arguments
 
 _ASK = """

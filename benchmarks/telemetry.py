@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from remember import fill, note
+from growing import fill, note
 from rlm_mem import Memory, telemetry
 from support import Report, arguments, percentile, timed
 

@@ -2,7 +2,7 @@
 
     python tools/bench.py                        # all; records benchmarks/results, fills docs/benchmarks.md
     python tools/bench.py --quick                # smaller sizes; records nothing but build/bench/report.md
-    python tools/bench.py --only remember links  # these
+    python tools/bench.py --only growth finding  # these
     python tools/bench.py --data FOLDER          # also benchmarks that need conversations with marked evidence
     python tools/bench.py --postgres DSN         # also on this server, where a benchmark can
 
@@ -50,14 +50,10 @@ class Benchmark:
 ALL = (
     Benchmark("ranking", "Ranking"),
     Benchmark("search_scale", "Search at size"),
-    Benchmark("remember", "Remembering"),
     Benchmark("finding", "Looking for what is replaced"),
-    Benchmark("locomo_remember", "Remembering long conversations", needs_data=True),
     Benchmark("growth", "Growth", on_server=("--store", "FOLDER", "--store", "DSN")),
     Benchmark("sizing", "Disk and memory"),
     Benchmark("backup", "Backups"),
-    Benchmark("links", "Links"),
-    Benchmark("imports", "Importing at size"),
     Benchmark("folders", "Folders kept in sync"),
     Benchmark("filling", "Filling"),
     Benchmark("interchange", "Moving in and out"),

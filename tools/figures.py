@@ -206,25 +206,6 @@ PARTS: dict[str, tuple[Table, ...]] = {
             },
         ),
     ),
-    "links": (
-        Table(
-            "Milliseconds, p50",
-            {
-                "chunks": "chunks",
-                "links": "links",
-                "out": "list links from a chunk",
-                "in": "list links to a chunk",
-                "both_p95": "list both, p95",
-                "neighbours": "list neighbours",
-                "three_hops": "follow three links",
-                "chunks_reached": "chunks reached",
-                "add_link": "add a link",
-                "remove_link": "remove a link",
-                "remember": "remember",
-                "of_it_linking": "remember, linking only",
-            },
-        ),
-    ),
     "telemetry": (
         Table("Cost of a hook while telemetry is off", {"what": "hook", "nanoseconds": "ns"}),
         Table(
@@ -282,7 +263,6 @@ PARTS: dict[str, tuple[Table, ...]] = {
 #: Plots above the tables of a result, by the names of their files.
 PICTURES: dict[str, dict[str, str]] = {
     "growth": {"growth": "Latency as a memory grows"},
-    "links": {"links": "Latency of links by size of the store"},
     "peers": {"peers_add": "Time to add a memory", "peers_search": "Search latency"},
     "search_scale": {"search": "Search latency by size of the store"},
 }
@@ -478,18 +458,6 @@ def drawn(results: dict[str, Result]) -> dict[str, str]:
         lines = {shown_as: _points(rows, "chunks", name) for name, shown_as in wanted.items()}
         made["search"] = plots.curves(
             "Search latency by size of the store", "chunks", "milliseconds, p50", lines
-        )
-    if "links" in results:
-        rows = results["links"]["rows"]
-        wanted = {
-            "out": "list links from a chunk",
-            "in": "list links to a chunk",
-            "three_hops": "follow three links",
-            "add_link": "add a link (durable)",
-        }
-        lines = {shown_as: _points(rows, "chunks", name) for name, shown_as in wanted.items()}
-        made["links"] = plots.curves(
-            "Latency of links by size of the store", "chunks", "milliseconds, p50", lines
         )
     if "peers" in results:
         made |= _peer_plots(results["peers"]["rows"])

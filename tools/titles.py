@@ -127,13 +127,6 @@ TITLES: dict[str, dict[str, str]] = {
         "chars as JSON": "characters as JSON",
         "chars written": "characters written",
     },
-    "imports": {
-        "jsonl_per_s": "JSON lines, chunks/s",
-        "jsonl_again_s": "JSON lines again s",
-        "markdown_per_s": "Markdown, chunks/s",
-        "chat_per_s": "chat, chunks/s",
-        "chat_chunks": "chunks of the chat",
-    },
     "interchange": {
         "out s": "export s",
         "in s": "import s",
@@ -141,11 +134,6 @@ TITLES: dict[str, dict[str, str]] = {
         "in again s": "repeated import s",
         "peak memory grew MB": "growth of peak memory MB",
         "bar moved": "progress reports",
-    },
-    "locomo_remember": {
-        "turns_cut": "turns split",
-        "asked": "questions",
-        "cites_evidence": "cites the evidence",
     },
     "offline_answers": {
         "F1_baseline": "F1 of the baseline",
@@ -190,10 +178,6 @@ TITLES: dict[str, dict[str, str]] = {
         "goal at 1,000 chunks": "target at 1,000 chunks",
         "goal at 10,000 chunks": "target at 10,000 chunks",
         "physical floor (ms)": "lower bounds of the machine (ms)",
-    },
-    "remember": {
-        "mean_by_mean": "mean relative to floor",
-        "cost against the smallest store": "cost relative to the smallest store, by chunks",
     },
     "sandbox": {
         "what": "operation",
