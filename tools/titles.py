@@ -90,11 +90,6 @@ TITLES: dict[str, dict[str, str]] = {
         "answered by both": "answered with both",
     },
     "distant": {"near": "server next door ms", "far": "server 5 ms away ms"},
-    "engines": {
-        "programs": "programs that run",
-        "an arithmetic loop, 100,000 turns (ms)": "arithmetic loop, 100,000 iterations (ms)",
-        "lines, monty, its dialect layer": "lines, monty, compatibility layer",
-    },
     "failover": {
         "kill": "trial",
         "promotion": "promotion s",
