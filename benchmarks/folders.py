@@ -233,8 +233,9 @@ def rounds(scratch: Path, count: int, processes: int, fresh_every: int) -> dict[
             raise RuntimeError("something was erased")
         return {
             "files": len(list(folder.rglob("*.md"))), "rounds": count, "processes": processes + 1,
-            "changes": sum(done.values()) - done["missed"], "equal": count, "files_imported": imported.files,
-            "whole_imports": imports, "chunks": sum(map(len, present.values())),
+            "file changes": sum(done.values()) - done["missed"], "rounds with equal results": count,
+            "files imported for comparison": imported.files, "folders imported for comparison": imports,
+            "chunks": sum(map(len, present.values())),
             "superseded": events["supersede"], "archived": events["delete"], "restored": events["restore"],
             "sync_p50_ms": percentile(costs, 0.5), "sync_p95_ms": percentile(costs, 0.95),
         }  # fmt: skip

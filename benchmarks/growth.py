@@ -211,7 +211,7 @@ def _against_smallest(rows: list[dict[str, Any]]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for backend in dict.fromkeys(row["backend"] for row in rows):
         mine = [row for row in rows if row["backend"] == backend]
-        facts[f"largest against smallest, {backend}"] = {
+        facts[f"largest relative to smallest, {backend}"] = {
             name: round(mine[-1][name] / mine[0][name], 2) for name in named
         }
     return facts

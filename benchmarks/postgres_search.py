@@ -29,7 +29,7 @@ from typing import Any
 
 import synthetic
 from search_scale import Recipe
-from support import Report, arguments, spread, timed
+from support import Report, arguments, percentile, spread, timed
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -196,8 +196,11 @@ def measure(size: int, report: Report, place: Path) -> None:
                     "typed": typed, "period": lately,
                 }.items():  # fmt: skip
                     figures = spread(values)
-                    row |= {f"{name}_p50": figures["p50"], f"{name}_p95": figures["p95"]}
-                row |= {"same_as_local": f"{same}/{len(questions)}", "statements": spread(statements)["p50"]}
+                    row |= {f"{name}_p50": figures["p50_ms"], f"{name}_p95": figures["p95_ms"]}
+                row |= {
+                    "same_as_local": f"{same}/{len(questions)}",
+                    "statements": percentile(statements, 0.5),
+                }
                 row |= writes(store)
             sizes = connection.execute(
                 "SELECT pg_total_relation_size('rlm_mem.postings') + pg_total_relation_size('rlm_mem.terms'),"
@@ -272,9 +275,9 @@ def writes(store: Any) -> dict[str, Any]:
     archived = spread([timed(lambda chunk=chunk: store.delete_chunk(chunk))[0] for chunk in made])
     figures = spread(single)
     return {
-        "insert_p50": figures["p50"],
-        "insert_p95": figures["p95"],
-        "archive_p50": archived["p50"],
+        "insert_p50": figures["p50_ms"],
+        "insert_p95": figures["p95_ms"],
+        "archive_p50": archived["p50_ms"],
         "batch_chunks_per_s": round(BATCH / (batch_ms / 1e3)),
     }
 

@@ -104,15 +104,15 @@ def main() -> None:
     for name, pairs in found.items():
         walls, cpus = [wall for wall, _ in pairs], [cpu for _, cpu in pairs]
         report.add(
-            what=name,
-            p50=round(percentile(walls, 0.5), 1),
-            p95=round(percentile(walls, 0.95), 1),
+            process=name,
+            p50_ms=round(percentile(walls, 0.5), 1),
+            p95_ms=round(percentile(walls, 0.95), 1),
             best_ms=round(min(walls), 1),
-            cpu_p50=round(percentile(cpus, 0.5), 1),
-            ratio=round(percentile(cpus, 0.5) / bare_cpu, 2),
-            ratio_of_wall=round(percentile(walls, 0.5) / bare_wall, 2),
-            n=len(pairs),
-            goal=GOALS.get(name, ""),
+            cpu_p50_ms=round(percentile(cpus, 0.5), 1),
+            cpu_ratio=round(percentile(cpus, 0.5) / bare_cpu, 2),
+            wall_clock_ratio=round(percentile(walls, 0.5) / bare_wall, 2),
+            runs=len(pairs),
+            target=GOALS.get(name, ""),
         )
     report.finish(options.output)
 

@@ -62,13 +62,13 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """p50, p95, mean and number of some timings, rounded to microseconds."""
+    """Median, 95th percentile and mean of some timings in milliseconds, and their number."""
     mean = sum(values) / len(values) if values else float("nan")
     return {
-        "p50": round(percentile(values, 0.5), 3),
-        "p95": round(percentile(values, 0.95), 3),
-        "mean": round(mean, 3),
-        "n": len(values),
+        "p50_ms": round(percentile(values, 0.5), 3),
+        "p95_ms": round(percentile(values, 0.95), 3),
+        "mean_ms": round(mean, 3),
+        "runs": len(values),
     }
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import plots
-from titles import CELLS, TITLES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -237,6 +236,21 @@ PARTS: dict[str, tuple[Table, ...]] = {
             },
         ),
     ),
+    "host_trial": (
+        Table(
+            "",
+            {
+                "round": "round",
+                "set": "set",
+                "questions": "questions",
+                "mark": "score",
+                "programs": "programs per question",
+                "chars read": "characters read",
+                "chars as JSON": "characters as JSON",
+                "chars written": "characters written",
+            },
+        ),
+    ),
     "peers": (
         Table(
             "Latency in milliseconds; found: questions whose note is among the first ten hits, and tags of which every"
@@ -333,8 +347,7 @@ def filled(page: str, results: dict[str, Result]) -> str:
 
 def rendered(result: Result) -> str:
     """One result as tables, its facts, and where it was measured."""
-    titles, cells = TITLES.get(result["name"], {}), CELLS.get(result["name"], {})
-    blocks = [_table(rows, columns, title, cells) for title, columns, rows in tables(result)]
+    blocks = [_table(rows, columns, title) for title, columns, rows in tables(result)]
     machine = result["machine"]
     place = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
     load = machine.get("load_1min")
@@ -343,20 +356,17 @@ def rendered(result: Result) -> str:
     ]
     unmeasured = [name for name in _columns(result["rows"]) if _unmeasured(result["rows"], name)]
     if unmeasured:
-        closing.append(f"Not measured: {', '.join(titles.get(name, _heading(name)) for name in unmeasured)}.")
-    for recorded, value in result.get("facts", {}).items():
-        name = titles.get(recorded, recorded)
+        closing.append(f"Not measured: {', '.join(map(_heading, unmeasured))}.")
+    for name, value in result.get("facts", {}).items():
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            blocks.append(
-                _table(value, {key: titles.get(key, key) for key in value[0]}, _sentence(name), cells)
-            )
+            blocks.append(_table(value, {key: key for key in value[0]}, _sentence(name)))
         elif (
             isinstance(value, dict) and value and not any(isinstance(v, dict | list) for v in value.values())
         ):
             said = ", ".join(f"{key} {shown(item)}" for key, item in value.items())
             closing.append(f"{_sentence(name)}: {said}.")
         elif not isinstance(value, dict | list):
-            closing.append(f"{_sentence(name)}: {cells.get(shown(value), shown(value))}.")
+            closing.append(f"{_sentence(name)}: {shown(value)}.")
     return "\n" + "\n".join(blocks) + "\n" + "\n".join(closing) + "\n\n"
 
 
@@ -377,7 +387,6 @@ def tables(result: Result) -> Iterator[tuple[str, dict[str, str], Rows]]:
     rows: Rows = result["rows"]
     present = _columns(rows)
     named: set[str] = set()
-    titles = TITLES.get(result["name"], {})
     for part in PARTS.get(result["name"], ()):
         columns = {name: shown_as for name, shown_as in part.columns.items() if name in present}
         values = [row for row in rows if any(name in row for name in list(columns)[1:])]
@@ -389,7 +398,7 @@ def tables(result: Result) -> Iterator[tuple[str, dict[str, str], Rows]]:
         first = [present[0]] if named else []
         yield (
             "More" if named else "",
-            {name: titles.get(name, _heading(name)) for name in [*first, *left]},
+            {name: _heading(name) for name in [*first, *left]},
             rows,
         )
 
@@ -402,15 +411,12 @@ def _heading(column: str) -> str:
     return " ".join(_WRITTEN.get(word, word) for word in column.replace("_", " ").split(" "))
 
 
-def _table(rows: Rows, columns: dict[str, str], title: str, cells: dict[str, str] | None = None) -> str:
-    def cell(value: object) -> str:
-        return (cells or {}).get(shown(value), shown(value))
-
+def _table(rows: Rows, columns: dict[str, str], title: str) -> str:
     lines = [
         "| " + " | ".join(columns.values()) + " |",
         "|" + "---|" * len(columns),
         *(
-            "| " + " | ".join(cell(row.get(name, "")) for name in columns) + " |"
+            "| " + " | ".join(shown(row.get(name, "")) for name in columns) + " |"
             for row in rows
             if any(name in row for name in columns)
         ),

@@ -63,4 +63,4 @@ def test_a_row_counts_stopped_recalls_and_replies_that_ran_and_takes_the_place_o
     steps = step(1, "a program", "FINAL(1)"), step(2, "prose"), step(3, "bad", "x", error="NameError")
     add_row("m", [(PORT, result(None, *steps, concluded=False))], report)
     [row] = report.rows
-    assert (row["right"], row["stopped"], row["replies"], row["ran"]) == (0, 1, 3, 1)
+    assert (row["right"], row["stopped"], row["model_replies"], row["usable_replies"]) == (0, 1, 3, 1)

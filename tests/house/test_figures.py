@@ -72,18 +72,6 @@ def test_no_column_of_a_result_is_left_out(figures: ModuleType) -> None:
     assert "| a\\|b | 2/2 |" in page
 
 
-def test_only_recorded_columns_facts_and_cells_have_another_title(figures: ModuleType) -> None:
-    results = {path.stem: json.loads(text(path)) for path in RESULTS}
-    wrong = [
-        f"{name}: {recorded}"
-        for titles in (figures.TITLES, figures.CELLS)
-        for name, words in titles.items()
-        for recorded in words
-        if json.dumps(recorded) not in json.dumps(results[name])
-    ]
-    assert not wrong, listed(wrong)
-
-
 def test_missing_figures_are_marked(figures: ModuleType) -> None:
     page = "<!-- figures: failover -->\n| old |\n<!-- end of figures -->"
     assert "Not measured yet." in figures.filled(page, {})
