@@ -296,19 +296,19 @@ class Side:
         self.worker.close()
         add, get = spread(self._found["add"]["ms"]), spread(self._found["get"]["ms"])
         row: dict[str, Any] = {
-            "what": WHAT[self.peer][0],
+            "memory": WHAT[self.peer][0],
             "memories": self._size,
-            "fill_per_s": round(self.pace),
-            "open_ms": round(self.worker.opened_ms),
-            "add_p50": add["p50_ms"],
-            "add_p95": add["p95_ms"],
-            "get_p50": get["p50_ms"],
+            "bulk insert, memories/s": round(self.pace),
+            "start and open": round(self.worker.opened_ms),
+            "add p50": add["p50_ms"],
+            "add p95": add["p95_ms"],
+            "get p50": get["p50_ms"],
         }
-        row |= _searched(self._found["search"], "search", len(self._questions))
+        row |= _searched(self._found["search"], "search", "found by search", len(self._questions))
         if self.peer == "mem0":
-            row["search_right"] = "its model's"  # results with hashed words are not representative of it
-        row |= _searched(self._found["tagged"], "tag", ROUNDS)
-        row["disk_mb"] = round(space(self.folder) / 1e6, 1)
+            row["found by search"] = "its model's"  # results with hashed words are not representative of it
+        row |= _searched(self._found["tagged"], "list a tag", "found by tag", ROUNDS)
+        row["disk MB"] = round(space(self.folder) / 1e6, 1)
         shutil.rmtree(self.folder, ignore_errors=True)
         return row
 
@@ -348,15 +348,15 @@ def at_size(
     return [
         sides[peer].row()
         if peer in sides
-        else {"what": WHAT[peer][0], "memories": size, "fill_per_s": missing[peer]}
+        else {"memory": WHAT[peer][0], "memories": size, "bulk insert, memories/s": missing[peer]}
         for peer in peers
     ]
 
 
-def _searched(found: dict[str, Any], name: str, count: int) -> dict[str, Any]:
+def _searched(found: dict[str, Any], name: str, found_by: str, count: int) -> dict[str, Any]:
     if found.get("unsupported"):
-        return {f"{name}_p50": "no such call", f"{name}_right": "–"}
-    return {f"{name}_p50": spread(found["ms"])["p50_ms"], f"{name}_right": f"{found['right']}/{count}"}
+        return {f"{name} p50": "no such call", found_by: "–"}
+    return {f"{name} p50": spread(found["ms"])["p50_ms"], found_by: f"{found['right']}/{count}"}
 
 
 def space(folder: Path) -> int:

@@ -60,7 +60,7 @@ def test_no_column_of_a_result_is_left_out(figures: ModuleType) -> None:
         "name": "search_scale",
         "started": "2026-01-01T00:00:00Z",
         "machine": {"system": "Linux", "cores": 2, "python": "3.11"},
-        "rows": [{"chunks": 10, "recipe_p50": 1.5, "new_figure": 77}],
+        "rows": [{"chunks": 10, "RLM-MEM p50": 1.5, "new_figure": 77}],
         "facts": {"goal": "held", "by size": {"10": 1.25}, "cases": [{"what": "a|b", "kept": "2/2"}]},
     }
     page = figures.rendered(result)
