@@ -26,7 +26,7 @@ from rlm_mem.models.base import Completion, Message, Prompt, Usage, as_messages
 from rlm_mem.recall import ReasonOperation, RecallOperation, recall_session
 from rlm_mem.recall.prompts import build_opening
 from rlm_mem.store.core.chunk_store import ChunkStore
-from support import Cost, Report, arguments, physical_floor, spread
+from support import Cost, Report, arguments, spread
 
 GOAL_MS = 50.0
 ROUNDS = 60
@@ -114,7 +114,6 @@ def main() -> None:
             with ChunkStore(Path(folder) / "brain" / "memory", config=config) as store:
                 questions = build(store, size)
                 _measure_all(report, size, store, questions)
-            report.facts["lower bounds of the machine (ms)"] = physical_floor(Path(folder))
     report.finish(options.output)
 
 
