@@ -1,14 +1,17 @@
-"""Filling an empty memory: short notes and documents, one by one, in large commits, and imported.
+"""Filling a memory in two checkouts in turn: short notes and documents, one by one, in large commits, and imported.
 
-Every way of filling starts with an empty memory in a fresh process. The processor time includes that of children of
+Each checkout has an environment of its own (`.venv`). Every way of filling starts with an empty memory in a fresh
+process, and both checkouts take turns, so that a noisy moment hits both alike. `many` is `Memory.remember_many` where a
+checkout has it, and `remember` within `Memory.batch` where it has not. The processor time includes that of children of
 the process, but not that of a database server.
 
 The report names the time that the file system takes for an empty new file. On ext4 it is some 25 microseconds, but ten
-times as much for minutes after many files were removed nearby: choose a folder (`TMPDIR`) in which nothing was removed
-lately.
+times as much for minutes after many files were removed nearby, which adds as much to both checkouts and so brings the
+rates closer to each other: choose a folder (`TMPDIR`) in which nothing was removed lately.
 
-    python benchmarks/filling.py --notes 100000
-    python benchmarks/filling.py --database postgresql://localhost/bench
+    git worktree add /tmp/before d6a8052     # and an environment in it
+    python benchmarks/filling.py /tmp/before . --notes 100000
+    python benchmarks/filling.py /tmp/before . --databases postgresql://localhost/one postgresql://localhost/two
 """
 
 from __future__ import annotations
@@ -22,13 +25,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlm_mem.interchange import import_source
-from rlm_mem.memory import Memory
-from support import ENVIRON, Report, arguments, percentile
+from support import ENVIRON, Report, arguments, commit_of, percentile
 
 SUBJECTS = ["Ines", "Dana", "Marek", "Priya", "Tomas", "Yuki", "Lena", "Omar", "Greta", "Pavel"]
 VERBS = [
@@ -78,20 +79,32 @@ def documents(count: int) -> Iterator[dict[str, Any]]:
 
 
 def fill(way: str, kind: str, count: int, batch: int, place: str, source: str) -> dict[str, Any]:
-    """Fill an empty memory, and say what it took."""
+    """Within a checkout's own interpreter: fill an empty memory, and say what it took."""
+    from rlm_mem import Memory
+
     items = list(notes(count) if kind == "notes" else documents(count))
     with Memory.open(place) as memory:
         memory.remember("The first memory loads the modules.")
+        several = getattr(memory, "remember_many", None)
         wall, used = time.perf_counter(), _cpu()
         if way == "import":
+            from rlm_mem.interchange import import_source
+
             import_source(memory.store, source)
         elif way == "each":
             for item in items:
                 memory.remember(**item)
+        elif several is not None:
+            for _ in several(items, batch=batch):
+                pass
         else:
-            memory.remember_many(items, batch=batch)
+            for start in range(0, count, batch):
+                with memory.batch():
+                    for item in items[start : start + batch]:
+                        memory.remember(**item)
         wall, used = time.perf_counter() - wall, _cpu() - used
-        chunks = memory.stats().chunk_count
+        stats: Any = memory.stats()
+        chunks = stats.chunk_count if hasattr(stats, "chunk_count") else stats["chunk_count"]
     return {"wall": wall, "cpu": used, "chunks": chunks - 1}
 
 
@@ -103,9 +116,12 @@ def _cpu() -> float:
 def sizes(folder: Path) -> dict[str, int]:
     """Bytes of a brain folder: of files as they are, and of the blocks that they take."""
     files = [path.stat() for path in folder.rglob("*")]
+    chunks = [path.stat() for path in (folder / "memory" / "chunks").rglob("*.json")]
     return {
         "bytes": sum(one.st_size for one in files),
         "blocks": sum(one.st_blocks * 512 for one in files),
+        "chunk files": sum(one.st_size for one in chunks),
+        "chunk blocks": sum(one.st_blocks * 512 for one in chunks),
     }
 
 
@@ -131,7 +147,8 @@ def _source(kind: str, count: int, folder: Path) -> Path:
     return path
 
 
-def _run(store: str | None, job: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _run(checkout: Path, store: str | None, job: dict[str, Any], folder: Path) -> dict[str, Any]:
+    python = checkout.absolute() / ".venv" / "bin" / "python"
     # Nothing is removed before the end: ext4 takes no inode that was freed a moment ago, but looks at each of them for
     # every new file, so that a run would pay for the one before.
     place = Path(tempfile.mkdtemp(prefix="brain-", dir=folder)) / "brain"
@@ -140,14 +157,14 @@ def _run(store: str | None, job: dict[str, Any], folder: Path) -> dict[str, Any]
         environment["RLM_MEM_STORE_NAMESPACE"] = f"fill/{time.time_ns()}"
     job = job | {"place": store or str(place)}
     done = subprocess.run(
-        [sys.executable, __file__, "--job", json.dumps(job)],
+        [str(python), __file__, "--job", json.dumps(job)],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise SystemExit(done.stderr[-2000:])
+        raise SystemExit(f"{checkout}: {done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if store is None:
         found |= sizes(place)
@@ -160,48 +177,72 @@ def main() -> None:
         print(json.dumps(fill(**json.loads(sys.argv[2]))))
         return
     parser = arguments(__doc__ or "")
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
     parser.add_argument("--notes", type=int, default=10_000)
     parser.add_argument("--documents", type=int, default=600)
     parser.add_argument("--batch", type=int, default=500, help="texts of one commit")
     parser.add_argument("--ways", default="each,many", help=f"of {', '.join(WAYS)}")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument(
-        "--database", metavar="DSN", help="also a database, in which each run has its own namespace"
+        "--databases",
+        nargs=2,
+        metavar="DSN",
+        help="also a database for each checkout: each run has its own namespace there",
     )
     options = parser.parse_args()
+    for dsn in options.databases or ():
+        if "://" not in dsn:
+            parser.error(f"{dsn!r} is no database but a folder: give postgresql://USER@HOST/NAME")
     report = Report("filling", "Filling an empty memory (texts per second, seconds of processor time)")
     scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-filling-", dir=os.environ.get("TMPDIR")))
     report.facts["microseconds to create a file"] = new_file_us(scratch)
     try:
-        for store in (None, *([options.database] if options.database else ())):
-            _measure(report, options, store, scratch)
+        for stores in ((None, None), *([options.databases] if options.databases else ())):
+            _compare(report, options, stores, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    report.facts["compared"] = [commit_of(options.before), commit_of(options.after)]
     report.finish(options.output)
 
 
-def _measure(report: Report, options: argparse.Namespace, store: str | None, scratch: Path) -> None:
-    for kind, whole in {"notes": options.notes, "documents": options.documents}.items():
+def _compare(
+    report: Report, options: argparse.Namespace, stores_of: Sequence[str | None], scratch: Path
+) -> None:
+    counts = {"notes": options.notes, "documents": options.documents}
+    for kind, whole in counts.items():
         count = min(whole, 500) if options.quick else whole
         if not count:
             continue
         source = _source(kind, count, scratch)
         for way in options.ways.split(","):
             job = {"way": way, "kind": kind, "count": count, "batch": options.batch, "source": str(source)}
-            made = [_run(store, job, scratch) for _ in range(1 if options.quick else options.rounds)]
-            last = made[-1]
+            pairs = []
+            for number in range(1 if options.quick else options.pairs):
+                turn = [options.before, options.after]
+                if number % 2:
+                    turn.reverse()
+                stores = dict(zip((options.before, options.after), stores_of, strict=True))
+                made = {place: _run(place, stores[place], job, scratch) for place in turn}
+                pairs.append((made[options.before], made[options.after]))
+            before, after = pairs[-1]
             row: dict[str, Any] = {
                 "texts": kind,
                 "method": way,
-                "store": "files" if store is None else "postgresql",
+                "store": "files" if stores_of[0] is None else "postgresql",
                 "number of texts": count,
-                "chunks": last["chunks"],
-                "runs": len(made),
-                "texts/s": round(count / percentile([one["wall"] for one in made], 0.5), 1),
-                "CPU s": round(percentile([one["cpu"] for one in made], 0.5), 1),
+                "chunks": after["chunks"],
+                "pairs": len(pairs),
             }
-            if store is None:
-                row |= {f"{name}/chunk": round(last[name] / last["chunks"]) for name in ("bytes", "blocks")}
+            for name, ratio, part in (("texts/s", "speed-up", "wall"), ("CPU s", "CPU ratio", "cpu")):
+                one, two = (percentile([pair[side][part] for pair in pairs], 0.5) for side in (0, 1))
+                row[f"{name} before"] = round(count / one if part == "wall" else one, 1)
+                row[f"{name} after"] = round(count / two if part == "wall" else two, 1)
+                row[ratio] = round(percentile([pair[0][part] / pair[1][part] for pair in pairs], 0.5), 2)
+            if "bytes" in after:
+                for name in ("bytes", "blocks"):
+                    row[f"{name}/chunk before"] = round(before[name] / before["chunks"])
+                    row[f"{name}/chunk after"] = round(after[name] / after["chunks"])
             report.add(**row)
 
 

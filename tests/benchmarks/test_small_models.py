@@ -1,66 +1,70 @@
-"""The small models' benchmark judges a recall by its outcome, and counts the replies of the model that was asked."""
+"""The small models' benchmark: an earlier checkout is asked in its own process, and judged as this one is."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rlm_mem.models.base import Usage
-from rlm_mem.recall.loop import LoopStep
-from rlm_mem.recall.recall import RecallResult, Source
-from rlm_mem.recall.trajectory import unrecorded
 from tests.house.sources import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
 
-from offline_corpora import Asked, is_useful
-from small_models import add_row
+from offline_corpora import Asked, is_right, is_useful
+from small_models import add_row, ask, ask_earlier, result_of, sample
 from support import Report
 
 PORT = Asked("On which port does the Kafka listen?", ("19092",))
-NOTE = {"sources": [Source("chunk-1", "", "", "Kafka for local tests listens on 19092.")]}
+NOTE = ["chunk-1", "Kafka for local tests listens on 19092."]
 
 
-def result(content: str | None = None, *steps: LoopStep, chunk_ids: Any = (), **given: Any) -> RecallResult:
-    return RecallResult(
-        content,
-        list(chunk_ids),
-        0.0,
-        len(steps),
-        replace(unrecorded(), steps=list(steps)),
-        Usage(200),
-        **given,
-    )
-
-
-def step(number: int, reply: str, *programs: str, error: str | None = None) -> LoopStep:
-    return LoopStep(number, 0, "", 0, 0, reply, programs, error=error, model="m")
+def said(**given: Any) -> dict[str, Any]:
+    """What an earlier checkout says about a recall that its budget ended without anything read."""
+    plain = {"content": None, "chunk_ids": [], "confidence": 0.0, "concluded": False, "error": ""}
+    return {**plain, "seconds": 1.5, "input_tokens": 200, "steps": [], "passages": [], **given}
 
 
 @pytest.mark.parametrize(
-    ("made", "outcome", "useful"),
+    ("given", "outcome", "useful"),
     [
-        (result("on 19092"), "answered", True),
-        (result("on 9092", **NOTE), "answered", False),
-        (result(), "not held", False),
-        (result(chunk_ids=["chunk-1"], **NOTE), "closest only", True),
-        (result(chunk_ids=["chunk-1"], concluded=False, **NOTE), "stopped", True),
-        (result(concluded=False), "stopped", False),
+        ({"content": "on 19092", "concluded": True}, "answered", True),
+        ({"content": "on 9092", "concluded": True, "passages": [NOTE]}, "answered", False),
+        ({"concluded": True}, "not held", False),
+        ({"concluded": True, "chunk_ids": ["chunk-1"], "passages": [NOTE]}, "closest only", True),
+        ({"chunk_ids": ["chunk-1"], "passages": [NOTE]}, "stopped", True),
+        ({"error": "ModelTimeout: too slow"}, "stopped", False),
     ],
 )
-def test_a_recall_is_useful_if_its_answer_is_right_or_if_without_one_its_passages_hold_it(
-    made: RecallResult, outcome: str, useful: bool
+def test_what_an_earlier_checkout_said_has_the_outcomes_of_this_one(
+    given: dict[str, Any], outcome: str, useful: bool
 ) -> None:
-    assert (made.outcome, is_useful(PORT, made)) == (outcome, useful)
+    result = result_of(said(**given))
+    assert (result.outcome, is_useful(PORT, result)) == (outcome, useful)
 
 
 def test_a_row_counts_stopped_recalls_and_replies_that_ran_and_takes_the_place_of_the_earlier_row() -> None:
+    steps = [
+        ["m", "a program", ["FINAL(1)"], None],
+        ["m", "prose", [], None],
+        ["m", "bad", ["x"], "NameError"],
+    ]
     report = Report("small_models", "")
-    add_row("m", [(PORT, result("19092"))], report)
-    steps = step(1, "a program", "FINAL(1)"), step(2, "prose"), step(3, "bad", "x", error="NameError")
-    add_row("m", [(PORT, result(None, *steps, concluded=False))], report)
+    add_row("earlier: m", [(PORT, result_of(said(content="19092", concluded=True)))], report)
+    add_row("earlier: m", [(PORT, result_of(said(steps=steps)))], report)
     [row] = report.rows
     assert (row["right"], row["stopped"], row["model_replies"], row["usable_replies"]) == (0, 1, 3, 1)
+
+
+def test_the_offline_model_of_a_checkout_answers_in_its_own_process_as_it_does_here(tmp_path: Path) -> None:
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    asked = sample(1)
+    here = ask("offline", asked, tmp_path / "here", 60, "auto", shown=False)
+    there = ask_earlier(tmp_path, "offline", asked, tmp_path / "there", 60, shown=False)
+    for (one, ours), (other, theirs) in zip(here, there, strict=True):
+        assert one == other
+        assert (ours.outcome, ours.content) == (theirs.outcome, theirs.content)
+        assert (is_right(one, ours), is_useful(one, ours)) == (is_right(one, theirs), is_useful(one, theirs))
+        assert [step.reply for step in ours.trajectory.steps] == [s.reply for s in theirs.trajectory.steps]
+        assert len(theirs.trajectory.steps) > 0
