@@ -346,15 +346,30 @@ class AsyncRecallSession(_OnThreads[RecallSession]):
         await self.close()
 
 
-class _Opening(Generic[R]):
-    """An object to be opened: ``async with`` closes it again, after ``await`` the caller closes it."""
+class _Opening(Coroutine[Any, Any, R]):
+    """An object to be opened: ``async with`` closes it again, after ``await`` the caller closes it.
 
-    def __init__(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> None:
-        self._begin = begin
+    It is a coroutine, since ``asyncio.run`` and ``asyncio.create_task`` take nothing else.
+    """
+
+    def __init__(self, opens: Coroutine[Any, Any, R]) -> None:
+        self._opens = opens
         self._opened: R | None = None
 
     def __await__(self) -> Generator[Any, Any, R]:
-        return self._begin().__await__()
+        return self._opens.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Continue the opening."""
+        return self._opens.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error in the opening."""
+        return self._opens.throw(*error)
+
+    def close(self) -> None:
+        """Give up the opening; what is open is closed by its own ``close``."""
+        self._opens.close()
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
@@ -362,7 +377,7 @@ class _Opening(Generic[R]):
         )
 
     async def __aenter__(self) -> R:
-        self._opened = await self._begin()
+        self._opened = await self._opens
         return self._opened
 
     async def __aexit__(
@@ -386,7 +401,7 @@ def _opens_session(
                 raise
             return AsyncRecallSession(made[0], self._threads)
 
-        return _Opening(begin)
+        return _Opening(begin())
 
     return cast("_Method[P, _Opening[AsyncRecallSession]]", call)
 
@@ -397,7 +412,7 @@ def _opens_memory(method: Callable[P, Memory]) -> Callable[P, _Opening[AsyncMemo
         async def begin() -> AsyncMemory:
             return AsyncMemory(await asyncio.to_thread(method, *args, **keywords))
 
-        return _Opening(begin)
+        return _Opening(begin())
 
     return call
 
