@@ -253,6 +253,8 @@ def test_a_session_runs_the_programs_of_its_caller(client: TestClient) -> None:
     done = client.post(f"{path}/finish", json={"answer": "PostgreSQL", "confidence": 0.9}).json()
     assert (done["answer"], done["confidence"]) == ("PostgreSQL", 0.9)
     refused(client.post(f"{path}/programs", json={"code": "1"}), 409)
+    assert client.post(f"{path}/finish", json={}).json()["answer"] == "PostgreSQL"
+    refused(client.post(f"{path}/finish", json={"answer": "SQLite"}), 409)
     refused(client.post("sessions/recall-0000000000000000/finish", json={}), 404)
 
 
