@@ -46,7 +46,9 @@ def test_speakers_are_all_but_headings_of_the_answers_of_an_assistant(place: Pat
         memory.remember("Ana: I bought a guitar.\nBen: Which one?", conversation_id="talk")
         assert StoreFunctions(memory.store).stats()["speakers"] == ["Ana", "Ben"]
         memory.remember("User: Play an interview.\nAssistant: Gladly.", conversation_id="plan")
-        memory.remember("Interviewer: Why us?\nCandidate: I plan routes.\nInterviewer: Good.", conversation_id="plan")
+        memory.remember(
+            "Interviewer: Why us?\nCandidate: I plan routes.\nInterviewer: Good.", conversation_id="plan"
+        )
         assert {"Interviewer", "Candidate"} < memory.store.authors()
         assert StoreFunctions(memory.store).stats()["speakers"] == ["Assistant", "User", "Ana", "Ben"]
         with joined_memory(memory, "shared") as both:
