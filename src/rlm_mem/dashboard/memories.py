@@ -134,6 +134,25 @@ def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], l
     )
 
 
+_ON_TICKED = {"archive": ("deleteChunks", "ticked-archived"), "restore": ("restoreChunks", "ticked-restored")}
+"""Operation and notice of each button for the ticked memories."""
+_IDS_AT_ONCE = 20
+
+
+def act_on_ticked(request: PageRequest) -> Response:
+    """Archive or restore the ticked memories of the list, as one change, and show the list again."""
+    what, ids = request.text("do", 20), request.texts("id")
+    if what not in _ON_TICKED:
+        raise InputError("the form has no known action")
+    if not ids:
+        raise InputError("no memory is ticked", hint="go back and tick those that you mean")
+    name, notice = _ON_TICKED[what]
+    with request.memory.batch():
+        for first in range(0, len(ids), _IDS_AT_ONCE):
+            request.carry_out(name, ids=ids[first : first + _IDS_AT_ONCE])
+    return request.go(request.came_from()[0], notice)
+
+
 def figures(memory: Memory) -> dict[str, Any]:
     """Totals that are computed in constant time; the number of links needs a scan and is omitted."""
     queries, namespace = memory.store.backend.queries, memory.store.namespace

@@ -97,6 +97,11 @@ class LiveRun:
         """The namespace that the run reads."""
         return self.opened.memory.store.namespace
 
+    @property
+    def recorded(self) -> Sequence[str]:
+        """Ids of its trajectories that are being recorded or were; several if it searched again after a change."""
+        return self._stop.runs
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended; return False if ``timeout`` seconds passed first."""
         return self._ended.wait(timeout)
