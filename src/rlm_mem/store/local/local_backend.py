@@ -149,7 +149,8 @@ class LocalBackend(LocalIndex):
             return CorruptStore(
                 "the index was damaged and has been rebuilt: nothing was changed", hint="repeat the change"
             )
-        return schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
+        failure = schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
+        return files.with_unchanged_note(failure)
 
     @healed
     def _begin(self) -> None:
