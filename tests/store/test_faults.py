@@ -67,6 +67,28 @@ def test_a_disk_that_is_full_for_the_index_is_the_same_error_as_for_a_file(base:
         assert check(store) == []
 
 
+def test_a_disk_that_can_be_written_again_is_written_without_opening_the_store_anew(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = schema.connect
+
+    def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
+        return connect(path, **{**options, "read_only": True})
+
+    with ChunkStore(base) as store:
+        kept = store.create_chunk("kept").id
+    with monkeypatch.context() as mounted:
+        mounted.setattr(schema, "connect", connect_read_only)
+        mounted.setattr(os, "access", lambda *_: False)
+        store = ChunkStore(base)
+        assert store.list_chunks() == [kept]
+        with pytest.raises(StoreReadOnly):
+            store.create_chunk("refused")
+    with store:
+        store.create_chunk("written")
+        assert len(store.list_chunks()) == 2
+
+
 def test_a_read_that_a_disk_fails_does_not_speak_of_changes(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

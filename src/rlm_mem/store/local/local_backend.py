@@ -99,7 +99,7 @@ class LocalBackend(LocalIndex):
         if self.read_only:
             raise StoreReadOnly(
                 f"the store {self.layout.base} was opened read-only",
-                hint="open it for writing, in a folder that can be written",
+                hint="open it again for writing, once its folder can be written: a server has to be restarted",
             )
         outer = self._thread.transaction
         if outer is not None:
