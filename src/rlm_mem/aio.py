@@ -390,29 +390,31 @@ def _opens_session(
     method: Callable[Concatenate[Memory, P], RecallSession],
 ) -> _Method[P, _Opening[AsyncRecallSession]]:
     @wraps(method)
-    def call(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> _Opening[AsyncRecallSession]:
-        async def begin() -> AsyncRecallSession:
-            made: list[RecallSession] = []
-            try:
-                await self._threads.run(lambda: made.append(method(self._wrapped, *args, **keywords)))
-            except asyncio.CancelledError:
-                for session in made:  # nobody else can close it
-                    await asyncio.to_thread(session.close)
-                raise
-            return AsyncRecallSession(made[0], self._threads)
+    async def begin(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> AsyncRecallSession:
+        made: list[RecallSession] = []
+        try:
+            await self._threads.run(lambda: made.append(method(self._wrapped, *args, **keywords)))
+        except asyncio.CancelledError:
+            for session in made:  # nobody else can close it
+                await asyncio.to_thread(session.close)
+            raise
+        return AsyncRecallSession(made[0], self._threads)
 
-        return _Opening(begin())
+    @wraps(method)
+    def call(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> _Opening[AsyncRecallSession]:
+        return _Opening(begin(self, *args, **keywords))
 
     return cast("_Method[P, _Opening[AsyncRecallSession]]", call)
 
 
 def _opens_memory(method: Callable[P, Memory]) -> Callable[P, _Opening[AsyncMemory]]:
     @wraps(method)
-    def call(*args: P.args, **keywords: P.kwargs) -> _Opening[AsyncMemory]:
-        async def begin() -> AsyncMemory:
-            return AsyncMemory(await asyncio.to_thread(method, *args, **keywords))
+    async def begin(*args: P.args, **keywords: P.kwargs) -> AsyncMemory:
+        return AsyncMemory(await asyncio.to_thread(method, *args, **keywords))
 
-        return _Opening(begin())
+    @wraps(method)
+    def call(*args: P.args, **keywords: P.kwargs) -> _Opening[AsyncMemory]:
+        return _Opening(begin(*args, **keywords))
 
     return call
 
