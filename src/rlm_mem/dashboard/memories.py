@@ -19,6 +19,7 @@ from rlm_mem.http.streams import TemporaryFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.records import tier_of
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Row:
     out_of_date: bool = False
     confidence: float | None = None
     notes: Sequence[tuple[str, OtherNote]] = ()
+
+    @property
+    def tickable(self) -> bool:
+        """Whether it can be archived from the list: tiered memories are kept by rules, and their chunks come back."""
+        return tier_of(self.tags) is None
 
 
 def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
@@ -144,9 +150,7 @@ def act_on_ticked(request: PageRequest) -> Response:
     what, ids = request.text("do", 20), request.texts("id")
     if what not in _ON_TICKED:
         raise InputError("the form has no known action")
-    if not ids:
-        raise InputError("no memory is ticked", hint="go back and tick those that you mean")
-    name, notice = _ON_TICKED[what]
+    name, notice = _ON_TICKED[what] if ids else ("", "none-ticked")
     with request.memory.batch():
         for first in range(0, len(ids), _IDS_AT_ONCE):
             request.carry_out(name, ids=ids[first : first + _IDS_AT_ONCE])

@@ -51,6 +51,7 @@ NOTICES: Mapping[str, str] = {
     "known-quarantined": "A memory with these words is in quarantine, and hidden until it is released under Review.",
     "archived": "Archived. Searches do not find it; you can restore it here.",
     "restored": "Restored.",
+    "none-ticked": "Nothing was done: no memory is ticked.",
     "ticked-archived": "The ticked memories were archived, as one change. Changes undoes it.",
     "ticked-restored": "The ticked memories were restored, as one change. Changes undoes it.",
     "reverted": "The former version was restored as a new revision.",
