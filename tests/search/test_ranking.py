@@ -36,6 +36,11 @@ def first(store: ChunkStore, question: str) -> Hit:
     return search(store, question, limit=5, explain=True)[0]
 
 
+def test_a_turn_with_the_word_is_shown_before_a_question_about_it_in_a_chat_of_two_turns(store: ChunkStore) -> None:
+    store.create_chunk("Ana: I moved to Porto\nBen: How is it?", "note", conversation_id="c")
+    assert search(store, "porto")[0].snippet == "Ana: I moved to Porto"
+
+
 def test_the_answer_to_a_matching_question_is_found_though_it_shares_no_word(store: ChunkStore) -> None:
     ids = talk(
         store, "c1", "2023-05-01",
