@@ -74,6 +74,11 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         """Number of segments."""
         return len(self.candidates.chunk_index)
 
+    @property
+    def asks(self) -> bool:
+        """Whether the search is a question, to which the reply to a question with the same words may be the answer."""
+        return self.query.kind != "words" or self.query.text.rstrip().endswith(("?", "？", "؟"))
+
     @cached_property
     def words(self) -> npt.NDArray[np.int64]:
         """Columns of the question's own words and their near-spellings."""
@@ -421,17 +426,17 @@ def asks_within(scene: Scene) -> Floats:
 
 def answers(scene: Scene) -> Floats:
     """BM25 of the segment before, if it ends with a question."""
-    return scene.shifted(scene.flag(analysis.IS_QUESTION) * scene.own, -1)
+    return scene.shifted(scene.flag(analysis.IS_QUESTION) * scene.own, -1) * scene.asks
 
 
 def answers_within(scene: Scene) -> Floats:
     """BM25 of the segment before, if it contains a question."""
-    return scene.shifted(scene.flag(analysis.HAS_QUESTION) * scene.own, -1)
+    return scene.shifted(scene.flag(analysis.HAS_QUESTION) * scene.own, -1) * scene.asks
 
 
 def after_question(scene: Scene) -> Floats:
     """The segment before ends with a question."""
-    return scene.shifted(scene.flag(analysis.IS_QUESTION), -1)
+    return scene.shifted(scene.flag(analysis.IS_QUESTION), -1) * scene.asks
 
 
 def says_less(scene: Scene) -> Floats:
