@@ -220,7 +220,11 @@ def test_how_memories_are_linked_and_what_was_done_is_said_in_words(site: Site, 
     site.memory.link(heron, ben, "contradicts", 0.02)
     site.memory.link(heron, ben, "follows", 0.5)
     page = site.get(f"/memories/{heron}")
-    for said in ("is supported by it, strong", "contradicts it, weak", "was said after it, fair"):
+    for said in (
+        "this one is supported by it, strong",
+        "this one contradicts it, weak",
+        "this one was said after it, fair",
+    ):
         assert said in text_of(page)
     assert 'title="strength 2 %"' in page
     assert "%" not in text_of(page.split("links-title")[2].split("about-title")[0])
@@ -375,6 +379,12 @@ def test_a_long_text_is_edited_in_the_direction_of_its_first_letter(site: Site, 
     ):
         site.memory.update(ids[0], content=text)
         assert f'required dir="{way}"' in site.get(page)
+
+
+def test_a_link_to_a_memory_has_its_text_without_marks_of_markdown(site: Site) -> None:
+    [old] = site.memory.remember("The dentist is **Dr Okafor**.\n\n- *closed* on Fridays").chunk_ids
+    page = site.get(f"/memories/new?replaces={old}")
+    assert ">The dentist is Dr Okafor. *closed* on Fridays</a>" in page
 
 
 def test_changes_are_listed_by_day_and_taken_back_by_a_button(site: Site, ids: list[str]) -> None:
