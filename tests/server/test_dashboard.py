@@ -522,6 +522,8 @@ def test_a_check_says_what_a_repair_would_do_and_changes_nothing(site: Site, ids
     assert "content-hash" in page
     assert "can be repaired" in page
     assert path.read_text() == damaged
+    site.memory.repair(dry_run=False)
+    assert "repaired" in text_of(site.part(f"/memories/{ids[1]}/events"))
 
 
 def test_what_is_not_there_is_said_with_its_status(site: Site) -> None:

@@ -178,6 +178,7 @@ _DEEDS = {
     "supersede": "replaced by another memory",
     "quarantine": "quarantined",
     "release": "released from quarantine",
+    "repair": "repaired",
 }
 
 
