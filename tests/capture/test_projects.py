@@ -173,7 +173,9 @@ def test_a_renamed_project_is_shown_its_former_memories_and_can_take_them_over(
     with Memory.open(brain, namespace=former) as project:
         project.remember("The ledger runs on heron.")
         project.remember("The ledger moved from heron to egret.")
-        project.remember("Ana reviews every change of the ledger.")
+        [kept] = project.remember("Ana reviews every change of the ledger.", conversation_id="s-1").chunk_ids
+        captured = [project.store.get_chunk(kept)]
+        project.continuum.review.add_captured("s-1", "codex", [one for one in captured if one])
     with Memory.open(brain) as shared:
         shared.remember("I prefer short commit messages.")
     (root / ".git" / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/accounts.git\n')
@@ -193,10 +195,15 @@ def test_a_renamed_project_is_shown_its_former_memories_and_can_take_them_over(
         ]
         assert project.recall("Where does the ledger run?").content == "egret"
         assert check(project.store) == []
+        (case,) = project.continuum.review.cases()
+        assert case.chunk_ids == [held["Ana reviews every change of the ledger."].id], (
+            "it waits for review here"
+        )
     assert run("project", "show", "--json").json["other_projects"] == []
     assert run("--namespace", former, "undo").code == 0
     with Memory.open(brain, namespace=former) as project:
         assert len(project.list_chunks()) == 3
+        assert [case.chunk_ids for case in project.continuum.review.cases()] == [[kept]]
 
 
 def test_a_move_is_undone_in_both_namespaces_at_once(store: ChunkStore) -> None:
