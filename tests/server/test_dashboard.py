@@ -387,6 +387,16 @@ def test_a_link_to_a_memory_has_its_text_without_marks_of_markdown(site: Site) -
     assert ">The dentist is Dr Okafor. *closed* on Fridays</a>" in page
 
 
+def test_a_word_that_is_still_being_typed_finds_the_newest_memories_with_it(
+    site: Site, ids: list[str]
+) -> None:
+    found = site.part("/memories?q=Eller")
+    assert f"/memories/{ids[2]}" in found and "newest first" in found
+    assert f"/memories/{ids[1]}" not in found
+    for none in ("q=ellerx", "q=Eller&tag=db", "q=Eller&until=2026-03-01"):
+        assert f"/memories/{ids[2]}" not in site.part(f"/memories?{none}")
+
+
 def test_changes_are_listed_by_day_and_taken_back_by_a_button(site: Site, ids: list[str]) -> None:
     site.memory.remember_many(
         [{"text": "## Before the frost\n\n1. drain the well"}, {"text": "Lena has a key."}]
