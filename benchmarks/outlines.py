@@ -95,10 +95,10 @@ def main() -> int:
         found.items(), key=lambda one: (one[0][0], not one[0][1])
     ):
         report.add(
-            kind=KINDS[kind],
-            chats="looked at" if looked_at else "others",
-            points=len(points),
-            share=round(sum(points) / len(points), 3),
+            kind_of_question=KINDS[kind],
+            chats="development" if looked_at else "held out",
+            rubric_points=len(points),
+            share_shown=round(sum(points) / len(points), 3),
             characters=round(sum(sizes) / len(sizes)),
         )
     report.finish(chosen.output)

@@ -151,6 +151,7 @@ def test_health_and_check(run: Run, log: str, brain: Path) -> None:
     "arguments",
     [
         ("query", "x", "--weight", "mid"), ("query", "x", "--weight", "middle=1"), ("query", "x", "--kind", "odd"),
+        ("query", "x", "--kind", "stable", "--weight", "low=1"), ("query", "x", "--hints", "--task", "research"),
         ("query", " "), ("trace", "list", "--tier", "middle"), ("review", "list", "--status", "odd"),
         ("trace", "record", " "), ("trace", "record", "x", "--steps", "nothing.json"),
         ("trace", "record", "x", "--task", "gardening"), ("trace", "record", "x", "--steps", "/dev/zero"),
@@ -184,6 +185,7 @@ def test_a_query_asks_for_one_kind_of_memories(run: Run, log: str) -> None:
 
     assert len(found("recent")) == 1 and key not in found("recent")
     assert found("proven") == found("stable") == []
+    assert "mid" in run("query", "research web", "--kind", "proven", "--min-confidence", "0").out
     for project in ("beta", "gamma", "delta", "epsilon"):
         run("trace", "use", key, "--success", "--project", project)
     assert found("proven") == [key]

@@ -19,6 +19,7 @@ from rlm_mem.http.streams import TemporaryFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.records import tier_of
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Row:
     out_of_date: bool = False
     confidence: float | None = None
     notes: Sequence[tuple[str, OtherNote]] = ()
+
+    @property
+    def tickable(self) -> bool:
+        """Whether it can be archived from the list: tiered memories are kept by rules, and their chunks come back."""
+        return tier_of(self.tags) is None
 
 
 def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
@@ -132,6 +138,23 @@ def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], l
         tags=tags,
         conversations=conversations,
     )
+
+
+_ON_TICKED = {"archive": ("deleteChunks", "ticked-archived"), "restore": ("restoreChunks", "ticked-restored")}
+"""Operation and notice of each button for the ticked memories."""
+_IDS_AT_ONCE = 20
+
+
+def act_on_ticked(request: PageRequest) -> Response:
+    """Archive or restore the ticked memories of the list, as one change, and show the list again."""
+    what, ids = request.text("do", 20), request.texts("id")
+    if what not in _ON_TICKED:
+        raise InputError("the form has no known action")
+    name, notice = _ON_TICKED[what] if ids else ("", "none-ticked")
+    with request.memory.batch():
+        for first in range(0, len(ids), _IDS_AT_ONCE):
+            request.carry_out(name, ids=ids[first : first + _IDS_AT_ONCE])
+    return request.go(request.came_from()[0], notice)
 
 
 def figures(memory: Memory) -> dict[str, Any]:

@@ -614,6 +614,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
             or (former not in answer and answer.rstrip(".") not in former)
             or former in asked
             or one.shown.lower() in asked.split()
+            or one.shown.lower() in answer  # it gives both values, and perhaps a third that is asked for
         ):
             continue
         if question.kind in _OF_EVENTS and one.kind not in ("time", "day", "date"):

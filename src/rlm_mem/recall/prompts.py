@@ -42,8 +42,8 @@ from rlm_mem.recall.question_kinds import (
     subject_of,
     weighs,
 )
-from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
-from rlm_mem.sandbox.line_functions import users_of
+from rlm_mem.sandbox.functions import StoreFunctions, described
+from rlm_mem.sandbox.line_functions import speakers, users_of
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.search.query import question_kind
 from rlm_mem.text.analysis import Analyser, get_analyser

@@ -452,7 +452,7 @@ def reliability(confidence: float, success_rate: float | None, volatility: str |
     return round(confidence * success_factor * _VOLATILITY_FACTORS.get(volatility or "low", 1.0), 4)
 
 
-def tier_of(tags: list[str] | tuple[str, ...]) -> str | None:
+def tier_of(tags: Iterable[str]) -> str | None:
     """Return the tier named by a chunk's tags; None for a chunk that mirrors no tiered memory."""
     return next((tag[len(TIER_TAG) :] for tag in tags if tag.startswith(TIER_TAG)), None)
 

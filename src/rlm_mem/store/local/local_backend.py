@@ -99,7 +99,7 @@ class LocalBackend(LocalIndex):
         if self.read_only:
             raise StoreReadOnly(
                 f"the store {self.layout.base} was opened read-only",
-                hint="open it for writing, in a folder that can be written",
+                hint="open it again for writing, once its folder can be written: a server has to be restarted",
             )
         outer = self._thread.transaction
         if outer is not None:
@@ -149,7 +149,8 @@ class LocalBackend(LocalIndex):
             return CorruptStore(
                 "the index was damaged and has been rebuilt: nothing was changed", hint="repeat the change"
             )
-        return schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
+        failure = schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
+        return files.with_unchanged_note(failure)
 
     @healed
     def _begin(self) -> None:

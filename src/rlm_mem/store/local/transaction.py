@@ -127,7 +127,7 @@ class Transaction:
             self.rows.put(chunk, path, written, status, former=former)
         except sqlite3.Error as error:
             files.remove(temp)
-            raise sqlite_error(error, chunk.id) from error
+            raise files.with_unchanged_note(sqlite_error(error, chunk.id)) from error
         earlier = self._pending.pop(chunk.id, None)
         version = None
         if earlier:
@@ -337,7 +337,7 @@ class Transaction:
             in_turn(self.connection, "COMMIT", self._wait_seconds)
         except sqlite3.Error as error:
             self.rollback()
-            raise sqlite_error(error, "the index") from error
+            raise files.with_unchanged_note(sqlite_error(error, "the index")) from error
         except OSError as error:
             self.rollback()
             if isinstance(error, FileNotFoundError):

@@ -288,7 +288,10 @@ class PostgresBackend:
     def check_writable(self) -> None:
         """Raise StoreReadOnly if the store was opened read-only."""
         if self.read_only:
-            raise StoreReadOnly(f"the store {self.location} was opened read-only")
+            raise StoreReadOnly(
+                f"the store {self.location} was opened read-only",
+                hint="open it again for writing, with a user who may write: a server has to be restarted",
+            )
 
     @property
     def present(self) -> PostgresTransaction | None:

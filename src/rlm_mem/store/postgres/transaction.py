@@ -14,6 +14,7 @@ from psycopg.pq import TransactionStatus
 from rlm_mem.chunk import Chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
 from rlm_mem.store.core.changes import ChangeNotes, name_namespaces
+from rlm_mem.store.core.files import with_unchanged_note
 from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
@@ -334,7 +335,7 @@ class PostgresTransaction:
         except psycopg.Error as error:
             failure = translated(error, self.pool.shown)
             if (is_lost(error) or is_worker_lost(error)) and isinstance(failure, StorageError):
-                failure = _with_unchanged_note(failure)
+                failure = with_unchanged_note(failure)
             raise failure from error
 
 
@@ -344,14 +345,7 @@ def unchanged() -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        raise _with_unchanged_note(error) from error.__cause__
-
-
-def _with_unchanged_note(error: StorageError) -> StorageError:
-    outcome = "nothing was changed"
-    if outcome in error.message:
-        return error
-    return type(error)(f"{error.message}: {outcome}", hint=error.hint)
+        raise with_unchanged_note(error) from error.__cause__
 
 
 def _failed(connection: psycopg.Connection[Any]) -> bool:
