@@ -56,6 +56,8 @@ def session_context(project: Memory | None, shared: Memory, name: str, *, budget
         found += _fitting(shared, name, HITS, Filters(trust="ordinary"))
     kinds = _TYPES[1:2] if project is not None else _TYPES[:2]
     found += shared.search("", limit=HITS, filters=Filters(chunk_type=kinds, trust="ordinary"))
+    if project is not None:  # what fits beside all of these
+        found += project.search("", limit=4 * HITS, filters=Filters(chunk_type=_TYPES, trust="ordinary"))
     return _within_budget(found, budget)
 
 

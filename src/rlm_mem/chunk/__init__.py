@@ -49,7 +49,7 @@ from rlm_mem.chunk.types import (
     shown,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
-from rlm_mem.merging import MERGE_CONFLICT, in_conflict
+from rlm_mem.merging import json_fault
 from rlm_mem.record import MutableRecord
 
 # At interpreter exit, garbage collection may free the types of msgspec structs in an order in which msgspec 0.22 reads
@@ -287,9 +287,7 @@ def decode_chunk(data: bytes) -> Chunk:
     try:
         raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # some editors write a byte order mark
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if in_conflict(data):
-            raise InvalidChunk(MERGE_CONFLICT) from None
-        raise InvalidChunk(f"not valid JSON: {error}") from None
+        raise InvalidChunk(json_fault(data, error)) from None
     except RecursionError:
         raise InvalidChunk("JSON is nested too deeply") from None
     if not isinstance(raw, dict):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PAGE = 20
 MOST = 200
-_MAX_ARCHIVE_SCAN = 500
+_MAX_SCAN = 500
 _CONTENT = 600
 
 
@@ -206,6 +206,8 @@ def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     hits = memory.search(
         selected.q, limit=selected.limit + 1, filters=filters if selected.narrowed else None, explain=True
     )
+    if not hits and not selected.speaker:
+        return _containing_rows(memory, selected)
     language = memory.config.search.language
     stems = get_analyser(language).terms(selected.q)
 
@@ -228,12 +230,18 @@ def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     ]  # fmt: skip
 
 
+def _containing_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
+    """The newest memories with this text anywhere: a word still being typed, or a part of a number or address."""
+    needle = selected.q.strip().casefold()
+    newest = memory.store.get_many(_newest_ids(memory, selected, limit=_MAX_SCAN)) if needle else {}
+    kept = [chunk for chunk in newest.values() if needle in chunk.content.casefold()]
+    return rows_of(memory.store, kept[: selected.limit + 1])
+
+
 def _archived_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     """Search archived memories, which are not in the index, by scanning the contents of the newest ones."""
     needle = selected.q.strip().casefold()
-    ids = _newest_ids(
-        memory, selected, archived=True, limit=_MAX_ARCHIVE_SCAN if needle else selected.limit + 1
-    )
+    ids = _newest_ids(memory, selected, archived=True, limit=_MAX_SCAN if needle else selected.limit + 1)
     kept: list[Chunk] = []
     for chunk_id in ids:
         versions = memory.history(chunk_id)
