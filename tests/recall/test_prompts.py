@@ -784,12 +784,20 @@ def test_an_outline_of_a_vague_subject_has_turns_like_those_with_its_words(store
 
 
 def test_turns_that_fit_better_have_more_headings(store: ChunkStore) -> None:
-    advice = "### Prune the roses\n\nYes.\n\n### Mulch every bed\n\nYes.\n\n### Water at sunrise\n\nYes."
+    advice = {
+        "How do I keep my rose garden?": (
+            "Prune the old branches",
+            "Mulch around stems",
+            "Water before sunrise",
+        ),
+        "I read in the garden.": ("Sit in half shade", "Wear a straw hat"),
+    }
     with store.batch():
-        for text in ("How do I keep my rose garden?", "I read in the garden."):
-            store.create_chunk(f"User: {text}\nAssistant: Well.\n\n{advice}", conversation_id=text)
+        for text, headings in advice.items():
+            titled = "".join(f"\n\n### {one}\n\nYes." for one in headings)
+            store.create_chunk(f"User: {text}\nAssistant: Well.{titled}", conversation_id=text)
     first, second = StoreFunctions(store).outline("keep the rose garden")
-    assert len(first["points"]) > 1 > len(second["points"])
+    assert len(first["points"]) == 3 and len(second["points"]) == 1
 
 
 def test_a_memory_without_an_assistant_opens_with_excerpts(store: ChunkStore) -> None:
