@@ -759,7 +759,7 @@ def test_an_order_of_a_long_chat_has_more_and_shorter_rows(store: ChunkStore) ->
                 store.create_chunk(text, conversation_id=f"talk-{number}", occurred_at="2026-05-01")
         return max(len(row["text"]) for row in account(chars=5_000))
 
-    assert longest_row(range(10)) > longest_row(range(10, 300))
+    assert longest_row(range(10)) > longest_row(range(10, 60)) > longest_row(range(60, 300))
 
 
 def test_an_outline_of_a_vague_subject_has_turns_like_those_with_its_words(store: ChunkStore) -> None:

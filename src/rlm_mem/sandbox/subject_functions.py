@@ -43,6 +43,9 @@ _MAX_ROWS = 200
 _LENGTHS = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0, 2 / 3)
 """How many times as many characters a row of an opening may have if all rows then have room, the most first; the last
 one if they never have."""
+_MIN_LISTED = 0.3
+"""Minimum share of the rows without headings that must have room at their usual length for that to be taken: shorter,
+they tell less of their turn, but in a long chat, more topics tell more than more words of a few."""
 _EVERY_LENGTH, _SHORTEST = 1 / 2, 2 / 5
 """The same for a count, which needs every instance: with turns that match well at their usual length, if these have
 room, and without."""
@@ -179,7 +182,8 @@ class SubjectFunctions(HostFunctions):
             who: the speaker, in a memory without an assistant.
             left_out: ids of chunks without rows.
             lengths: how many times the usual characters a row may have; the first is taken with which all rows have
-                room, else the last. If there are several, other turns get rows, too; see :meth:`account`.
+                room, or without headings, from 1 on, ``_MIN_LISTED`` of them, else the last. If there are several,
+                other turns get rows, too; see :meth:`account`.
             every: as many rows as possible are wanted, in whichever place of their day; see :meth:`account`.
         """
         analyser = get_analyser(self._store.config.search.language)
@@ -298,13 +302,15 @@ class SubjectFunctions(HostFunctions):
                 listed.add(days[place])
                 told.update(analyser.terms("\n".join((text, *own_points))))
 
+        least = sum(map(fits, best)) if every else len(best) * (1 if points else _MIN_LISTED)
+        longest = _EVERY_LENGTH if every else 1.0
         for times in lengths:
             chosen, told, left = {}, set(), room
             add_rows(best[:maximum], times)
             if left >= (room // 2 if akin and times > 1 else 0):
                 add_rows(akin[: maximum - len(chosen)], min(times, 1))
                 break
-            if every and times <= _EVERY_LENGTH and len(chosen) >= sum(map(fits, best)):
+            if times <= longest and len(chosen) >= least:
                 break
         for place in chosen:
             for question in later.get(place, ()):
