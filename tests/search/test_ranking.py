@@ -62,7 +62,7 @@ def test_words_alone_find_the_line_that_has_them_and_a_question_the_reply_to_it(
     store.create_chunk("\n".join(lines), "note", conversation_id="c1")
     for number in range(12):
         store.create_chunk(
-            f"Ann: Dinner number {number} was nice.\nBob: The car is fixed again, and the garage was cheap.\nAnn: Great.",
+            f"Ann: Dinner number {number} was nice.\nBob: The car is fixed again, and the garage cheap.\nAnn: Great.",
             "note",
         )
     assert first(store, "autumn ghent").snippet == lines[1]

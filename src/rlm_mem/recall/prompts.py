@@ -283,7 +283,7 @@ def build_opening(
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: for a host, whether it may be an outline, of some 4,500 to 12,500 characters with all else.
+        outline: for a host, whether it may be an outline, of some 4,500 to 10,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -368,7 +368,7 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
             if row["points"]:
                 hit["headed"] = True
     cut = functions.cut.remark().partition(";")[0]
-    found = cut or "these are all turns that share a word with the question"
+    found = cut or "all turns that share a word with the question are here"
     return tuple(
         hits.values()
     ), f"; {found}; others: print_rows(outline([WORDS], chars=2500, points=False, unseen=True))"
