@@ -283,7 +283,7 @@ def build_opening(
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: for a host, whether it may be an outline, of some 4,500 to 10,500 characters with all else.
+        outline: for a host, whether it may be an outline, of some 4,500 to 12,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.

@@ -105,7 +105,7 @@ _ORDERED = Outlined(
     "each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
-    8_000,
+    11_000,
     True,
     "Tell by phase, from the first day to the last, of every row about the subject what was asked, done or decided, "
     "and what the reply advised (after |), with names and figures.",
