@@ -626,6 +626,22 @@ def test_a_read_that_overlaps_the_replacement_of_the_index_is_repeated(
         assert check(store) == []
 
 
+def test_a_read_whose_connection_is_given_up_midway_is_repeated(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The quay is closed.")
+        deleted = []
+
+        def read() -> dict[str, int]:
+            """Reads on with a connection that another read of the thread has closed, since the index was deleted."""
+            source = store.candidate_source()
+            if not deleted:
+                deleted.append((base / "index" / "index.sqlite").unlink())
+            assert store.list_chunks() == [chunk.id]
+            return source.term_counts(["quay"])
+
+        assert store.backend.retried(read) == {"quay": 1}
+
+
 # --- somebody edits a file during a write ------------------------------------------------------------------------
 
 

@@ -70,7 +70,8 @@ def healed(method: Callable[Concatenate[_C, _P], _T]) -> Callable[Concatenate[_C
             try:
                 answer = method(self, *args, **kwargs)
             except (sqlite3.Error, CorruptStore, DamagedSnapshot) as failure:
-                connections.mend(failure, generation)
+                if state.drops == drops:  # else the call went on with a connection that it had given up
+                    connections.mend(failure, generation)
                 error = failure
             else:
                 connection = state.connection
