@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import compress, repeat
 from operator import and_, attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
+from rlm_mem.store.core.arrays import Array, Bools, Floats, Ints, Scores, Slots
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
@@ -48,14 +49,6 @@ from rlm_mem.store.core.selection import (
     weighed,
 )
 from rlm_mem.store.local.snapshot import NO_CONVERSATION, LocalTermPostings, View, select_docs, term_list
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Ints = npt.NDArray[np.int64]
-    Slots = npt.NDArray[np.int32]
-    Floats = npt.NDArray[np.float64]
-    Bools = npt.NDArray[np.bool_]
 
 _EXCLUDED_SCORE = np.float32(-1e30)
 
@@ -551,15 +544,13 @@ def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
     return place[hit], hit
 
 
-def _sums(where: Ints, values: npt.NDArray[Any] | None, count: int) -> Ints:
+def _sums(where: Ints, values: Array | None, count: int) -> Ints:
     """Sum `values` (None: 1 each) per position in `where`, for `count` positions."""
     summed = np.bincount(where, None if values is None else values.astype(np.float64), count)
     return summed.astype(np.int64)
 
 
-def _new_scores(
-    view: View, collection: CorpusLengths, terms: list[Scorer[LocalTermPostings]]
-) -> npt.NDArray[np.float32]:
+def _new_scores(view: View, collection: CorpusLengths, terms: list[Scorer[LocalTermPostings]]) -> Scores:
     scores = np.zeros(view.delta.size, np.float32)
     length = view.delta.columns.length
     for scorer in terms:

@@ -15,13 +15,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store import local
 from rlm_mem.store.core import files
+from rlm_mem.store.core.arrays import Bools
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.local.connections import DamagedSnapshot
 from rlm_mem.store.local.local_lookup import LocalSource
@@ -44,9 +44,6 @@ from rlm_mem.store.local.snapshot import (
     postings_of,
     save_snapshot,
 )
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _Written = Callable[[int], None]
 """Called with the number of chunks written so far."""
@@ -286,7 +283,7 @@ class PostingsIndex:
         self,
         connection: sqlite3.Connection,
         base: Snapshot,
-        masked: npt.NDArray[np.bool_] | None,
+        masked: Bools | None,
         parts: Iterable[ChunkPostings],
         seq: int,
         progress: _Written | None,

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import psycopg
 
 from rlm_mem.errors import CorruptStore
+from rlm_mem.store.core.arrays import Ints, Words
 from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of
 from rlm_mem.store.postgres.values import Integers, array_cursor
-
-Ints = npt.NDArray[np.int64]
-Figures = npt.NDArray[np.uint32]
 
 #: Chunks decoded at a time, and postings in memory at a time.
 _LOT = 5_000
@@ -170,7 +167,7 @@ class _Counting:
             yield first, last
             first = last + 1
 
-    def _postings(self, order: list[tuple[Any, ...]], lowest: int, highest: int) -> tuple[Ints, Figures]:
+    def _postings(self, order: list[tuple[Any, ...]], lowest: int, highest: int) -> tuple[Ints, Words]:
         chosen = []
         for docs in _lots(order):
             changes = changes_of([], self._chunks(docs))
@@ -178,7 +175,7 @@ class _Counting:
             chosen.append((changes.posting[lo:hi], changes.figures[lo:hi]))
         return _sorted_together(chosen)
 
-    def _compare(self, table: PartTable, lowest: int, highest: int, pair: Ints, figures: Figures) -> int:
+    def _compare(self, table: PartTable, lowest: int, highest: int, pair: Ints, figures: Words) -> int:
         """Count entries of these owners' lists that differ from `pair` and `figures`."""
         rows = self._rows(
             f"SELECT {table.owner}, first, entries FROM {table.name}"
@@ -256,7 +253,7 @@ def _lots(order: list[tuple[Any, ...]]) -> Iterator[list[int]]:
         yield lot
 
 
-def _sorted_together(chosen: list[tuple[Ints, Figures]]) -> tuple[Ints, Figures]:
+def _sorted_together(chosen: list[tuple[Ints, Words]]) -> tuple[Ints, Words]:
     if not chosen:
         return _NONE, np.zeros((0, 2), np.uint32)
     pair = np.concatenate([pairs for pairs, _ in chosen])
@@ -264,7 +261,7 @@ def _sorted_together(chosen: list[tuple[Ints, Figures]]) -> tuple[Ints, Figures]
     return pair[order], np.concatenate([figures for _, figures in chosen])[order]
 
 
-def _differences(written: Lists, pair: Ints, figures: Figures) -> int:
+def _differences(written: Lists, pair: Ints, figures: Words) -> int:
     """Count entries that are missing, superfluous, different, or in a part where no search looks for them."""
     if not len(written.pair):
         return len(pair)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import psycopg
 
+from rlm_mem.store.core.arrays import Ints
 from rlm_mem.store.core.preencoding import LocalTerms
 from rlm_mem.store.core.records import NO_SEGMENTS
 from rlm_mem.store.core.selection import distinct
@@ -32,7 +32,6 @@ from rlm_mem.store.postgres.values import Blobs, Integers, Statement, shown, sto
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.schema import Head
 
-Ints = npt.NDArray[np.int64]
 
 Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]
 """A statement, its values, and the function that receives its rows."""
