@@ -64,10 +64,6 @@ class JoinedStore(ChunkStore):
                 break
         return found
 
-    def exists(self, chunk_id: str) -> bool:
-        """Return whether an active chunk of either namespace has this id."""
-        return any(part.exists(chunk_id) for part in self._parts)
-
     def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:
         """Return the ids among these that are in the other namespace, each with its namespace."""
         other = self._parts[1]
@@ -103,26 +99,10 @@ class JoinedStore(ChunkStore):
         wanted = check_chunk_ids(chunk_ids)
         return [one for part in self._parts for one in part.summaries(wanted)]
 
-    def timeline(
-        self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
-    ) -> list[Summary]:
-        """Return summaries in order of time."""
-        found = (part.timeline(start, end, limit) for part in self._parts)
-        return list(islice(merge(*found, key=lambda one: one.at), limit))
-
-    def latest(
-        self,
-        limit: int,
-        *,
-        conversation_id: str | None = None,
-        since: str | date | None = None,
-        tag: str | None = None,
-    ) -> list[Summary]:
-        """Return summaries of the newest chunks."""
-        found = (
-            part.latest(limit, conversation_id=conversation_id, since=since, tag=tag) for part in self._parts
-        )
-        return list(islice(merge(*found, key=lambda one: one.at, reverse=True), limit))
+    def _listed(self, wanted: ListFilter, limit: int) -> list[Summary]:
+        """Return the first visible summaries of both namespaces that pass a filter."""
+        found = (part._listed(wanted, limit) for part in self._parts)
+        return list(islice(merge(*found, key=lambda one: one.at, reverse=wanted.newest_first), limit))
 
     # --- relations ----------------------------------------------------------------------------------------
 
