@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -108,11 +109,13 @@ class Lists:
         """Per part `owner << 32 | first`."""
         return pairs(self.owner, self.first)
 
-    def words(self) -> Words:
-        """Return the entries in their stored form."""
+    def entries(self) -> str:
+        """Return the entries of each part in their stored form, as the text of a `bytea[]`."""
         words = np.empty((len(self.pair), _WORDS), "<u4")
         words[:, 0], words[:, 1:] = self.pair & _LOW, self.figures
-        return words.reshape(-1)
+        digits, ends = words.tobytes().hex(), (np.cumsum(self.count) * (2 * words.itemsize * _WORDS)).tolist()
+        parts = (f'"\\\\x{digits[first:end]}"' for first, end in pairwise((0, *ends)))
+        return f"{{{','.join(parts)}}}"
 
 
 def pairs(owner: Array, key: Array) -> Ints:

@@ -18,7 +18,6 @@ from rlm_mem.store.core.arrays import Ints, Words
 from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of
-from rlm_mem.store.postgres.values import Integers, array_cursor
 
 #: Chunks decoded at a time, and postings in memory at a time.
 _LOT = 5_000
@@ -65,7 +64,7 @@ def recount(connection: psycopg.Connection[Any], ns: int) -> Recount:
             with REPEATABLE READ.
         ns: key of the namespace.
     """
-    with array_cursor(connection) as cursor:
+    with connection.cursor(binary=True) as cursor:
         counting = _Counting(ns, cursor)
         counting.check_lists()
         counting.check_terms()
@@ -124,7 +123,7 @@ class _Counting:
             "SELECT c.doc, c.conversation, coalesce(b.segments, %s::bytea), c.length, c.segment_count"
             " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
             " WHERE c.ns = %s AND c.doc = ANY(%s)",
-            (NO_SEGMENTS, self._ns, self._ns, Integers(np.array(docs, np.int64))),
+            (NO_SEGMENTS, self._ns, self._ns, docs),
         ).fetchall()
         chunks = [(doc, conversation, blob or NO_SEGMENTS) for doc, conversation, blob, _, _ in rows]
         try:
@@ -192,7 +191,7 @@ class _Counting:
         """Return the owners of parts of lists that should not exist."""
         return self._rows(
             f"SELECT {table.owner} FROM {table.name} WHERE {table.owner} <> ALL(%s) AND ns = %s",
-            Integers(np.array(owners, np.int64)),
+            owners,
         )
 
     # -- figures ---------------------------------------------------------------------------------------------------
