@@ -341,8 +341,7 @@ class ChunkReader:
     def expired(self, limit: int | None = None) -> list[str]:
         """Return ids of expired chunks that are still stored, oldest first; ``ChunkStore.sweep`` removes them."""
         most = None if limit is None else page(limit, "limit")
-        wanted = ListFilter(expired_at=self._now(), limit=most)
-        return self._ids(self.namespace, wanted)
+        return self._ids(self.namespace, ListFilter(expired_at=self._now(), limit=most))
 
     # --- listings ---------------------------------------------------------------------------------------
 

@@ -176,8 +176,8 @@ class PostgresQueries:
                     )
                     values[1:1] = [ns, plain(tag)]
                 else:
-                    of_tag = "x.ns = %s AND x.tag = %s AND x.at = c.at AND x.doc = c.doc"
-                    also(f"EXISTS (SELECT 1 FROM rlm_mem.tags x WHERE {of_tag})", ns, plain(tag))
+                    tagged = "rlm_mem.tags x WHERE x.ns = %s AND x.tag = %s AND x.at = c.at AND x.doc = c.doc"
+                    also(f"EXISTS (SELECT 1 FROM {tagged})", ns, plain(tag))
             if wanted.any_tags:
                 also(_TAGGED, ns, list(map(plain, wanted.any_tags)))
         if wanted.conversation_id is not None:
