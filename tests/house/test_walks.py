@@ -38,9 +38,9 @@ the look-up of memories that it may replace, linking, writing and indexing."""
 REMEMBER_STATEMENTS = 27
 """SQLite statements on this path, without those of triggers."""
 
-FIND_FILES, FIND_FUNCTIONS = 32, 211
+FIND_FILES, FIND_FUNCTIONS = 32, 209
 """The same where an earlier memory shares a word with it: the statements of both are compared."""
-ASK_FILES, ASK_FUNCTIONS = 36, 252
+ASK_FILES, ASK_FUNCTIONS = 35, 252
 """The same where the candidates are looked up again, because the memory changed since the first look-up."""
 
 RECALL_FILES = 61

@@ -18,7 +18,8 @@ from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
-from rlm_mem.store.core.changes import MAX_OFF, clock_fault
+from rlm_mem.store.core.backend import Backend
+from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ANY_REVISION,
@@ -50,7 +51,7 @@ _logger = logger("rlm_mem.store")
 _NEWEST_MEMORY = "the time at which the newest memory was written, whose clock may have been wrong"
 
 
-class LocalBackend(LocalIndex):
+class LocalBackend(LocalIndex, Backend):
     """`Backend` over files, index and locks of one store folder; the protocol documents the methods.
 
     One object may be used by several threads: each has its own connection, and SQLite's write lock serialises the
@@ -469,13 +470,7 @@ class LocalBackend(LocalIndex):
             self.fold_reads()
         return back_up_folder(store, self, target, progress=progress, source=source)
 
-    def rewrite_events(
-        self,
-        namespace: str,
-        rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
-        *,
-        dry_run: bool,
-    ) -> int:
+    def rewrite_events(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
         # In a transaction, no other process appends an event of a change meanwhile.
         with contextlib.nullcontext() if dry_run else self.transaction(namespace):
             return self._log.rewrite(namespace, rewrite, dry_run=dry_run)

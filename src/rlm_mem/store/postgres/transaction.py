@@ -21,7 +21,7 @@ from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import Pool, undo
 from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter
 from rlm_mem.store.postgres.schema import HEAD_COLUMNS, LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
-from rlm_mem.store.postgres.values import Statement, array_cursor
+from rlm_mem.store.postgres.values import Statement
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -184,12 +184,8 @@ class PostgresTransaction:
                 (statement, repr(values)): cursor.fetchall()
                 for cursor, (statement, values) in zip(ahead, reads, strict=True)
             }
-            conversations = ((chunk.namespace, chunk.metadata.conversation_id) for chunk in chunks)
-            return {
-                conversation
-                for namespace, conversation in conversations
-                if conversation is not None and self.lock(namespace).without_chunks([conversation])
-            }
+            named = ((self.lock(chunk.namespace), chunk.metadata.conversation_id) for chunk in chunks)
+            return {one for writer, one in named if one is not None and one not in writer.conversations}
 
     def forget(self) -> None:
         """Drop the rows that were read ahead, because something is about to be written."""
@@ -284,7 +280,7 @@ class PostgresTransaction:
         try:
             with connection.pipeline():
                 for statement, values in last:
-                    array_cursor(connection).execute(statement, values)
+                    connection.execute(statement, values)
                 end = connection.execute("COMMIT")
             ended = end.statusmessage
         except psycopg.Error as error:
