@@ -119,9 +119,8 @@ class Backend(Protocol):
 
     read_only: bool
     is_far: bool  # whether each query requires a round trip to a server
-    caught_up: int = (
-        0  # how often a read or a check in between indexed changes that other programs made to files
-    )
+    # How often a read or a check in between indexed changes that other programs made to files.
+    caught_up: int = 0
 
     @property
     def location(self) -> str:
