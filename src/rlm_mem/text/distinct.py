@@ -141,11 +141,8 @@ def exceptions(
     known, value = before | asked.stems, before - asked.stems
     limit = _limit_of(best, known, analyser)
     telling, context = value - MEASURES, f"{asked.text}\n{earlier}"
-    is_question = any(
-        one.rstrip().endswith(_ASKS) and not (has | telling).isdisjoint(stems) for one, stems in parts
-    )
     if (
-        is_question
+        best.rstrip().endswith(_ASKS)
         or any(_is_called_off(one, best, known, analyser) for one, _ in parts)
         or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
         or is_taken_back(later)
@@ -156,7 +153,7 @@ def exceptions(
         or (not ENDED.found_in(later[:LONGEST]) and _is_of_the_past(best, asked, earlier, telling, analyser))
         or DENIAL.search(later[:LONGEST])
         or _is_about_unnamed_thing(best, has, known, analyser)
-        or _is_about_another_of_the_sort(asked, later, known, after, analyser)
+        or _is_about_another_of_the_sort(asked, earlier, later, known, after, analyser)
         or (not says(later).change and _is_said_of_another(asked, earlier, best, analyser))
         or (asked.is_english and _is_about_another_person(best, known, asked, analyser))
         or _denies_another_value(best, value & after, analyser)
@@ -393,21 +390,23 @@ def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) ->
 
 
 def _is_about_another_of_the_sort(
-    asked: PresentQuestion, later: str, known: Set[str], after: Set[str], analyser: Analyser
+    asked: PresentQuestion, earlier: str, later: str, known: Set[str], after: Set[str], analyser: Analyser
 ) -> bool:
     """Whether a word of the question has another companion in the later note: "the big compressor" for "the small one".
 
-    Only if no word of either pair occurs anywhere in the other text; in other languages than English, whose order of
-    words is freer, only for companions behind a preposition: "the key for the attic" for "the key for the cellar".
+    Only if the earlier note has the one of the question, and no word of either pair occurs anywhere in the other text;
+    in other languages than English, whose order of words is freer, only for companions behind a preposition: "the key
+    for the attic" for "the key for the cellar".
     """
     if asked.spaceless or asked.stems <= after:
         return False
-    theirs = _beside(later[:LONGEST], analyser)
+    mine, theirs = (_beside(text[:LONGEST], analyser) for text in (earlier, later))
     for place, words_beside in _beside(asked.text, analyser).items():
         if not asked.is_english and place[1] not in LINKS:
             continue
         others = theirs.get(place, frozenset())
-        if others and words_beside.isdisjoint(after) and known.isdisjoint(others):
+        has = not words_beside.isdisjoint(mine.get(place, frozenset()))
+        if has and others and words_beside.isdisjoint(after) and known.isdisjoint(others):
             return True
     return False
 
