@@ -97,7 +97,6 @@ class SentenceReader:
         self.subject: list[Token] = []
         self.head = ""
         self.labels: tuple[tuple[str, str], ...] = ()
-        self.number: int | None = None
 
     @property
     def carried(self) -> frozenset[str]:
