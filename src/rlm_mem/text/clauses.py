@@ -250,6 +250,8 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
         if low in CHANGES or low in REPLACES or low in ENDS:
             if low == "got" and not (number + 1 < len(tokens) and tokens[number + 1].low == "rid"):
                 continue
+            if before in DETERMINERS:
+                continue  # "the changed plan", "the box that replaced it"
             return number, "change"
         if low in ("has", "have", "get", "gets") and _perfect(tokens[number + 1 :]):
             continue
