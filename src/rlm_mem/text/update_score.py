@@ -113,7 +113,7 @@ _CALENDAR = MONTHS | words(
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS | FOREIGN_DAYS | FOREIGN_MONTHS}
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
-_LIST_NUMBER = late(r"(?:\d{1,4}[.)]\s)?")
+_LIST_NUMBER = late(r"\d{1,4}[.)]\s")
 _OPENING_NAME = late(r"(?:\d{1,4}[.)]\s)?([^\W\d_a-z]\w{0,40}(?: [^\W\d_a-z][\w.]{0,40})+) ")
 """Two or more capitalised words at the beginning, possibly after the number of a list: "Dave Filoni is"."""
 _OF_OWNER = late(r"['’]s?$")
@@ -389,7 +389,8 @@ def _values(text: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     opens = True
     unit_of = ""  # the number before
-    for match in _VALUE_WORD.finditer(text, _LIST_NUMBER.match(text).end()):
+    listed = _LIST_NUMBER.match(text)
+    for match in _VALUE_WORD.finditer(text, listed.end() if listed else 0):
         word = match.group()
         begins, opens = opens, word[-1] in ".!?:;"
         low = word.lower().strip("(),.!?:;").removesuffix("'s").removesuffix("’s")
