@@ -335,8 +335,8 @@ def signs(
 
 
 def _closeness(before: Set[str], after: Set[str], often: Mapping[str, int]) -> float:
-    """Similarity of a text to the earlier note, with rare words weighing more."""
-    return sum(1 / often[stem] for stem in (before & after) - MEASURES)
+    """Similarity of a text to the earlier note, with rare words weighing more; exact, so that equal ones are equal."""
+    return math.fsum(1 / often[stem] for stem in (before & after) - MEASURES)
 
 
 def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
@@ -437,8 +437,6 @@ def _narrows_subject(
 
     In a question, a word after a preposition also narrows it: "the code of the shop".
     """
-    if not missing:
-        return False
     written = WORD.findall(text)
     found = WORD.findall(text.lower())
     for place, word in enumerate(found):
