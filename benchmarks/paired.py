@@ -210,7 +210,9 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", default=None, metavar="WORD", help="kinds whose name has one of these"
     )
-    parser.add_argument("--output", type=Path, default=None, help="where to write the JSON report")
+    parser.add_argument(
+        "--output", type=Path, default=Path("build/paired.json"), help="JSON report (default: build/paired.json)"
+    )
     parser.add_argument("--serve", metavar="BRAIN", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
