@@ -211,7 +211,10 @@ def main() -> None:
         "--only", nargs="+", default=None, metavar="WORD", help="kinds whose name has one of these"
     )
     parser.add_argument(
-        "--output", type=Path, default=Path("build/paired.json"), help="JSON report (default: build/paired.json)"
+        "--output",
+        type=Path,
+        default=Path("build/paired.json"),
+        help="JSON report (default: build/paired.json)",
     )
     parser.add_argument("--serve", metavar="BRAIN", help=argparse.SUPPRESS)
     options = parser.parse_args()
