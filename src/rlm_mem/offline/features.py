@@ -265,21 +265,25 @@ def _sub_kind(question: Question) -> str:
 def _span(
     out: dict[str, float], question: Question, candidate: Candidate, terms: frozenset[str], kind: str
 ) -> None:
-    words = candidate.sentence.words
-    first, last = candidate.first, candidate.last
-    inside = words[first : last + 1]
+    """Add the features of a span: its words, those around it, its ends, its kinds of words, and what is asked for."""
+    inside = candidate.sentence.words[candidate.first : candidate.last + 1]
+    _span_words(out, question, inside, terms, kind)
+    _span_place(out, question, candidate, terms, kind)
+    _span_ends(out, candidate, kind)
+    _span_classes(out, question, candidate, kind)
+    for name in question.names:
+        if any(word.low.removesuffix("'s") == name.lower() for word in inside):
+            out["named"] = 1.0
+    if question.focus:
+        _span_focus(out, question.focus, candidate, kind)
+
+
+def _span_words(
+    out: dict[str, float], question: Question, inside: Sequence[Word], terms: frozenset[str], kind: str
+) -> None:
+    """Add the number of words of a span, and how many of them the question has."""
     size = len(inside)
-    bucket = (
-        str(size)
-        if size <= 4
-        else "5-6"
-        if size <= 6
-        else "7-9"
-        if size <= 9
-        else "10-14"
-        if size <= 14
-        else "15+"
-    )
+    bucket = next((name for most, name in _SIZES if size <= most), "15+")
     out[f"size:{bucket}"] = 1.0
     out[f"{kind}:size:{bucket}"] = 1.0
     asked = frozenset(question.terms)
@@ -291,6 +295,15 @@ def _span(
     out["new"] = (
         min(6, sum(1 for word in inside if word.stem not in asked and word.low not in FUNCTION_WORDS)) / 6
     )
+
+
+def _span_place(
+    out: dict[str, float], question: Question, candidate: Candidate, terms: frozenset[str], kind: str
+) -> None:
+    """Add the words before a span, and how near words of the question are."""
+    words = candidate.sentence.words
+    first, last = candidate.first, candidate.last
+    inside = words[first : last + 1]
     head = candidate.sentence.text
     out["bracket"] = float(head.rfind("[", 0, inside[0].start) > head.rfind("]", 0, inside[0].start))
     if first > 1 and not words[first].opens:
@@ -302,7 +315,7 @@ def _span(
     if first >= 2 and words[first - 1].low in _KEPT_WORDS:
         two = f"{_word_class(words[first - 2].low)}+{words[first - 1].low}"
         out[f"two:{two}"] = 1.0
-    out["echo"] = sum(1 for word in inside if word.stem in asked) / size
+    out["echo"] = sum(1 for word in inside if word.stem in question.terms) / len(inside)
     out["echo_any"] = float(any(word.stem in terms for word in inside))
     places = [n for n, word in enumerate(words) if word.stem in terms and not first <= n <= last]
     if places:
@@ -313,6 +326,13 @@ def _span(
         out["before_word"] = float(any(n > last for n in places))
     else:
         out["alone"] = 1.0
+
+
+def _span_ends(out: dict[str, float], candidate: Candidate, kind: str) -> None:
+    """Add the classes of the word before a span and of its first and last words, and where it ends in the sentence."""
+    words = candidate.sentence.words
+    first, last = candidate.first, candidate.last
+    inside = words[first : last + 1]
     prior = words[first - 1].low if first else "^"
     prior_sort = prior if prior in _KEPT_WORDS else _word_class(prior)
     if words[first].opens and first:
@@ -329,6 +349,13 @@ def _span(
     out["starts"] = float(inside[0].opens)
     out["whole"] = float(first == 0 and last == len(words) - 1)
     out["breaks"] = float(any(word.closes for word in inside[:-1]))
+
+
+def _span_classes(out: dict[str, float], question: Question, candidate: Candidate, kind: str) -> None:
+    """Add which classes of words a span has: names, numbers, persons, feelings, pronouns, auxiliaries, times."""
+    first = candidate.first
+    inside = candidate.sentence.words[first : candidate.last + 1]
+    size = len(inside)
     names = sum(
         1
         for n, word in enumerate(inside)
@@ -339,7 +366,7 @@ def _span(
     out[f"{kind}:number"] = float(any(word.text[0].isdigit() for word in inside))
     out["mine"] = float(any(word.low in _FIRST_PERSON for word in inside))
     out["yours"] = float(any(word.low in _SECOND_PERSON for word in inside))
-    out["verb_i"] = float(prior in ("i", "we"))
+    out["verb_i"] = float(bool(first) and candidate.sentence.words[first - 1].low in ("i", "we"))
     out["feeling"] = float(any(word.low in _FEELING for word in inside))
     out[f"{kind}:feeling"] = out["feeling"]
     out["has_pronoun"] = float(any(word.low in PRONOUNS for word in inside))
@@ -350,21 +377,25 @@ def _span(
         any(word.low == "and" for word in inside) or any(word.closes for word in inside[:-1])
     )
     out["many:listing"] = out["listing"] * question.many
-    for name in question.names:
-        if any(word.low.removesuffix("'s") == name.lower() for word in inside):
-            out["named"] = 1.0
-    if question.focus:
-        noun = _stems(question.focus.split()[-1])
-        out["focus"] = float(any(word.stem in noun for word in inside))
-        out["focus_end"] = float(inside[-1].stem in noun)
-        beyond = words[last + 1 : last + 3]
-        out[f"{kind}:focus_next"] = float(any(word.stem in noun for word in beyond) or out["focus"] > 0)
-        members = _members(question.focus)
-        if members:
-            out["class"] = float(any(word.stem in members for word in inside))
-            out["class_said"] = float(bool(members & candidate.sentence.stems))
 
 
+def _span_focus(out: dict[str, float], focus: str, candidate: Candidate, kind: str) -> None:
+    """Add whether a span has the noun that is asked for ("color" of "what color"), or a member of its class."""
+    words, last = candidate.sentence.words, candidate.last
+    inside = words[candidate.first : last + 1]
+    noun = _stems(focus.split()[-1])
+    out["focus"] = float(any(word.stem in noun for word in inside))
+    out["focus_end"] = float(inside[-1].stem in noun)
+    beyond = words[last + 1 : last + 3]
+    out[f"{kind}:focus_next"] = float(any(word.stem in noun for word in beyond) or out["focus"] > 0)
+    members = _members(focus)
+    if members:
+        out["class"] = float(any(word.stem in members for word in inside))
+        out["class_said"] = float(bool(members & candidate.sentence.stems))
+
+
+_SIZES = ((1, "1"), (2, "2"), (3, "3"), (4, "4"), (6, "5-6"), (9, "7-9"), (14, "10-14"))
+"""Maximum words and the name of each class of spans by size; longer ones are "15+"."""
 _KEPT_WORDS = word_set(
     """
     to because for by with in at from of about as like called named is was are on into a the my and that

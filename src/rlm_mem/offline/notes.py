@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_mem.offline.documents import same_name
@@ -135,6 +135,47 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
     if not wanted or not lines or not all(same_name(name, everything) for name in _name_stems(question)):
         return Reading(None, (), 0.05, 0.0)
+    found, best_match = _answering(question, passages, lines, wanted, everything)
+    if not found:
+        return Reading(None, (), round(min(0.45, 0.5 * best_match), 3), 0.0)
+    best = found[0]
+    missing = _missing_words(question, wanted, best)
+    text, missing = _answer_text(question, best, missing)
+    used = [best.line.passage]
+    if question.many and question.kind in ("what", "who", "where", "name", "kind"):
+        for other in found[1:]:
+            if len(used) < _MAX_LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
+                text = f"{text.rstrip('.')}; {other.piece.text}"
+                used.append(other.line.passage)
+    certain = (best.matched - _MIN_SHARE) / (1 - _MIN_SHARE)
+    runner_up = any(
+        o.line.passage is not best.line.passage and o.score > best.score - 0.05 for o in found[1:]
+    )
+    answerable = 0.72 + 0.22 * certain
+    if best.piece.fit >= _MIN_FIT:
+        confidence = (0.6 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
+    else:
+        confidence = 0.47 + 0.25 * certain
+    confidence -= 0.12 * (runner_up and not question.many)
+    confidence -= _ONE_OF_SEVERAL * (not best.piece.alone)
+    if missing:
+        confidence = min(confidence, _MAX_WITH_MISSING)
+    exact = best.piece.fit >= _EXACT_FIT
+    return Reading(text, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
+
+
+def _answering(
+    question: Question,
+    passages: Sequence[Passage],
+    lines: Iterable[_Line],
+    wanted: dict[str, float],
+    everything: frozenset[str],
+) -> tuple[list[_Found], float]:
+    """The sentences that may answer a question, best first, and the highest share of its words in any sentence.
+
+    Args:
+        everything: the stems of all sentences.
+    """
     newest = max((p.at.timestamp() for p in passages if p.at), default=0.0)
     lags = {id(p): lag for p, lag in zip(passages, lags_behind([p.score for p in passages]), strict=True)}
     found = []
@@ -160,40 +201,22 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
         score = matched + 0.3 * answer_part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
         found.append(_Found(line, matched, score, answer_part))
-    if not found:
-        return Reading(None, (), round(min(0.45, 0.5 * best_match), 3), 0.0)
-    found.sort(key=lambda one: -one.score)
-    best = found[0]
-    text, used = best.piece.text, [best.line.passage]
-    if best.piece.fit >= _MIN_FIT and question.kind not in ("yes_no", "why"):
-        text = whole_value(question, best.line.sentence.text, text)
-    missing = _missing_words(question, wanted, best)
-    if best.piece.fit < _MIN_FIT:
-        focus = [stem_of(question.focus.split()[-1])] if question.focus else []
-        missing += [term for term in focus if not degree(term, _with_compounds(best.line.sentence), "")]
-        extended = _with_following(best.line, text, missing)
-        missing = missing if extended != text else [term for term in missing if term not in focus]
-        text = extended
-    if question.many and question.kind in ("what", "who", "where", "name", "kind"):
-        for other in found[1:]:
-            if len(used) < _MAX_LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
-                text = f"{text.rstrip('.')}; {other.piece.text}"
-                used.append(other.line.passage)
-    certain = (best.matched - _MIN_SHARE) / (1 - _MIN_SHARE)
-    runner_up = any(
-        o.line.passage is not best.line.passage and o.score > best.score - 0.05 for o in found[1:]
-    )
-    answerable = 0.72 + 0.22 * certain
+    return sorted(found, key=lambda one: -one.score), best_match
+
+
+def _answer_text(question: Question, best: _Found, missing: list[str]) -> tuple[str, list[str]]:
+    """The text of an answer, extended within its note where it lacks words of the question, and the missing words."""
+    text = best.piece.text
     if best.piece.fit >= _MIN_FIT:
-        confidence = (0.6 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
-    else:
-        confidence = 0.47 + 0.25 * certain
-    confidence -= 0.12 * (runner_up and not question.many)
-    confidence -= _ONE_OF_SEVERAL * (not best.piece.alone)
-    if missing:
-        confidence = min(confidence, _MAX_WITH_MISSING)
-    exact = best.piece.fit >= _EXACT_FIT
-    return Reading(text, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
+        if question.kind not in ("yes_no", "why"):
+            text = whole_value(question, best.line.sentence.text, text)
+        return text, missing
+    focus = [stem_of(question.focus.split()[-1])] if question.focus else []
+    missing += [term for term in focus if not degree(term, _with_compounds(best.line.sentence), "")]
+    extended = _with_following(best.line, text, missing)
+    if extended != text:
+        return extended, missing
+    return text, [term for term in missing if term not in focus]
 
 
 def _missing_words(question: Question, wanted: dict[str, float], best: _Found) -> list[str]:

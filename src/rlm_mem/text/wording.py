@@ -201,78 +201,85 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
     made: list[Token] = []
     number = 0
     while number < len(tokens):
-        one, read = tokens[number], 1
-        if one.low not in _IN_PLACE:
-            made.append(one)
-            number += 1
-            continue
-        low = tuple(other.low for other in tokens[number : number + 4])
-        chosen = next((some for some in _CHOSEN_WITH if low[: len(some)] == some), None)
-        gone = next((some for some in _GONE_WITH if low[: len(some)] == some), None)
-        again = one.low[2:] if one.low.startswith("re") else ""
-        is_now = [replace(one, low="is"), replace(one, text="now", low="now")]
-        if one.low == "let's":
-            made.append(replace(one, low="we"))
-        elif low[:2] in (("decided", "to"), ("agreed", "to")) and made and low[2:3] == ("use",):
-            read = 2  # "we decided to use B"
-        elif (
-            one.low in _BE
-            and len(low) > 3
-            and low[1] in ("down", "up")
-            and low[2] == "to"
-            and low[3][:1].isdigit()
-        ):
-            made.append(replace(one, low="fell" if low[1] == "down" else "rose"))
-            read = 2
-        elif (
-            one.low in ("turned", "became", "become")
-            and made
-            and (one.low != "turned" or (low[1:2] and low[1][0].isdigit()))
-        ):
-            made += is_now
-        elif (
-            again in PASTS
-            and made
-            and made[-1].low in ("been", "was", "were")
-            and low[1:2]
-            and low[1] in PREPOSITIONS - _WAYS
-        ):
-            while made and made[-1].low in ("been", "was", "were", "has", "have"):
-                made.pop()
-            made += [*is_now, replace(one, low=again)]
-        elif (
-            low[:2] in (("make", "that"), ("make", "it"))
-            and made
-            and kind_of(tokens[number + 2 : number + 4]) in _WHEN
-        ):
-            made = made[:-1] if made[-1].text in ":,–—" else made  # "the picnic: make that four"
-            made += is_now
-            read = 2
-        elif chosen is not None and made and not _tells_when(tokens[number + len(chosen) :]):
-            made.append(replace(one, low="uses"))
-            read = len(chosen)
-        elif gone is not None and (
-            number + len(gone) == len(tokens) or not tokens[number + len(gone)].low.isalpha()
-        ):
-            made += [replace(one, low=low) for low in _GONE_WITH[gone].split()]
-            read = len(gone)
-        elif one.low in PHRASAL and (place := _particle(tokens, number)):
-            made.append(replace(one, low=_PHRASAL[one.low, tokens[place].low]))
-            made += tokens[number + 1 : place]
-            read = place + 1 - number
-            if (
-                place + 1 < len(tokens)
-                and tokens[place + 1].low in ("with", "on")
-                and made[-1].low in _OBJECT_AFTER
-            ):
-                read += 1
+        if tokens[number].low in _IN_PLACE:
+            number += _add_plain_verb(tokens, number, made)
         else:
-            made.append(one)
-        number += read
+            made.append(tokens[number])
+            number += 1
     return made
 
 
-def _tells_when(tokens: list[Token]) -> bool:
+def _add_plain_verb(tokens: list[Token], number: int, made: list[Token]) -> int:
+    """Add plain words for the phrasal verb at a place, or its first word if it is none; return how many it has.
+
+    Args:
+        made: the words before it, of which a form of "be" may be removed.
+    """
+    one = tokens[number]
+    low = tuple(other.low for other in tokens[number : number + 4])
+    is_now = [replace(one, low="is"), replace(one, text="now", low="now")]
+    if one.low == "let's":
+        made.append(replace(one, low="we"))
+        return 1
+    if low[:2] in (("decided", "to"), ("agreed", "to")) and made and low[2:3] == ("use",):
+        return 2  # "we decided to use B"
+    if (
+        one.low in _BE
+        and low[1:3] in (("down", "to"), ("up", "to"))
+        and len(low) > 3
+        and low[3][:1].isdigit()
+    ):
+        made.append(replace(one, low="fell" if low[1] == "down" else "rose"))
+        return 2
+    if (
+        one.low in ("turned", "became", "become")
+        and made
+        and (one.low != "turned" or (low[1:2] and low[1][0].isdigit()))
+    ):
+        made += is_now
+        return 1
+    again = one.low[2:] if one.low.startswith("re") else ""
+    if (
+        again in PASTS
+        and made
+        and made[-1].low in ("been", "was", "were")
+        and low[1:2]
+        and low[1] in PREPOSITIONS - _WAYS
+    ):
+        while made and made[-1].low in ("been", "was", "were", "has", "have"):
+            made.pop()
+        made += [*is_now, replace(one, low=again)]
+        return 1
+    if (
+        low[:2] in (("make", "that"), ("make", "it"))
+        and made
+        and kind_of(tokens[number + 2 : number + 4]) in _WHEN
+    ):
+        if made[-1].text in ":,–—":  # "the picnic: make that four"
+            made.pop()
+        made += is_now
+        return 2
+    chosen = next((some for some in _CHOSEN_WITH if low[: len(some)] == some), None)
+    if chosen is not None and made and not _is_time(tokens[number + len(chosen) :]):
+        made.append(replace(one, low="uses"))
+        return len(chosen)
+    gone = next((some for some in _GONE_WITH if low[: len(some)] == some), None)
+    if gone is not None and (
+        number + len(gone) == len(tokens) or not tokens[number + len(gone)].low.isalpha()
+    ):
+        made += [replace(one, low=low) for low in _GONE_WITH[gone].split()]
+        return len(gone)
+    place = _particle(tokens, number) if one.low in PHRASAL else 0
+    if not place:
+        made.append(one)
+        return 1
+    made.append(replace(one, low=_PHRASAL[one.low, tokens[place].low]))
+    made += tokens[number + 1 : place]
+    preposition = place + 1 < len(tokens) and tokens[place + 1].low in ("with", "on")
+    return place + 1 - number + (preposition and made[-1].low in _OBJECT_AFTER)
+
+
+def _is_time(tokens: list[Token]) -> bool:
     """Whether words after "on" are a time: "we decided on Tuesday"."""
     return kind_of(tokens[:2]) in _WHEN
 
