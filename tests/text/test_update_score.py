@@ -11,7 +11,7 @@ from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.distinct import is_passing
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past, without_former
-from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, retelling, tells_of_change
+from rlm_mem.text.update_score import LIKELY, POSSIBLE, SURE, may_state_change, retelling
 
 ENGLISH = get_analyser("english")
 
@@ -184,7 +184,7 @@ def test_a_german_clause_of_the_past_ends_with_its_verb(text: str, past: bool) -
 def test_a_note_tells_of_a_change_by_a_word_or_by_repeating_all_but_the_value(
     earlier: str, later: str, tells: bool
 ) -> None:
-    assert tells_of_change(earlier, later, ENGLISH) is tells
+    assert may_state_change(earlier, later, ENGLISH) is tells
 
 
 def test_without_a_sign_of_change_both_notes_are_the_answer(memory: Memory) -> None:

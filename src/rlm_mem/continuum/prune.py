@@ -121,7 +121,7 @@ class Pruner:
     # --- the archive -------------------------------------------------------------------------------------------------
 
     def archive(self, key: str) -> bool:
-        """Archive a memory with its mirror at the wish of a person; whether there was one."""
+        """Archive a memory with its mirror at the request of a person; return whether there was such a memory."""
 
         def archived() -> Change | None:
             entry = self._files.get(key)

@@ -157,7 +157,7 @@ class Continuum:
         return self.store.get_chunk(chunk_id, track=False)
 
     def refuse_new_text(self, chunk_id: str) -> None:
-        """Raise ConflictError if a chunk shows a memory: its text is that of the file."""
+        """Raise ConflictError if a chunk is the mirror of a memory, whose text is changed in its file."""
         key = self._key_of(self.store.get_chunk(chunk_id, track=False))
         if key is not None and self.files.get(key) is not None:
             raise ConflictError(
@@ -165,7 +165,7 @@ class Continuum:
             )
 
     def _key_of(self, mirror: Chunk | None) -> str | None:
-        """The key of the memory that a mirror shows; None if there is no such chunk, or it shows none."""
+        """Return the key of the memory that a mirror shows; None for no chunk, or one that is no mirror."""
         shown = mirror.metadata.provenance if mirror is not None else {}
         file, block = shown.get("file"), shown.get("entry")
         return f"{file}#{block}" if file and block else file

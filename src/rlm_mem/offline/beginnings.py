@@ -1,4 +1,4 @@
-"""Answers to "since when …": the day since which something has been so, from the note that tells of the change."""
+"""Answers to "since when …": the day since which something has been so, from the note that states the change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlm_mem.text.distinct import is_passing, says
 from rlm_mem.text.languages import analyser_of, is_foreign
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.update_score import are_tied, tells_of_change
+from rlm_mem.text.update_score import are_tied, may_state_change
 
 SINCE_WHEN = late(
     r"^\W*(?:since when|seit wann|depuis quand|¿?\s?desde cuándo|da quando|od kiedy)\b"
@@ -31,7 +31,7 @@ _CONFIDENCE, _ANSWERABLE = 0.7, 0.8
 
 
 def read_beginning(question: str, passages: Sequence[Passage]) -> Reading | None:
-    """The day since which something has been so; None if no note tells of its beginning.
+    """The day since which something has been so; None if no note states its beginning.
 
     This is the day that the note gives for it, else that of the note. The note has most of the words of the question
     and all of its names and figures, and a word of change; of several, it is the latest.
@@ -46,18 +46,18 @@ def read_beginning(question: str, passages: Sequence[Passage]) -> Reading | None
         for one in passages
         if one.at and one.current and not one.of_document and is_note(one.author, asked)
     ]
-    told = [one for one in notes if _tells(one, asked, analyser)]
-    home = _best_of(plain, notes, notes, told)
-    if home is None and asked.names:
-        pairs = list(_with_earlier(notes, told, analyser))
-        home = _best_of(plain, [both for both, _ in pairs], [later for _, later in pairs], told)
-    if home is None:
+    changes = [one for one in notes if _states_change(one, asked, analyser)]
+    best = _best_of(plain, notes, notes, changes)
+    if best is None and asked.names:
+        pairs = list(_with_earlier(notes, changes, analyser))
+        best = _best_of(plain, [both for both, _ in pairs], [later for _, later in pairs], changes)
+    if best is None:
         return None
-    return Reading(_beginning(question, plain, home), (home,), _ANSWERABLE, _CONFIDENCE, exact=True)
+    return Reading(_beginning(question, plain, best), (best,), _ANSWERABLE, _CONFIDENCE, exact=True)
 
 
 def _best_of(
-    plain: str, texts: Sequence[Passage], notes: Sequence[Passage], told: Sequence[Passage]
+    plain: str, texts: Sequence[Passage], notes: Sequence[Passage], changes: Sequence[Passage]
 ) -> Passage | None:
     """The note of a change whose text has most words of the question; of almost equal ones, the latest."""
     shares = shares_matched(plain, texts)
@@ -65,34 +65,34 @@ def _best_of(
     found = [
         (share >= best, str(note.at), note)
         for note, share in zip(notes, shares, strict=True)
-        if note in told and share >= max(_MIN_SHARE, best - _CHANGE)
+        if note in changes and share >= max(_MIN_SHARE, best - _CHANGE)
     ]
     return max(found, key=lambda one: one[:2])[2] if found else None
 
 
 def _with_earlier(
-    notes: Sequence[Passage], told: Sequence[Passage], analyser: Analyser
+    notes: Sequence[Passage], changes: Sequence[Passage], analyser: Analyser
 ) -> Iterator[tuple[Passage, Passage]]:
     """Notes of a change, each together with an earlier one that it changes, and alone.
 
     "Ines handed that over to Omar" has its subject only with "The release manager is Ines".
     """
-    for later in told:
+    for later in changes:
         for earlier in notes:
             texts = earlier.text, later.text, analyser
-            if str(earlier.at) < str(later.at) and are_tied(*texts) and tells_of_change(*texts):
+            if str(earlier.at) < str(later.at) and are_tied(*texts) and may_state_change(*texts):
                 yield replace(later, text=f"{earlier.text}\n{later.text}"), later
 
 
-def _tells(note: Passage, asked: PresentQuestion, analyser: Analyser) -> bool:
-    """Whether a note tells of a change to what a question asks about."""
+def _states_change(note: Passage, asked: PresentQuestion, analyser: Analyser) -> bool:
+    """Whether a note states a lasting change to the subject of a question."""
     if not says(note.text).change or not asked.names <= stems_in(note.text, analyser) or note.at is None:
         return False
     return not is_passing(asked, note.text, analyser, year=note.at.year)
 
 
 def _beginning(question: str, plain: str, note: Passage) -> str:
-    """The day since which the note says that it has been so, else its own day, in other languages with its words."""
+    """The day that the note gives for the beginning, else its own day; in other languages, its own day and its line."""
     line = best_line(plain, note)
     assert note.at is not None
     if is_foreign(question):

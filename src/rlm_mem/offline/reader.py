@@ -39,8 +39,8 @@ from rlm_mem.text.update_score import (
     are_tied,
     best_sentence,
     is_of_another,
+    may_state_change,
     retelling,
-    tells_of_change,
 )
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
@@ -139,7 +139,7 @@ _IN_PAST = late(r"\b(?:was|were|did)\b", re.IGNORECASE)
 def _former_told(
     question: Question, plain: Question, passages: Sequence[Passage], weights: Weights | None
 ) -> Reading | None:
-    """The former value of what a question asks for, from notes; None if no note tells of a change.
+    """The former value of what a question asks for, from notes; None if no note states a change.
 
     Args:
         plain: the question without the words that ask for a former value.
@@ -172,7 +172,7 @@ def _former_told(
     for later in passages:
         texts = home.text, later.text, notes.analyser
         named = bool(successors & later.stems) and _is_later(home, later) and are_tied(*texts)
-        if (named and tells_of_change(*texts)) or (not successors and _changes(home, later, notes)):
+        if (named and may_state_change(*texts)) or (not successors and _changes(home, later, notes)):
             return reading
     return None
 
@@ -193,7 +193,7 @@ def _former_abroad(plain: Question, passages: Sequence[Passage]) -> Reading | No
     if len(ordered) < 2:
         return None
     before, after = ordered[-2:]
-    if before.current and not tells_of_change(before.text, after.text, analyser_of(plain.text)):
+    if before.current and not may_state_change(before.text, after.text, analyser_of(plain.text)):
         return None
     found = quote(text, [replace(before, current=True)])
     return replace(found, passages=(before, after)) if found.answer else None
@@ -268,7 +268,7 @@ def _first_told(
         if not any(
             _odds(before, one, notes, POSSIBLE) > POSSIBLE
             or _is_apart(before, one, notes)
-            or tells_of_change(before.text, one.text, notes.analyser)
+            or may_state_change(before.text, one.text, notes.analyser)
             for before in ordered[:place]
         ):
             return reading
@@ -311,7 +311,7 @@ def _lasting(
     mine, theirs = shares or (matched_share(question, before), matched_share(question, home))
     if question.kind in _OF_MANNER or mine < theirs:
         return reading, None  # it does not answer as well
-    if odds > SURE and tells_of_change(before.text, later.text, notes.analyser):
+    if odds > SURE and may_state_change(before.text, later.text, notes.analyser):
         return reading, None
     return replace(other, answerable=max(other.answerable, reading.answerable)), home
 
@@ -412,7 +412,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         if later.current and not _is_told(reading, later, notes):
             texts = home.text, later.text, notes.analyser
-            changes = are_tied(*texts) and tells_of_change(*texts)
+            changes = are_tied(*texts) and may_state_change(*texts)
             found = later if changes or _may_be_given(reading, later, notes) else None
     most = _MAX_WITH_LATER if odds > SURE else _MAX_DISPUTED
     return reading if found is None else _with_note(reading, home, _latest(home, found, notes), notes, most)
@@ -461,7 +461,7 @@ def _may_change(before: Passage, later: Passage, notes: _Notes) -> bool:
     """Whether a later note is from a later day, or indicates that it changes the earlier one."""
     if before.at is not None and later.at is not None and before.at.date() < later.at.date():
         return True
-    return tells_of_change(before.text, later.text, notes.analyser)
+    return may_state_change(before.text, later.text, notes.analyser)
 
 
 def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
@@ -597,7 +597,7 @@ def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:
 
 def _changes(before: Passage, later: Passage, notes: _Notes) -> bool:
     """Whether a later note certainly answers the same question as an earlier note, and reports a change."""
-    return later.current and _odds(before, later, notes, SURE) > SURE and tells_of_change(
+    return later.current and _odds(before, later, notes, SURE) > SURE and may_state_change(
         before.text, later.text, notes.analyser
     )  # fmt: skip
 

@@ -167,13 +167,16 @@ class _Repeats:
         self._text = f"{self._text}\n{' '.join(text[-_COMPARED_CHARS:].split())}"[-_COMPARED_CHARS:]
 
 
-def _check_repeated(given: Final, held: Final | None) -> None:
-    """Refuse an answer that is not the one with which the recall has ended; what was left out is not compared.
+def _check_repeated(given: Final, recorded: Final | None) -> None:
+    """Compare an answer with that of an ended recall; arguments that were left out are not compared.
+
+    Args:
+        recorded: the answer of the recall; None if it ended without one.
 
     Raises:
         SessionComplete: they differ.
     """
-    ended = Final(None) if held is None else held
+    ended = Final(None) if recorded is None else recorded
     cited = {full_chunk_id(one, set(ended.chunk_ids)) for one in given.chunk_ids}
     if (
         given.answer not in (None, ended.answer)
@@ -376,7 +379,7 @@ class RecallSession:
             session = self._open_session()
             if session.final is None:
                 return self._end(session.accepted(given))
-            _check_repeated(given, session.final)  # a program's, which could not be recorded then
+            _check_repeated(given, session.final)  # of a program, when the result could not be recorded
             return self._end(session.final)
 
     def ask(self, question: str) -> None:

@@ -124,7 +124,7 @@ def by_day(hits: Iterable[Mapping[str, Any]], prefix: str, *, mark: bool) -> Ite
 
 
 def code_last(store: ChunkStore, hits: list[Hit]) -> list[Hit]:
-    """The hits, with those in code blocks moved to the end: pasted code would crowd out what was said."""
+    """The hits, with those in code blocks moved to the end: pasted code would take the space of other lines."""
     chunks = store.get_many(list({hit.chunk_id for hit in hits}), track=False)
     code = {
         chunk_id: [(one.start, one.end) for one in blocks(chunk.content) if one.kind == CODE]

@@ -40,7 +40,7 @@ from rlm_mem.recall.question_kinds import (
     outlined,
     parts_of,
     subject_of,
-    weighs,
+    weighs_several,
 )
 from rlm_mem.sandbox.functions import StoreFunctions, described
 from rlm_mem.sandbox.line_functions import speakers, users_of
@@ -336,7 +336,7 @@ def build_opening(
     add_places(hits.values(), summaries)
     if users and _ADVISED.search(question):
         add_headings(store, hits)
-    elif users and outline and weighs(question):
+    elif users and outline and weighs_several(question):
         add_headings(store, hits, replies=limit)
     lacking = lacking_words(store, question, hits.values(), told_of["chunks"]) if hits else ""
     if outline and users:

@@ -129,8 +129,8 @@ def outlined(question: str, chunks: int) -> Outlined | None:
     return _COUNTED if _COUNTING.search(question) else None
 
 
-def weighs(question: str) -> bool:
-    """Whether a question asks for advice that rests on several things the user told of."""
+def weighs_several(question: str) -> bool:
+    """Whether a question asks for advice that rests on several facts about the user ("Considering my …")."""
     return _WEIGHING.match(question) is not None and len(_LISTED.split(question)) >= _FEWEST_PARTS
 
 
@@ -150,13 +150,13 @@ def often_lacking(question: str) -> str:
         return _DURATION_TASK
     if _ADDING.search(question) or _COUNTING.search(question):
         return _COUNT_TASK
-    return _WEIGHED_TASK if weighs(question) else ""
+    return _WEIGHED_TASK if weighs_several(question) else ""
 
 
 def subject_of(question: str, analyser: Analyser) -> str:
-    """The words of a question for an account that do not ask for it, but tell of what; all if no such word is left.
+    """The words of a question without those that only ask for an account, such as "order of five items".
 
-    The others would find turns about other subjects: "the order of five items" those with an item or an order.
+    These would find turns about other subjects. The whole question if no word is left.
     """
     if analyser.language != "english":
         return question

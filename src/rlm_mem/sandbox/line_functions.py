@@ -368,7 +368,7 @@ class HostFunctions:
         self.cut = TruncatedLists()
 
     def _remark_unknown(self, function: str, speaker: str) -> None:
-        """Remark that a list is empty since the memory has no such speaker, if so, and name those that it has."""
+        """Add a remark if a list is empty because the memory has no such speaker, with the speakers that it has."""
         names = self._store.authors()
         if any(is_speaker(name, speaker) for name in names):
             return
@@ -612,7 +612,8 @@ def users_among(names: Collection[str]) -> frozenset[str]:
 def speakers(store: ChunkStore) -> list[str]:
     """Return the speakers of the memory, first those of chats with an assistant; at most 20 names.
 
-    Of such chats only users and assistant, since many headings in its long answers look like speakers.
+    Of chats with an assistant, only users and assistant are returned, since many headings in long answers look like
+    speakers.
     """
     names = store.authors()
     users = users_among(names)
@@ -621,12 +622,12 @@ def speakers(store: ChunkStore) -> list[str]:
     if users and others:
         source = store.candidate_source()
         sources = source.sources if isinstance(source, JoinedSource) else [source]
-        others &= set().union(*(_apart(one, others, chatting) for one in sources))
+        others &= set().union(*(_speaking_elsewhere(one, others, chatting) for one in sources))
     return [*sorted(chatting), *sorted(others)][:_MAX_SPEAKERS]
 
 
-def _apart(source: CandidateSource, names: Set[str], chatting: Set[str]) -> set[str]:
-    """Return those of the names who speak in a conversation in which nobody of ``chatting`` does."""
+def _speaking_elsewhere(source: CandidateSource, names: Set[str], chatting: Set[str]) -> set[str]:
+    """Return the names that are speakers of a conversation without a speaker of ``chatting``."""
     import numpy as np
 
     terms, users = (source.term_ids([AUTHOR_PREFIX + name for name in some]) for some in (names, chatting))

@@ -48,7 +48,7 @@ from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.languages import analyser_of
 from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.segments import split_segments
-from rlm_mem.text.update_score import is_telling
+from rlm_mem.text.update_score import is_specific
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -312,7 +312,7 @@ class _QuestionSearch:
         """Return the best hits and add their chunks to ``read``; skip those whose chunk is missing or damaged.
 
         Args:
-            later: put later notes that may change what a hit says before or behind it; else most are named on it only.
+            later: put later notes that may change a hit before or behind it; otherwise most are only named on the hit.
         """
         results, hits = self.ranked(by), list[Hit]()
         most = max(limit, COMPARED)
@@ -357,7 +357,7 @@ class _QuestionSearch:
         text = read[first.chunk_id].content
         if len(text) > LONGEST_NOTE or self._filters.speaker is not None:
             return []
-        terms = [one for one in dict.fromkeys(self._analyser.terms(text)) if is_telling(one)][:_LATER_TERMS]
+        terms = [one for one in dict.fromkeys(self._analyser.terms(text)) if is_specific(one)][:_LATER_TERMS]
         since = parse_time(first.at).timestamp()
         found = []
         for part, source in zip(self._store.parts, self._sources, strict=True) if terms else ():

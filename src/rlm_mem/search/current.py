@@ -1,7 +1,7 @@
 """The order of the best hits by what is currently valid, as far as their texts show it.
 
-Links of succession are already followed by the ranking. Here texts are compared: a hit that another one ends, changes
-or tells again later comes after that, and so does one that a later note changes of which the question finds few words.
+Links of succession are already followed by the ranking. This module compares texts: a hit comes after another one that
+ends, changes or restates it later, even if that one has few words of the question.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rlm_mem.text.update_score import (
     MAY_END,
     POSSIBLE,
     are_tied,
+    may_state_change,
     repeats_value,
     retelling,
-    tells_of_change,
 )
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ def with_current_first(
     Args:
         read: the chunks of the hits; those of ``later`` are in it after the call.
         asked: the question, if it is about the present.
-        later: returns notes made after a hit, which need no word of the question, the one that shares most with the
-            hit first. It is called for each hit that may be the answer. A note that possibly changes that hit is put
-            behind it, one that probably changes the first hit before that.
+        later: returns notes made after a hit, which need no word of the question; the one that shares most with the
+            hit comes first. It is called for each hit that may be the answer. A note that possibly changes a hit is put
+            behind it; one that probably changes the first hit is put before that.
     """
     if not hits or (len(hits) < 2 and later is None):
         return hits
@@ -217,8 +217,8 @@ def retelling_place(
 
     Args:
         near: how many of the hits have words of the question, None for all. A later note behind these was looked up by
-            rare words of the first one and may be about anything: unless it is tied to that and tells of a change, it
-            must be likely. The first that is tied counts as the nearest.
+            rare words of the first hit and may be about anything: its log-odds must exceed ``LIKELY``, too, unless it
+            is tied to the first hit and states a change. The first that is tied counts as the nearest.
         least: the log-odds that the hit must exceed.
         nearest: the place of the later note that shares most with the first hit, if known.
         repeats: of the notes behind ``near``, only those that are tied to the first hit and repeat its value.
@@ -235,7 +235,7 @@ def retelling_place(
             if repeats and not (tied and repeats_value(asked, stems[pair[0]], stems[pair[1]])):
                 continue
             nearest = nearest or (place if tied else 0)
-            bar = least if tied and tells_of_change(*pair) else max(least, LIKELY)
+            bar = least if tied and may_state_change(*pair) else max(least, LIKELY)
         odds = retelling(
             asked,
             texts[0],
@@ -315,7 +315,7 @@ def later_note_places(
 ) -> Iterator[int]:
     """Yield the places of notes made after the first hit that have the words by which the question names its place.
 
-    These words are those of its folder, title and headings.
+    These are the words of its folder, title and headings.
 
     Args:
         texts: the compared text of each hit.
@@ -335,8 +335,8 @@ def with_distant_first(
 ) -> list[Hit]:
     """Put a later note with few words of the question first if it changes what the first hit says, at least probably.
 
-    As such a note may be about anything, it must end the value of the first hit itself, or repeat half of what that
-    says in answer to the question.
+    As such a note may be about anything, it must state that the value of the first hit has ended, or repeat half of the
+    first hit's answer to the question.
 
     Args:
         beside: notes made after the first hit that share rare words with it.

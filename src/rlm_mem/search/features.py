@@ -140,7 +140,7 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
     @cached_property
     def shares(self) -> Floats:
-        """The share of each speaker in the words of the candidates, moved towards equal ones where these are few."""
+        """The share of each speaker in the words of the candidates; few words move it towards equal shares."""
         author = self.candidates.author + 1
         words = np.bincount(author, self.candidates.length, minlength=2)[1:]
         speaks = np.bincount(author, minlength=2)[1:] > 0
@@ -150,10 +150,10 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
     @cached_property
     def in_talk(self) -> Bools:
-        """Whether anybody speaks in the conversation of each segment.
+        """Whether the conversation of each segment has a speaker.
 
-        Of a long turn only the first segment names its speaker. A label before a colon ("Note: ...") makes talk of one
-        text, not of the others.
+        Only the first segment of a long turn names its speaker. A label before a colon ("Note: ...") counts as a
+        speaker of its own text only.
         """
         conv = self.candidates.conv
         return np.asarray((np.bincount(conv, self.spoken) > 0)[conv], np.bool_)

@@ -334,7 +334,7 @@ def _actual_speakers(
 ) -> dict[str, set[int]]:
     """Return the named authors except those mentioned in more chunks than they speak in.
 
-    A text before a colon is taken for a speaker, but "Osprey: …" does not make one of it if others are about it.
+    A text before a colon is taken for a speaker, but the subject in "Osprey: …" is none if other chunks are about it.
     """
     terms = {name: analyser.terms(name) for name in named}
     counts = term_counts([*map(AUTHOR_PREFIX.__add__, terms), *chain(*terms.values())])

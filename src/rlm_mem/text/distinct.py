@@ -297,7 +297,7 @@ def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: A
     return is_doubted(
         sentence,
         asked.text,
-        tells_of_change=ENDED.found_in(sentence),
+        has_change_word=ENDED.found_in(sentence),
         main_part=_up_to_best_clause(sentence, known, analyser),
     )
 

@@ -208,12 +208,12 @@ def is_denied(sentence: str, asked: str, year: int) -> bool:
     )
 
 
-def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, main_part: str) -> bool:
+def is_doubted(sentence: str, asked: str, *, has_change_word: bool, main_part: str) -> bool:
     """Whether a sentence may be about a wish, a plan or one day, or report another person's words.
 
     Args:
         asked: the question, whose words ("if we lose each other") do not express doubt.
-        tells_of_change: whether the sentence has a word of change, so that a day in it dates the change.
+        has_change_word: whether the sentence has a word of change, so that a day in it dates the change.
         main_part: the sentence up to the end of the relevant clause; wishes and reports after it are ignored.
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
@@ -231,7 +231,7 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, main_part: s
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
         or _PLANNED.search(main_part) is not None
         or DOUBTED_ABROAD.search(main_part) is not None
-        or (_ONE_DAY.search(sentence) is not None and not tells_of_change and sentence.rstrip()[-1:] != ":")
+        or (_ONE_DAY.search(sentence) is not None and not has_change_word and sentence.rstrip()[-1:] != ":")
     )
 
 

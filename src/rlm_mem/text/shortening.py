@@ -42,7 +42,7 @@ _NAMED = 0.75
 _NAME_GAIN = 1.2
 """The same for the choice of clauses, since without the name a row does not identify the person."""
 _TOLD = 0.5
-"""Factor for words that other rows tell: repeated matter leaves space for new."""
+"""Factor for words that other rows have, too, so that rows differ."""
 _CODE_SIGN = late(r"\w[(\[{]\S|[=<>{};]")
 """Matches words of code: "db.add(user", "<div", "+="."""
 _CODE_GAIN = 0.25
@@ -149,10 +149,10 @@ class Shortener:
         return frozenset(within).union(self._named.intersection(capital))
 
     def likeness(self, texts: Sequence[str], shared: Collection[int]) -> list[float]:
-        """The share of the words of each text, weighted by rarity, that the average of some of the texts has, too.
+        """For each text, the mean share of its words that some of the texts have, 0 to 1, weighted by rarity.
 
         Args:
-            shared: places of these texts; each of them is compared with the others.
+            shared: places of those texts; each of them is compared with the others.
         """
         counts = Counter(chain.from_iterable(self.terms(texts[place]) for place in shared))
         found = []
@@ -174,7 +174,7 @@ class Shortener:
 
         Args:
             facts: characters of rare numbers, dates and names of omitted clauses beyond ``chars``.
-            told: terms that other rows tell: of such facts, none is repeated, and clauses of other words come first.
+            told: terms of other rows: facts with them are left out, and clauses of other words come first.
         """
         said = list(_prose(text[:_MAX_CHARS]))
         whole = one_line(" ".join(said), chars + 1)
@@ -214,7 +214,7 @@ class Shortener:
         return ", ".join(chosen[number] for number in sorted(chosen))
 
     def _facts(self, clauses: Mapping[int, _Clause], told: Set[str], room: int) -> dict[int, str]:
-        """Numbers, dates and names that are not told and have room, by the number of their clause."""
+        """Numbers, dates and names that have room and new terms, by the number of their clause."""
         found: dict[int, str] = {}
         for number, clause in clauses.items():
             first = clause.text.partition(" ")[0]

@@ -1,7 +1,7 @@
-"""Chooses the headings of a long reply that tell most about it.
+"""Chooses the most specific headings of a long reply.
 
-"Explanation" and "Full Code" stand above many replies and tell nothing; "Atomic Operations" tells what was advised.
-Common headings are counted in the texts that are listed together, so no list of words is needed.
+"Explanation" and "Full Code" are headings of many replies; "Atomic Operations" shows what was advised. Common headings
+are counted in the texts that are listed together, so no list of words is needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
 _LATER = 0.9
-"""Factor for each heading before one, since the first usually tell the main parts."""
+"""Factor for each heading before one, since the first headings are usually the main parts."""
 _RARE = 0.4
 """Share of the weight of a word of a single text from which words count as equally rare."""
 _LEAST = 0.1
@@ -43,10 +43,10 @@ class TellingTitles:
         self._number = number
 
     def chosen(self, titles: Iterable[str], known: Collection[str], room: int) -> list[str]:
-        """The first and most telling of some headings that have ``room`` characters in all, in their order.
+        """The first and most specific headings that have at most ``room`` characters in all, in their order.
 
         Args:
-            known: terms that are told beside them, which count less.
+            known: terms that are shown beside them, which count less.
         """
         left = {title: frozenset(self._analyser.terms(title)) for title in titles if len(title) <= room}
         places = {title: place for place, title in enumerate(left)}

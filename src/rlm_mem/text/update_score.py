@@ -66,7 +66,7 @@ WEIGHTS: dict[str, float] = {
   note has a word for an end or a change anywhere;
 * answer denied: a sentence with a word of the answer has any word of change;
 * narrowed: a missing word narrows the subject, unless the answer is denied, with a shared rare word;
-* tells of change: result of :func:`tells_of_change`;
+* tells of change: result of :func:`may_state_change`;
 * of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
 * present: it is in the present tense; condition: it has a word such as "would" or "if".
 """
@@ -172,7 +172,7 @@ def retelling(
     return max(odds, least)
 
 
-def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
+def may_state_change(earlier: str, later: str, analyser: Analyser) -> bool:
     """Whether a later note has any sign of changing the earlier statement, apart from shared words.
 
     A word of change, the earlier value, or a sentence equal to the earlier note except for the value.
@@ -191,7 +191,7 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
 
 
 def _differs_in_one_place(asked: PresentQuestion, earlier: str, later: str) -> bool:
-    """Whether two notes without spaces differ in one short stretch only, of which the question says nothing."""
+    """Whether two notes without spaces differ in one short stretch only, which is not in the question."""
     before, after = earlier.strip(), later.strip()
     start = _common(before, after)
     end = _common(before[start:][::-1], after[start:][::-1])
@@ -207,13 +207,13 @@ def _common(one: str, other: str) -> int:
     return next((place for place, (mine, its) in pairs if mine != its), min(len(one), len(other)))
 
 
-def is_telling(stem: str) -> bool:
+def is_specific(stem: str) -> bool:
     """Whether a stem that two notes share may tie them: not a bare figure, a day, a month or a measure."""
     return not stem.isdigit() and stem not in _CALENDAR and stem not in MEASURES
 
 
 def is_of_another(asked: PresentQuestion, answer: str, note: str, analyser: Analyser) -> bool:
-    """Whether a note without a word of change has the answer to a question, of another name, or is on another person.
+    """Whether a note without a word of change answers the question for another name, or is about another person.
 
     "Jack Dorsey is from St. Louis", if the answer is Jack Dorsey and the question about Twitter; "Dave Filoni works at
     the BBC", if it is about the director of the BBC.
@@ -244,7 +244,7 @@ def repeats_value(asked: PresentQuestion, before: Set[str], after: Set[str]) -> 
 
 def are_tied(earlier: str, later: str, analyser: Analyser) -> bool:
     """Whether two notes share a name, or several telling words."""
-    both = {one for one in stems_in(earlier, analyser) & stems_in(later, analyser) if is_telling(one)}
+    both = {one for one in stems_in(earlier, analyser) & stems_in(later, analyser) if is_specific(one)}
     return len(both) > 1 or _share_name(earlier, later, both, analyser)
 
 
@@ -327,7 +327,7 @@ def signs(
         *found,
         float(denies),
         float(narrows),
-        float(tells_of_change(earlier, later, analyser)),
+        float(may_state_change(earlier, later, analyser)),
         float(_has_kind(asked, earlier, later, opening=nearest)),
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
