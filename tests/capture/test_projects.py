@@ -339,7 +339,7 @@ def test_a_text_that_was_replaced_and_is_true_again_moves_as_two_memories(store:
     assert check(other) == []
 
 
-def test_a_link_that_would_close_a_cycle_there_does_not_stop_a_move(store: ChunkStore) -> None:
+def test_a_move_drops_a_link_that_would_close_a_cycle_in_the_target(store: ChunkStore) -> None:
     other = store.confined_to("other", actor=None)
     for place, texts in ((other, ("Ebb.", "Flow.")), (store, ("Flow.", "Ebb."))):
         first, second = (place.create_chunk(text).id for text in texts)

@@ -38,7 +38,7 @@ def session(store: ChunkStore, request: pytest.FixtureRequest) -> Iterator[REPLS
         yield open_session
 
 
-def test_speakers_are_all_but_headings_of_the_answers_of_an_assistant(place: Path | str) -> None:
+def test_headings_in_answers_of_an_assistant_are_no_speakers(place: Path | str) -> None:
     with Memory.open(place, namespace="shared") as memory:
         memory.remember("Rosa: The harbour opens at six.\nYusuf: Then we sail at seven.")
     with Memory.open(place, namespace="own") as memory:
@@ -62,7 +62,7 @@ def test_speakers_are_all_but_headings_of_the_answers_of_an_assistant(place: Pat
             ]
 
 
-def test_an_empty_list_of_an_unknown_speaker_names_those_that_there_are(session: REPLSession) -> None:
+def test_an_empty_list_for_an_unknown_speaker_names_the_known_ones(session: REPLSession) -> None:
     for call, known in (
         ("turns(author='Anna')", "turns is empty, since the memory has no speaker 'Anna': it has 'Ana'"),
         ("grep('guitar', author='Zoe')", "it has 'Assistant', 'User', 'Ana', 'Ben'"),

@@ -183,7 +183,7 @@ def test_by_segment_gives_single_turns_and_by_conversation_one_chunk_each(
     assert len(named) == len(set(named))
 
 
-def test_of_a_chunk_in_which_a_speaker_is_looked_for_that_speaker_is_shown(store: ChunkStore) -> None:
+def test_a_chunk_found_by_its_speaker_is_shown_by_words_of_that_speaker(store: ChunkStore) -> None:
     store.create_chunk("Ana: I moved to Porto in May.\nBen: How is it?\nAna: Sunny.", conversation_id="a")
     for by in ("chunk", "conversation"):
         for name, said in (("Ana", "Ana: I moved to Porto in May."), ("Ben", "Ben: How is it?")):

@@ -75,7 +75,7 @@ class _Waiting:
         return Completion("```repl\nFINAL('tea')\n```", Usage(1, 1), model="waiting")
 
 
-def test_a_run_is_stopped_from_its_page_and_not_another_with_its_question(site: Site) -> None:
+def test_stop_ends_the_run_of_its_page_and_no_other_with_the_same_question(site: Site) -> None:
     model = site.memory._llm = _Waiting()  # type: ignore[assignment]
     form = {"question": "What does Ben drink?", "operation": "recall"}
     page, other = (site.client.post("/recalls", data=form, headers=OWN).url.path for _ in range(2))

@@ -451,7 +451,7 @@ def test_a_table_that_was_empty_before_is_there_again_once_the_entry_is_removed(
 
 @pytest.mark.parametrize("before", ["", "\n", "\ufeff"])
 @pytest.mark.parametrize("name", ["codex", "gemini-cli"])
-def test_a_file_that_was_there_without_content_is_there_again(name: str, before: str, run: Run) -> None:
+def test_a_settings_file_that_was_empty_before_is_kept_empty(name: str, before: str, run: Run) -> None:
     user = client_named(name).user, hook_client_named(name).user
     for path in (paths := {place(Path.home(), os.environ) for place in user}):
         path.parent.mkdir(parents=True, exist_ok=True)

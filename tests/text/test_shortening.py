@@ -46,7 +46,7 @@ def test_rare_words_numbers_and_denials_stay_and_common_words_go() -> None:
     assert shortener.share(_ASKED[4], "the") == 0
 
 
-def test_what_other_rows_tell_gives_way_to_what_is_new() -> None:
+def test_a_shortened_text_prefers_words_that_other_rows_lack() -> None:
     text = "I oiled the fence on April 3, I planted seven lilacs by the shed, I was shown Portland stone"
     shortener = Shortener([*_ASKED, text], get_analyser())
     first = shortener.short(text, 24, 40)
@@ -55,7 +55,7 @@ def test_what_other_rows_tell_gives_way_to_what_is_new() -> None:
     assert shortener.short(text, 24, 40, told).startswith("planted seven lilacs")
 
 
-def test_texts_are_alike_by_the_words_that_others_share_with_them() -> None:
+def test_likeness_is_the_share_of_words_that_the_given_texts_have() -> None:
     texts = [
         "new sails for the boat",
         "a mast for the boat",
