@@ -24,7 +24,7 @@ import synthetic
 from rlm_mem.config import Config, StoreConfig
 from rlm_mem.models.base import Completion, Message, Prompt, Usage, as_messages
 from rlm_mem.recall import ReasonOperation, RecallOperation, recall_session
-from rlm_mem.recall.prompts import build_opening
+from rlm_mem.recall.opening import build_opening
 from rlm_mem.store.core.chunk_store import ChunkStore
 from support import Cost, Report, arguments, spread
 

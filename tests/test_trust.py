@@ -29,7 +29,7 @@ from rlm_mem.mcp.service import Service
 from rlm_mem.models import Completion, as_messages
 from rlm_mem.models.base import Usage
 from rlm_mem.operations.context import OpenMemory, Settings
-from rlm_mem.recall.prompts import store_figures
+from rlm_mem.recall.opening import store_figures
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local.local_backend import LocalBackend

@@ -43,11 +43,11 @@ FIND_FILES, FIND_FUNCTIONS = 32, 209
 ASK_FILES, ASK_FUNCTIONS = 35, 252
 """The same where the candidates are looked up again, because the memory changed since the first look-up."""
 
-RECALL_FILES = 61
+RECALL_FILES = 63
 RECALL_FUNCTIONS = 653
 """One question, answered by the built-in offline model in its first program.
 
-Each hit is asked whether it is out of date.
+Each hit is asked whether it is out of date. The instructions, the opening and the messages of a run have a module each.
 """
 
 _ONCE = frozenset(("/text/patterns.py",))

@@ -12,7 +12,7 @@ from rlm_mem.errors import BudgetError, ModelOverloaded, ProgramError, SandboxVi
 from rlm_mem.models.base import Budget, Completion, Limits, Usage
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
-from rlm_mem.recall.prompts import Opening
+from rlm_mem.recall.opening import Opening
 from rlm_mem.sandbox.arguments import TruncatedLists
 from rlm_mem.sandbox.functions import FUNCTIONS
 from rlm_mem.sandbox.session import Pages

@@ -11,18 +11,10 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.recall import recall_session
+from rlm_mem.recall.conversation import Conversation, Turn
+from rlm_mem.recall.opening import Opening, build_opening
 from rlm_mem.recall.programs import programs_in
-from rlm_mem.recall.prompts import (
-    SYSTEM_PROMPT,
-    Conversation,
-    Opening,
-    Turn,
-    build_opening,
-    clip,
-    feedback,
-    fenced,
-    instructions,
-)
+from rlm_mem.recall.prompts import SYSTEM_PROMPT, clip, feedback, fenced, instructions
 from rlm_mem.recall.question_kinds import often_lacking, outlined, parts_of
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
 from rlm_mem.sandbox.reference import PAGES

@@ -13,7 +13,7 @@ from rlm_mem import Memory, REPLSession
 from rlm_mem.access.confined import joined_memory
 from rlm_mem.errors import ProgramError, TimeoutError
 from rlm_mem.ingest.remember import remember
-from rlm_mem.recall.prompts import store_figures
+from rlm_mem.recall.opening import store_figures
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore

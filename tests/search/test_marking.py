@@ -17,7 +17,7 @@ from rlm_mem.capture.context import prompt_context
 from rlm_mem.cli import main
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
-from rlm_mem.recall.prompts import build_opening
+from rlm_mem.recall.opening import build_opening
 from rlm_mem.sandbox.functions import StoreFunctions
 
 OLDER = "Autoclave: a cycle takes 35 min."

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.errors import BudgetError, ModelTimeout, RlmMemError, SandboxViolation
 from rlm_mem.models.base import LLM, Budget, Completion, Usage
+from rlm_mem.recall.conversation import Conversation, Turn
 from rlm_mem.recall.model_calls import admit, complete
+from rlm_mem.recall.opening import Opening
 from rlm_mem.recall.programs import ShownData, is_fixed_answer, programs_in, without_definitions
-from rlm_mem.recall.prompts import SYSTEM_PROMPT, Conversation, Opening, Turn, clip, feedback, no_program
+from rlm_mem.recall.prompts import SYSTEM_PROMPT, clip, feedback, no_program
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.sandbox.values import Final, StepOutput
 from rlm_mem.telemetry import ObservedOperation, operation

@@ -10,7 +10,7 @@ from rlm_mem.errors import BudgetError, InputError, SessionComplete
 from rlm_mem.models.base import LLM, Budget, Limits
 from rlm_mem.recall.loop import Loop, LoopResult, LoopStep
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
-from rlm_mem.recall.prompts import build_opening
+from rlm_mem.recall.opening import build_opening
 from rlm_mem.sandbox.session import SandboxSession, check_positive
 from rlm_mem.store.core.records import page
 

@@ -24,7 +24,8 @@ from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids, says_nothing
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
-from rlm_mem.recall.prompts import Opening, build_opening, instructions
+from rlm_mem.recall.opening import Opening, build_opening
+from rlm_mem.recall.prompts import instructions
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_text, prune_trajectories
 from rlm_mem.sandbox.engine import stop_of_context

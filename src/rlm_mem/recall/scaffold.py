@@ -22,7 +22,8 @@ from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.recall.loop import LoopStep, make_step, output_limit, run_programs, says_nothing
 from rlm_mem.recall.model_calls import admit, complete
-from rlm_mem.recall.prompts import Opening, fenced
+from rlm_mem.recall.opening import Opening
+from rlm_mem.recall.prompts import fenced
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.dates import find_dates
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.arguments import check_items, check_since
 from rlm_mem.errors import InputError
-from rlm_mem.recall.prompts import Opening, feedback, instructions
+from rlm_mem.recall.opening import Opening
+from rlm_mem.recall.prompts import feedback, instructions
 from rlm_mem.recall.shown_runs import as_shown, quarantined_chunks
 from rlm_mem.recall.trajectory import Trajectory, check_operation, trajectories
 from rlm_mem.text.secrets import find_secrets, hide, redact
