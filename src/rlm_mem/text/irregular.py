@@ -8,6 +8,7 @@ or derivation ("lengths", "filmed") are mapped to its base, too.
 from __future__ import annotations
 
 from functools import cache
+from itertools import chain
 
 _VERBS = """
 arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; begin began begun; bend bent; bet
@@ -86,12 +87,10 @@ def irregular_forms() -> dict[str, str]:
                 if form != words[0]:
                     forms.setdefault(form, words[0])
     for table in (_NOUNS, _DERIVED):  # after all listed forms; the past of a verb has no endings of its own
-        for line in table.split(";"):
-            base, *others = line.split()
-            for form in others:
-                for inflected in _inflected(form):
-                    if inflected != base:
-                        forms.setdefault(inflected, base)
+        for base, *others in map(str.split, table.split(";")):
+            for inflected in chain.from_iterable(map(_inflected, others)):
+                if inflected != base:
+                    forms.setdefault(inflected, base)
     return forms
 
 
