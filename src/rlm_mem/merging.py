@@ -1,4 +1,4 @@
-"""Says why a file that git merged or a person edited cannot be read: conflict markers, invalid JSON."""
+"""Faults of files that git merged or a person edited: conflict markers, invalid JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ def in_conflict(text: str | bytes) -> bool:
 
 
 def json_fault(data: bytes, error: Exception) -> str:
-    """Return why a file is not JSON, with the line of the fault if the standard library, unlike ``error``, names it."""
+    """Return why a file is not JSON, with the line of the fault where possible.
+
+    Args:
+        data: the content of the file.
+        error: the error of msgspec, which has no line; used if the standard library accepts the file.
+    """
     import json  # only for a damaged file
 
     if in_conflict(data):

@@ -214,7 +214,7 @@ def said_otherwise(
 def _denied(
     store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
-    """The first denial of what the question asks whether the user did, with the other side, if no hit shows it."""
+    """The first pair that denies what the question asks whether the user did; none if a hit shows a denial."""
     if _HAVE_I.match(question) is None:
         return ()
     analyser = get_analyser(store.config.search.language)
@@ -233,7 +233,7 @@ def _denied(
 
 
 def _counted_otherwise(store: ChunkStore, question: str, chunks: int) -> tuple[Mapping[str, Any], ...]:
-    """The first pairs of statements of a chat with different numbers of what the question asks the number of.
+    """The first pairs of statements of a chat with different numbers of the thing that the question counts.
 
     They also share another distinctive word of the question, if it has one: two drafts have two numbers of pages.
 
