@@ -24,7 +24,7 @@ _SPREAD = (
     "SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid"
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'rlm_mem'"
 )
-_VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
+VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
 _ATTEMPTS = 20  # when other programs create the same tables at the same moment
 # The errors of PostgreSQL in that case, depending on the other program's progress. A table also creates a type of
 # its name.
@@ -66,7 +66,7 @@ def _prepare(
     _check_server(connection, place)
     version = _version(connection)
     if version is not None and version >= SCHEMA_VERSION:
-        _check_version(version, place)
+        check_version(version, place)
         return
     if read_only:
         raise StoreReadOnly(
@@ -106,13 +106,14 @@ def _check_server(connection: psycopg.Connection[Any], place: str) -> None:
 def _version(connection: psycopg.Connection[Any]) -> int | None:
     """Return the schema's version; None if there is no schema."""
     try:
-        found = connection.execute(_VERSION).fetchone()
+        found = connection.execute(VERSION).fetchone()
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return None
     return int(found[0]) if found else None
 
 
-def _check_version(version: int, place: str) -> None:
+def check_version(version: int, place: str) -> None:
+    """Raise StorageError if the schema is of a later version of this program."""
     if version > SCHEMA_VERSION:
         raise StorageError(
             f"{place} has schema version {version}, this program knows versions up to {SCHEMA_VERSION}",
@@ -136,8 +137,11 @@ def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: floa
     # Reading the version is not blocked; a second migration waits here, and then has nothing to do.
     connection.execute("LOCK TABLE rlm_mem.migrations IN SHARE ROW EXCLUSIVE MODE")
     version = _version(connection) or 0
-    _check_version(version, place)
+    check_version(version, place)
     distributed = _has_citus(connection) if version == 0 else _is_distributed(connection)
+    if version and not distributed:
+        # Wait for the writers; those that wait meanwhile look at the version again.
+        connection.execute("LOCK TABLE rlm_mem.namespaces IN EXCLUSIVE MODE")
     if distributed:  # the workers are changed one after the other, with the same limit on waiting for a lock
         connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
         connection.execute(SET_ON_WORKERS)
