@@ -108,7 +108,7 @@ class PostgresTransaction:
                         VERSION
                     )  # under the lock: a later program may have migrated it
                 (self._xid,) = number.fetchone() or (None,)
-                check_version(*(version.fetchone() or (0,)), self.pool.shown)
+                check_version((version.fetchone() or (0,))[0], self.pool.shown)
                 self._writer_under_lock(connection, namespace, locked.fetchone())
             except BaseException:
                 undo(connection)
