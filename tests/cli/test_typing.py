@@ -237,3 +237,12 @@ def test_a_name_that_is_none_is_refused_and_not_taken_for_the_default_namespace(
             assert "is not a namespace" in refused.err
     assert run("list", "--brain", "").code == 2
     assert "blue" not in run("list").out
+
+
+def test_an_empty_path_is_refused_and_not_taken_for_the_working_folder(run: Run) -> None:
+    Path("note.md").write_text("The kettle is red.\n", encoding="utf-8")
+    for command in (["remember", "--folder"], ["remember", "--file"], ["import"]):
+        refused = run(*command, "")
+        assert refused.code == 2
+        assert "the path is empty" in refused.err
+    assert run("remember", "--folder", ".").code == 0
