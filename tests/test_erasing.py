@@ -21,6 +21,7 @@ from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
 from rlm_mem.store.core import erasing, files
 from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check
@@ -604,6 +605,32 @@ def test_a_run_that_outlasts_an_erasure_brings_nothing_back(place: Path | str) -
         session.finish("Harbour Lane 7")
         assert memory.verify_erasure(report) == []
         assert memory.trajectories() == []
+
+
+def test_a_run_that_has_read_what_is_erased_and_not_recorded_it_yet_brings_nothing_back(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks are deleted after the records are cleaned: another process may read one in between, or before."""
+    with Memory.open(place, llm="offline") as memory, Memory.open(place, llm="offline") as other:
+        memory.remember("The kettle is red.")
+        other.recall("What colour is the kettle?")
+        memory.remember("Wendel Tarrow: I live in Harbour Lane 7.")
+        begun = other.recall_session("What colour is the kettle?")
+        found = begun.execute("found = search('Harbour')")
+        assert found.error is None
+        delete = ChunkStore.delete_chunk
+
+        def read_at_the_last_moment(store: ChunkStore, chunk_id: str, permanent: bool = False) -> bool:
+            if permanent:
+                other.recall("Where is Harbour Lane 7?")
+            return delete(store, chunk_id, permanent)
+
+        monkeypatch.setattr(ChunkStore, "delete_chunk", read_at_the_last_moment)
+        report = memory.erase(person="Wendel Tarrow", dry_run=False)
+        begun.execute("print(found[0]['snippet'])")
+        begun.finish("red")
+        assert memory.verify_erasure(report) == []
+        assert len(memory.trajectories()) == 1
 
 
 def test_a_server_forgets_runs_and_open_recalls_with_what_it_erases(tmp_path: Path) -> None:

@@ -109,7 +109,9 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
 
 def import_(
     call: Call,
-    source: Annotated[Path, argument("SOURCE", "A file, a folder or a zip archive.")],
+    source: Annotated[
+        Path, argument("SOURCE", "A file, a folder or a zip archive.", parser=options.given_path)
+    ],
     dry_run: Annotated[bool, flag("--dry-run", "Only show what would happen.")] = False,
     format: Annotated[
         str | None, option("--format", "FORMAT", "Read every file in this format. Default: detect it.")

@@ -325,6 +325,11 @@ def namespace_of_run(line: bytes) -> str | None:
     return namespace_in(line, "namespace") or (torn[1].decode("utf-8", "replace") if torn else None)
 
 
+def is_open_run(data: bytes) -> bool:
+    """Return whether a recorded run has no outcome: it goes on, or its process was killed."""
+    return not data[data.rfind(b"\n", 0, -1) + 1 :].startswith(b'{"kind": "end"')
+
+
 def checked_name(name: str) -> str:
     """Return the name if it is safe and in a folder of a brain; otherwise raises InputError."""
     parts = name.split("/")

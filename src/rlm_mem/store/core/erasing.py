@@ -36,6 +36,8 @@ from rlm_mem.store.core.brain_files import (
     NAMED_ID,
     OF_BRAIN,
     SHOWN,
+    Runs,
+    is_open_run,
     own_lines,
     parse_event,
 )
@@ -303,6 +305,10 @@ def erase(
                         for chunk_id in ids[start : start + _LOT]:
                             part.delete_chunk(chunk_id, permanent=True)
                 store.backend.erase_stray_versions(name, strays.get(name, ()))
+        if not dry_run:
+            runs = store_reader.stored.runs()
+            for name in changed:
+                _end_runs(NamespaceReader(store, name), runs, needles, set(found[name]))
         _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids))
         if store.confined:
             report.remaining.append(_TORN)
@@ -470,6 +476,21 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: _Matcher, e
 
 def _mentions(data: bytes, ids: set[str]) -> bool:
     return any(one.decode() in ids for one in NAMED_ID.findall(data))
+
+
+def _end_runs(reader: NamespaceReader, runs: Runs, needles: _Matcher, erased_ids: set[str]) -> None:
+    """Remove what runs recorded of the chunks before these were deleted, and the records of runs that go on.
+
+    Such a run may have read a chunk that it has not recorded yet; without its file it records no more. One that was
+    only begun is of no namespace yet.
+    """
+    names = [one for one in reader.file_names(runs) if one.startswith("trajectories/")]
+    _clean_files(reader, names, needles, erased_ids)
+    for name in [*names, *runs.get(None, ())]:
+        data = reader.stored.read(name)
+        if data is not None and is_open_run(data):
+            reader.stored.remove(name)
+            needles.report.files.append(f"{reader.namespace}: {name}")
 
 
 def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: bool) -> bytes:
