@@ -108,10 +108,13 @@ class HistoryAdopter:
     def version(self, former: ImportedVersion) -> None:
         """Add a former version of a chunk that the store has in a later version."""
         chunk = former.chunk
-        rename_references(chunk, self._renamed.get(chunk.namespace, {}))
+        names = self._renamed.get(chunk.namespace, {})
+        rename_references(chunk, names)
         if not self._options.keep_namespaces:
             chunk.namespace = self._store.namespace
         new_id = id_if_taken(chunk)
+        if names.get(chunk.id, new_id) != new_id:
+            return  # it was recognised as a chunk that has a past of its own
         if self._store.backend.find(chunk.namespace, new_id) is not None:
             chunk.id = new_id
         target = self._target(chunk.namespace)
