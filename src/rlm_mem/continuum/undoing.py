@@ -46,7 +46,15 @@ def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> Undone
         return _undo_unidentified(store, tiers, found)
     record = record_of(store, found)
     if record is None or record.op == "edit":
-        return _undone_change(found, undo_change(store, found))
+        step = next((one for one in tiers.journal() if one.get("id") == found.id), None)
+        if step is None:
+            return _undone_change(found, undo_change(store, found))
+        with store.batch():  # a decision that changed no tiered memory, but chunks
+            undo_id = undo_change(store, found)
+            undone = tiers.draft("undo", str(step.get("entry")), _REASON, [], details={"undoes": found.id})
+            undone.id = undo_id
+            tiers.log(undone)
+        return _undone_change(found, undo_id)
     change = tiers.undo(tiers.recorded(record), _REASON)
     return _undone_change(found, change.id, record.op)
 

@@ -312,6 +312,16 @@ def mirror_id(namespace: str, file: str, block: str | None) -> str:
     return f"{MIRROR}{sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
 
 
+def case_id_of(kind: str, key: str) -> str:
+    """Return the id of the review case of a kind about something, which is the same whenever it is asked.
+
+    The key of a proposal is the ids of its chunks with a space between them.
+    """
+    from hashlib import sha256  # OpenSSL: opening does not need it
+
+    return f"{kind}-{sha256(key.encode()).hexdigest()[:10]}"
+
+
 # --- names and paths --------------------------------------------------------------------------------------
 
 
