@@ -14,6 +14,8 @@ from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.interchange.twins import Twin, Twins
 from rlm_mem.store.core.brain_files import MIRROR, mirror_id
 from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
+from rlm_mem.store.core.contents import NamespaceReader
+from rlm_mem.store.core.records import IMPORTED
 from rlm_mem.store.core.revising import copied, screened_chunk
 
 _ARCHIVED = 1
@@ -44,6 +46,7 @@ class Adopter:
         """The namespaces in which chunks were written."""
         self._kept: set[tuple[str, str]] = set()
         """Namespaces and ids, in the source, of chunks that were not taken, so what the store has stays as it is."""
+        self._undone: dict[str, set[str]] = {}
         # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
         self._one_sided: dict[tuple[str, str, str], tuple[str, bool]] = {}
 
@@ -217,6 +220,14 @@ class Adopter:
             return self._write(memory, new=True)
         stored, stored_archived = found
         same = _state(stored) == _state(chunk)
+        if stored_archived and not memory.archived and self._is_undone(chunk):
+            stored_archived = False
+            self._report.restored += 1
+            if not self._options.dry_run:
+                self._store.confined_to(chunk.namespace, actor=self._store.actor).restore_chunk(chunk.id)
+                self.namespaces.add(chunk.namespace)
+            if same:
+                return chunk.id
         if (same and stored_archived == memory.archived) or (
             memory.derived
             and stored.metadata.content_hash == chunk.metadata.content_hash
@@ -264,6 +275,22 @@ class Adopter:
             memory.where, f"{stored.id}: changed in the store and in the source; kept the store's"
         )
         return stored.id
+
+    def _is_undone(self, chunk: Chunk) -> bool:
+        """Return whether a chunk is in the archive because its import was undone, not because somebody deleted it."""
+        namespace = chunk.namespace
+        if namespace not in self._undone:
+            imported, undone = set[str](), set[str]()
+            for event in NamespaceReader(self._store, namespace).events():
+                op, chunk_id = event.get("op"), str(event.get("chunk_id"))
+                if op == "import" and IMPORTED not in event:
+                    imported.add(chunk_id)
+                elif op == "delete" and "undoes" in event and chunk_id in imported:
+                    undone.add(chunk_id)
+                elif op in ("delete", "restore"):
+                    undone.discard(chunk_id)
+            self._undone[namespace] = undone
+        return chunk.id in self._undone[namespace]
 
     def _stored(self, chunk: Chunk) -> tuple[Chunk, bool] | None:
         row = self._store.backend.find(chunk.namespace, chunk.id)

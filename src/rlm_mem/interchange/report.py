@@ -217,7 +217,7 @@ class ImportReport(_Report):
     @property
     def read_anything(self) -> bool:
         """Whether any item of the source was usable, in this or an earlier import."""
-        chunks = self.created or self.updated or self.known or self.kept or self.archived
+        chunks = self.created or self.updated or self.known or self.kept or self.archived or self.restored
         files = self.persona_files or self.brain_files or self.unchanged_files
         return bool(chunks or files or self.versions or self.events)
 
