@@ -90,6 +90,18 @@ def test_a_person_is_gone_from_every_byte_and_the_report_verifies_it(place: Path
         assert memory.search("butterflies")[0].chunk_id == kept
 
 
+def test_an_erasure_logs_who_cleaned_the_files_of_every_namespace_and_when(
+    place: Path | str, clock: Clock
+) -> None:
+    with Memory.open(place, clock=clock, actor="Ana") as memory, Memory.open(place, namespace="b") as other:
+        other.remember("Nobody is named here.")
+        with other.store.files.transaction():
+            other.store.files.write("memory/long_term/notes.md", f"# Notes\n\n{NAME} rows.\n".encode())
+        memory.erase(person=NAME, dry_run=False)
+        edit = list(other.events(op="edit"))[-1]
+        assert (edit.actor, edit.at[:10]) == ("Ana", f"{clock():%Y-%m-%d}")
+
+
 def test_no_record_names_what_was_erased_but_the_line_that_says_so(place: Path | str, tmp_path: Path) -> None:
     """By its id, also in underscores, after a dash, as the target of a link, and in former versions of others."""
     notes = tmp_path / "notes"

@@ -160,3 +160,14 @@ def test_a_replacement_that_an_import_completes_is_undone_with_it(
     undone = mine.undo()
     assert undone is not None and sorted(undone.chunk_ids) == sorted(pairs[1])
     assert now(mine, old).metadata.superseded_by is None and mine.check() == []
+
+
+def test_links_that_the_source_has_in_another_order_lead_in_no_circle(
+    theirs: Memory, mine: Memory, tmp_path: Path
+) -> None:
+    texts = ("The gate is green.", "The boat leaks.")
+    (one, two), (first, second) = ([said(memory, text) for text in texts] for memory in (theirs, mine))
+    theirs.link(two, one, "follows")
+    mine.link(first, second, "follows")
+    assert counts(import_source(mine.store, exported(theirs, tmp_path / "all.jsonl"))) == (0, 0, 2, 0)
+    assert mine.check() == []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from rlm_mem.chunk import SUPERSEDES, Chunk, content_hash, format_time
+from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, content_hash, format_time
 from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id, references, rename_references
@@ -39,7 +39,8 @@ class Adopter:
         self._twins = twins
         self._twin_ids: dict[tuple[str, str], str] = {}
         """Ids of stored chunks by namespaces and ids, in the source, of the chunks that were recognised as them."""
-        self._planned: set[str] = set()
+        self.planned: dict[str, int] = {}
+        """The revisions of the chunks that a dry run would write, by their ids."""
         self.renamed: dict[str, dict[str, str]] = {}
         """The ids of chunks whose own were taken, by namespace in the source and by their ids there."""
         self.namespaces: set[str] = set()
@@ -105,7 +106,7 @@ class Adopter:
         missing = [
             link
             for link in chunk.links
-            if link.type != SUPERSEDES
+            if link.type not in ORDERED_LINK_TYPES  # the order of the store and of the source may differ
             and link.target_id != twin_id
             and (link.target_id, link.type) not in there
             and find(namespace, link.target_id) is not None
@@ -320,11 +321,11 @@ class Adopter:
             self.namespaces.add(chunk.namespace)
             if not memory.archived:
                 self._note_replacements(chunk, memory.where)
-        elif chunk.id in self._planned:  # a repeated id in the source: the outcome depends on the first chunk
+        elif chunk.id in self.planned:  # a repeated id in the source: the outcome depends on the first chunk
             self._report.known += 1
             return chunk.id
         else:
-            self._planned.add(chunk.id)
+            self.planned[chunk.id] = chunk.revision
         if new:
             self._report.created += 1
             self._report.tokens += chunk.tokens

@@ -180,7 +180,9 @@ class _Import:
         self._adopter = Adopter(store, self.report, options, twins)
         self._files = FileAdopter(store, self.report, options, self._adopter.renamed)
         self._history = (
-            HistoryAdopter(store, self.report, options, self._adopter.renamed) if options.history else None
+            HistoryAdopter(store, self.report, options, self._adopter.renamed, self._adopter.planned)
+            if options.history
+            else None
         )
         self._documents: FolderSync | None = None
         if isinstance(place, FolderPlace) and place.label is None:
