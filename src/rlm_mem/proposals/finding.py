@@ -215,8 +215,6 @@ class Finder:
                 self._look(self._begun)
             if self._looks:
                 self.refresh()
-            elif self._source is not None and self._looked_at != self._seen:
-                self._forget()
 
     def keep(self, text: str, stated: Sequence[Stated]) -> None:
         """Cache the statements of a text, such as one that was analysed ahead."""
