@@ -171,3 +171,18 @@ def test_links_that_the_source_has_in_another_order_lead_in_no_circle(
     mine.link(first, second, "follows")
     assert counts(import_source(mine.store, exported(theirs, tmp_path / "all.jsonl"))) == (0, 0, 2, 0)
     assert mine.check() == []
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_state_without_a_replacement_that_takes_the_place_of_a_replaced_one(
+    theirs: Memory, mine: Memory, tmp_path: Path, both: bool
+) -> None:
+    """The newer chunk still replaces it, unless the source has that one without the replacement, too."""
+    old = said(theirs, "The gate was blue.")
+    new = said(theirs if both else mine, "The gate is green.")
+    source = exported(theirs, tmp_path / "all.jsonl")
+    import_source(mine.store, source)
+    mine.supersede(old, new)
+    import_source(mine.store, source, replace=True, again=True)
+    assert now(mine, old).metadata.superseded_by == (None if both else new)
+    assert mine.check() == []

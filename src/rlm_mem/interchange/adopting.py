@@ -47,9 +47,11 @@ class Adopter:
         """The namespaces in which chunks were written."""
         self._kept: set[tuple[str, str]] = set()
         """Namespaces and ids, in the source, of chunks that were not taken, so what the store has stays as it is."""
-        self._undone: dict[str, set[str]] = {}
         # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
         self._one_sided: dict[tuple[str, str, str], tuple[str, bool]] = {}
+        # As these, of stored chunks that chunks of the source, which do not name them, may take the place of.
+        self._left: dict[tuple[str, str, str], str] = {}
+        self._undone: dict[str, set[str]] = {}
 
     @property
     def renamed_count(self) -> int:
@@ -123,7 +125,8 @@ class Adopter:
         Args:
             changing: opens a transaction of the import.
         """
-        one_sided, self._one_sided = list(self._one_sided.items()), {}
+        left = {key: (where, True) for key, where in self._left.items() if self._is_one_sided(*key)}
+        one_sided, self._one_sided, self._left = list((left | self._one_sided).items()), {}, {}
         for place in range(0, len(one_sided), _REPLACEMENTS_PER_COMMIT):
             with changing():
                 for (namespace, newer_id, older_id), (where, _) in one_sided[
@@ -133,6 +136,12 @@ class Adopter:
                         self._store.agree(namespace, newer_id, older_id)
                     except InputError as error:
                         self._report.problem(where, str(error))
+
+    def _is_one_sided(self, namespace: str, newer_id: str, older_id: str) -> bool:
+        """Return whether one of two stored chunks names the replacement, and the other does not."""
+        found = self._store.backend.chunks(namespace, [newer_id, older_id])
+        key = namespace, newer_id, older_id
+        return sum(any(one == key for one, _ in _replacements(chunk)) for chunk in found.values()) == 1
 
     def _note_replacements(self, chunk: Chunk, where: str) -> None:
         for key, by_newer in _replacements(chunk):
@@ -220,6 +229,8 @@ class Adopter:
         if found is None:
             return self._write(memory, new=True)
         stored, stored_archived = found
+        named = dict(_replacements(chunk))
+        self._left |= {one: memory.where for one, _ in _replacements(stored) if one not in named}
         same = _state(stored) == _state(chunk)
         if stored_archived and not memory.archived and self._is_undone(chunk):
             stored_archived = False
