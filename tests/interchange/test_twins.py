@@ -186,3 +186,21 @@ def test_a_state_without_a_replacement_that_takes_the_place_of_a_replaced_one(
     import_source(mine.store, source, replace=True, again=True)
     assert now(mine, old).metadata.superseded_by == (None if both else new)
     assert mine.check() == []
+
+
+def test_a_memory_of_another_system_that_was_edited_here_stays_so_until_it_changes_there(
+    mine: Memory, tmp_path: Path
+) -> None:
+    def noted(text: str) -> tuple[int, int, int, int]:
+        one = {"id": "a", "memory": text, "created_at": DAY, "user_id": "ana"}
+        (tmp_path / "mem0.json").write_text(json.dumps({"results": [one]}))
+        return counts(import_source(mine.store, tmp_path / "mem0.json", again=True))
+
+    assert noted("Ana likes tea.") == (1, 0, 0, 0)
+    (one,) = mine.list_chunks()
+    mine.update(one, "Ana likes green tea.")
+    assert noted("Ana likes tea.") == (0, 0, 0, 1)
+    assert now(mine, one).content == "Ana likes green tea."
+    assert noted("Ana likes cocoa.") == (0, 1, 0, 0)
+    assert noted("Ana likes tea.") == (0, 1, 0, 0), "it changed back there"
+    assert now(mine, one).content == "Ana likes tea."

@@ -248,6 +248,12 @@ class Adopter:
             self._report.known += 1
             return chunk.id
         if memory.derived and not self._options.replace:
+            if self._is_edited(stored, chunk):
+                self._kept.add(key)
+                self._report.conflict(
+                    memory.where, f"{chunk.id} was changed in the store only, and was kept so"
+                )
+                return chunk.id
             return self._write(memory, over=stored)
         if self._options.replace or (chunk.revision > stored.revision and not same):
             return self._write(memory)
@@ -287,6 +293,15 @@ class Adopter:
             memory.where, f"{stored.id}: changed in the store and in the source; kept the store's"
         )
         return stored.id
+
+    def _is_edited(self, stored: Chunk, chunk: Chunk) -> bool:
+        """Return whether a stored chunk had the text of the source, and was then changed, but not by an import."""
+        changes = self._store.backend.read_events(
+            namespace=stored.namespace, since=None, op=None, chunk_id=stored.id
+        )
+        texts = [one for one in changes if IMPORTED not in one and one.get("before") != one.get("after")]
+        before = {one.get("after") for one in texts[:-1]}
+        return bool(texts) and texts[-1]["op"] != "import" and content_hash(chunk.content) in before
 
     def _is_undone(self, chunk: Chunk) -> bool:
         """Return whether a chunk is in the archive because its import was undone, not because somebody deleted it."""
