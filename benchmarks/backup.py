@@ -17,8 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from growing import Growing
-from remember import remember
+from growing import Growing, remember
 from rlm_mem.memory import Memory
 from rlm_mem.store.backup import restore_backup
 from rlm_mem.store.core.backup_archive import read_backup
@@ -50,16 +49,16 @@ def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
         if memory.stats().chunk_count != info.chunks:
             raise RuntimeError("the restored memory has another number of chunks than the backup")
     return {
-        "backup_s": round(took, 1),
-        "backup_mb": round(file.stat().st_size / 1e6, 1),
-        "verify_s": round(verify_ms / 1e3, 1),
-        "restore_s": round(restore_ms / 1e3, 1),
-        "remember_p50": percentile(alone, 0.5),
-        "remember_max": max(alone),
-        "meanwhile": len(during),
-        "meanwhile_p50": percentile(during, 0.5),
-        "meanwhile_p95": percentile(during, 0.95),
-        "meanwhile_max": max(during),
+        "backup s": round(took, 1),
+        "file MB": round(file.stat().st_size / 1e6, 1),
+        "verify s": round(verify_ms / 1e3, 1),
+        "restore s": round(restore_ms / 1e3, 1),
+        "remember without a backup, p50 ms": percentile(alone, 0.5),
+        "remember without a backup, max ms": max(alone),
+        "remembered during the backup": len(during),
+        "during the backup, p50 ms": percentile(during, 0.5),
+        "during the backup, p95 ms": percentile(during, 0.95),
+        "during the backup, max ms": max(during),
     }
 
 

@@ -217,7 +217,7 @@ def worker(cluster: Cluster) -> Row:
         others = [spread[port] for port in spread if port != away.port]
         moments = [acknowledged(told[one]) for names in others for one in names]
         meanwhile = [sum(killed < at < back for at in each) for each in moments]
-        cluster.facts["while a worker was away"] = {
+        cluster.facts["While a worker was unavailable"] = {
             "seconds": back - killed,
             "acknowledged in namespaces on the other workers": sum(meanwhile),
             "in the one with the fewest": min(meanwhile),
@@ -226,7 +226,7 @@ def worker(cluster: Cluster) -> Row:
             ),
             "seconds from the end of the writers to that of all commits": settled,
         }
-        cluster.facts["refusals while a worker was away"] = dict(
+        cluster.facts["Refusals while a worker was unavailable"] = dict(
             Counter(
                 one.error.split(":")[0] for lines in told.values() for one in lines if one.said == "refused"
             )
@@ -252,10 +252,10 @@ def join(cluster: Cluster) -> Row:
                 begun = time.monotonic()
                 cluster.server.sql("SELECT citus_add_node('127.0.0.1', %s)", new.port, database=name)
                 cluster.server.sql("SELECT rebalance_table_shards()", database=name)
-                cluster.facts["rebalanced in seconds"] = time.monotonic() - begun
+                cluster.facts["Seconds to rebalance"] = time.monotonic() - begun
                 takes(5)
                 running.stop()
-                row = _row("a worker more joins and takes its share", running)
+                row = _row("a worker joins and takes its share of the shards", running)
             shards = "SELECT count(*) FROM citus_shards WHERE nodeport = %s"
             cluster.facts["shards of tables on the new worker"] = cluster.server.sql(
                 shards, new.port, database=name
@@ -336,8 +336,11 @@ def answers(cluster: Cluster) -> Row:
                 different += hits[0] != hits[1]
             different += [both.local.get_stats()["chunk_count"]] != [both.far.get_stats()["chunk_count"]]
             both.close()
-    cluster.facts["searches of twenty namespaces, in a folder too"] = {"asked": asked, "different": different}
-    return {"trial": "twenty namespaces answer as in a folder", "wrong": different}
+    cluster.facts["Searches of twenty namespaces, compared with a folder"] = {
+        "asked": asked,
+        "different": different,
+    }
+    return {"trial": "twenty namespaces answer as in a folder", "problems": different}
 
 
 def move(cluster: Cluster) -> Row:
@@ -350,7 +353,7 @@ def move(cluster: Cluster) -> Row:
                 _run("--brain", here, "shards", "move", "team/ledger", "--to", target)
                 takes(4)
             running.stop()
-            return _row("a namespace moves there and back", running)
+            return _row("a namespace moves to the cluster and back", running)
 
 
 def keeping(cluster: Cluster) -> Row:
@@ -399,7 +402,7 @@ def keeping(cluster: Cluster) -> Row:
             expected = {one for port, each in spread.items() if port != away.port for one in each}
             if {one for one, _ in listed} != expected:
                 wrong.append(f"listed {listed}, expected {sorted(expected)}")
-            cluster.facts["listed with a worker away"] = {
+            cluster.facts["Listing with a worker unavailable"] = {
                 "namespaces": len(listed),
                 "seconds": time.monotonic() - begun,
             }
@@ -407,7 +410,7 @@ def keeping(cluster: Cluster) -> Row:
             away.start()
     for line in wrong:
         print(line, file=sys.stderr)
-    return {"trial": "copied, backed up, restored, listed", "wrong": len(wrong)}
+    return {"trial": "copied, backed up, restored, listed", "problems": len(wrong)}
 
 
 def cost(cluster: Cluster) -> Row:
@@ -431,11 +434,11 @@ def cost(cluster: Cluster) -> Row:
                 for operation, work in operations.items():
                     took.setdefault(operation, [[], []])[place].append(timed(work)[0])
     medians = {name: [percentile(times, 0.5) for times in each] for name, each in took.items()}
-    cluster.facts["times plain PostgreSQL's"] = {
+    cluster.facts["Time relative to one PostgreSQL server"] = {
         name: here / there for name, (here, there) in medians.items()
     }
     cluster.facts["milliseconds on the cluster, p50"] = {name: here for name, (here, _) in medians.items()}
-    return {"trial": "operations in turn with one PostgreSQL", "wrong": 0}
+    return {"trial": "operations in turn with one PostgreSQL", "problems": 0}
 
 
 TRIALS: dict[str, Callable[[Cluster], Row]] = {
@@ -450,17 +453,17 @@ def _row(trial: str, of: Writers | Outcome) -> Row:
     row: Row = {
         "trial": trial,
         "acknowledged": outcome.writes,
-        "lost": len(outcome.lost),
-        "twice": len(outcome.twice),
+        "acknowledged but lost": len(outcome.lost),
+        "written twice": len(outcome.twice),
         "refused": outcome.refused,
-        "of them present": len(outcome.denied),
-        "unknown": outcome.undecided,
-        "findings": len(outcome.findings),
+        "refused but present": len(outcome.denied),
+        "outcome unknown": outcome.undecided,
+        "integrity findings": len(outcome.findings),
     }
     if isinstance(of, Writers):
         said = [one for lines in of.told().values() for one in lines]
-        row["longest write"] = max(one.took for one in said if one.said in ("wrote", "raised"))
-        row["longest refusal"] = max((one.took for one in said if one.said == "refused"), default="")
+        row["longest write s"] = max(one.took for one in said if one.said in ("wrote", "raised"))
+        row["longest refusal s"] = max((one.took for one in said if one.said == "refused"), default="")
     return row
 
 
@@ -551,7 +554,13 @@ def main() -> None:
         cluster.server.sql("SELECT pg_reload_conf()")
         report.facts |= cluster.facts
         report.finish(options.output)  # also what was found before a trial failed
-    wrong: Sequence[str] = ("lost", "twice", "of them present", "findings", "wrong")
+    wrong: Sequence[str] = (
+        "acknowledged but lost",
+        "written twice",
+        "refused but present",
+        "integrity findings",
+        "problems",
+    )
     if any(row.get(name) for row in report.rows for name in wrong):
         raise SystemExit(1)
 

@@ -106,14 +106,16 @@ def month(half: dict[str, Any], seed: int, folder: Path) -> dict[str, Any]:
     return {
         "sessions": DAYS * len(PROJECTS),
         "sentences": sentences,
-        "wanted": len(wanted),
-        "kept %": round(100 * len(right) / len(wanted), 1),
-        "junk among kept %": round(100 * len(junk) / max(1, len(texts)), 1),
-        "told when asked %": round(100 * told / max(1, len(right)), 1),
-        "tokens with a prompt": round(sum(prompt_tokens) / max(1, len(prompt_tokens))),
-        "other prompts told nothing %": round(100 * sum(not tokens for tokens in other) / len(other), 1),
-        "tokens at a start": round(sum(start_tokens) / len(start_tokens)),
-        "most": max(start_tokens),
+        "sentences to keep": len(wanted),
+        "of these kept %": round(100 * len(right) / len(wanted), 1),
+        "kept by mistake %": round(100 * len(junk) / max(1, len(texts)), 1),
+        "given with a related prompt %": round(100 * told / max(1, len(right)), 1),
+        "tokens per related prompt": round(sum(prompt_tokens) / max(1, len(prompt_tokens))),
+        "unrelated prompts without context %": round(
+            100 * sum(not tokens for tokens in other) / len(other), 1
+        ),
+        "tokens at session start": round(sum(start_tokens) / len(start_tokens)),
+        "max tokens at session start": max(start_tokens),
         "hook p50 ms": round(percentile(seconds, 0.5) * 1e3),
     }
 
@@ -125,9 +127,11 @@ def main() -> None:
     options = parser.parse_args()
     report = Report("coding_month", "A month with coding agents through the hooks.")
     corpus = json.loads(CORPUS.read_text(encoding="utf-8"))
-    for name in ("development",) if options.quick else ("development", "apart"):
+    for half, name in {"development": "development", "held out": "apart"}.items():
+        if options.quick and half != "development":
+            break
         with tempfile.TemporaryDirectory() as folder:
-            report.add(half=name, **month(corpus[name], 11, Path(folder)))
+            report.add(half=half, **month(corpus[name], 11, Path(folder)))
     if options.quick:
         print(report.table())
     else:

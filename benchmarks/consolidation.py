@@ -73,8 +73,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place, Memory.open(Path(place) / "brain") as memory:
             memory.remember(data["context"], conversation_id="facts")
             began = time.perf_counter()
-            row = {"questions": path.stem, "right": round(share_right(memory, questions), 2)}
-            row["ms"] = round((time.perf_counter() - began) * 1e3 / len(questions), 1)
+            row = {"questions": path.stem, "accuracy": round(share_right(memory, questions), 2)}
+            row["ms per question"] = round((time.perf_counter() - began) * 1e3 / len(questions), 1)
         if path.stem.startswith("sh"):
             with tempfile.TemporaryDirectory() as place, Memory.open(Path(place) / "brain") as memory:
                 with memory.batch():
@@ -82,8 +82,8 @@ def main() -> None:
                         day = _FIRST_DAY + timedelta(days=int(number))
                         memory.remember(f"{number}. {text}", occurred_at=day.isoformat())
                 asked = earlier(data)
-                row["earlier, asked"] = len(asked)
-                row["earlier, right"] = round(share_right(memory, asked), 2)
+                row["questions as of an earlier day"] = len(asked)
+                row["accuracy as of an earlier day"] = round(share_right(memory, asked), 2)
         report.add(**row)
     report.finish(options.output)
 

@@ -175,25 +175,27 @@ def finish(
     deserving = [goal for goal in all_goals if goal.worth == "good" and goal.uses >= 30]
     right = [goal for goal in risen if goal.worth == "good"]
     report.facts["uses"] = sum(goal.uses for goal in all_goals)
-    report.facts["steps"] = dict(tally)
-    report.facts["worth of what reached the low tier"] = dict(Counter(goal.worth for goal in risen))
+    report.facts["transitions"] = dict(tally)
+    report.facts["memories promoted to the low tier, by kind of goal"] = dict(
+        Counter(goal.worth for goal in risen)
+    )
     precision = len(right) / len(risen) if risen else 1.0
     recall = len([goal for goal in deserving if goal.signature in reached]) / max(1, len(deserving))
-    report.facts["precision of promotions to low"] = round(precision, 3)
+    report.facts["precision of promotions to the low tier"] = round(precision, 3)
     report.facts["recall of good goals with at least 30 uses"] = round(recall, 3)
     report.facts["good goals with at least 30 uses"] = len(deserving)
-    report.facts["most memories at once"] = max(sum(one.values()) for one in populations)
+    report.facts["largest number of memories"] = max(sum(one.values()) for one in populations)
     texts = [continuum.files.read(name) or "" for name in continuum.pruner.archived()]
     texts += [entry.text for entry in continuum.files.entries([])]
     whole = "\n".join(texts)
     lost = [goal.text for goal in all_goals if goal.uses and goal.text not in whole]
-    report.facts["goals worked on of which no memory or archived file is left"] = len(lost)
+    report.facts["goals without any memory or archived file left"] = len(lost)
     core = [entry for entry in continuum.files.entries([], ("library",)) if entry.meta.tier == "ultra-low"]
     report.facts["core memories found by search"] = (
         f"{sum(any(hit.chunk_id == entry.chunk_id for hit in search(continuum.store, entry.title)) for entry in core)}"
         f" of {len(core)}"
     )
-    report.facts["problems found by check"] = len(continuum.check())
+    report.facts["findings of the check"] = len(continuum.check())
 
 
 def plot(populations: list[dict[str, int]], path: Path) -> None:

@@ -114,7 +114,7 @@ def operations(memory: Memory) -> dict[str, Callable[[int], object]]:
             ids[at["supersede"] + 2 * n], ids[at["supersede"] + 2 * n + 1]
         ),
         "delete": lambda n: memory.delete(ids[at["delete"] + n]),
-        "figures": lambda _: memory.stats(),
+        "stats": lambda _: memory.stats(),
     }
 
 
@@ -150,7 +150,12 @@ def main() -> None:
                     took[1].append(timed(lambda turn=turn, do=away: do(2 * turn + 1))[0])
                     took[2].append(relay.trips - before)
                 beside, distant, trips = (percentile(each, 0.5) for each in took)
-                report.add(operation=name, round_trips=int(trips), near=beside, far=distant)
+                report.add(
+                    operation=name,
+                    round_trips=int(trips),
+                    server_next_door_ms=beside,
+                    server_5_ms_away_ms=distant,
+                )
     report.finish(options.output)
 
 

@@ -36,18 +36,18 @@ def main() -> None:
     for number, (promoted, gap) in enumerate(
         zip(outcome.promote_seconds, outcome.gap_seconds, strict=True), 1
     ):
-        report.add(kill=number, promotion=promoted, without_writes=gap)
+        report.add(trial=number, promotion_s=promoted, without_acknowledged_writes_s=gap)
     bad = {
         "acknowledged writes lost": len(outcome.lost),
-        "writes there twice": len(outcome.twice),
-        "writes that are there though the writer was told otherwise": len(outcome.denied),
+        "duplicated writes": len(outcome.twice),
+        "refused writes that are present": len(outcome.denied),
         "integrity findings": len(outcome.findings),
     }
     report.facts = {
         "acknowledged writes": outcome.writes,
         **bad,
-        "writes refused, rightly": outcome.refused,
-        "writes of which nobody knows": outcome.undecided,
+        "refused writes that are absent": outcome.refused,
+        "writes with an unknown outcome": outcome.undecided,
     }
     report.finish(options.output)
     for line in (*outcome.lost[:10], *outcome.twice[:10], *outcome.denied[:10], *outcome.findings[:10]):

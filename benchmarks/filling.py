@@ -196,7 +196,7 @@ def main() -> None:
             parser.error(f"{dsn!r} is no database but a folder: give postgresql://USER@HOST/NAME")
     report = Report("filling", "Filling an empty memory (texts per second, seconds of processor time)")
     scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-filling-", dir=os.environ.get("TMPDIR")))
-    report.facts["microseconds for a new file"] = new_file_us(scratch)
+    report.facts["microseconds to create a file"] = new_file_us(scratch)
     try:
         for stores in ((None, None), *([options.databases] if options.databases else ())):
             _compare(report, options, stores, scratch)
@@ -227,20 +227,18 @@ def _compare(
                 pairs.append((made[options.before], made[options.after]))
             before, after = pairs[-1]
             row: dict[str, Any] = {
-                "what": kind,
-                "way": way,
+                "texts": kind,
+                "method": way,
                 "store": "files" if stores_of[0] is None else "postgresql",
-                "texts": count,
+                "number of texts": count,
                 "chunks": after["chunks"],
                 "pairs": len(pairs),
             }
-            for name, part in (("rate", "wall"), ("cpu", "cpu")):
-                one = percentile([pair[0][part] for pair in pairs], 0.5)
-                two = percentile([pair[1][part] for pair in pairs], 0.5)
-                ratio = percentile([pair[0][part] / pair[1][part] for pair in pairs], 0.5)
-                row[f"{name} before"] = round(count / one if name == "rate" else one, 1)
-                row[f"{name} after"] = round(count / two if name == "rate" else two, 1)
-                row[f"{name} times"] = round(ratio, 2)
+            for name, ratio, part in (("texts/s", "speed-up", "wall"), ("CPU s", "CPU ratio", "cpu")):
+                one, two = (percentile([pair[side][part] for pair in pairs], 0.5) for side in (0, 1))
+                row[f"{name} before"] = round(count / one if part == "wall" else one, 1)
+                row[f"{name} after"] = round(count / two if part == "wall" else two, 1)
+                row[ratio] = round(percentile([pair[0][part] / pair[1][part] for pair in pairs], 0.5), 2)
             if "bytes" in after:
                 for name in ("bytes", "blocks"):
                     row[f"{name}/chunk before"] = round(before[name] / before["chunks"])

@@ -5,7 +5,7 @@ Lots of ten notes go to each of them in turn, the one that begins alternating. `
 medians of the ratios of the pairs. Other work on the machine changes that of processor time little; waiting for the
 disk, which looking adds nothing to, counts in the other one only.
 
-Notes "of many things" are those of `remember.py`, which share words but seldom a subject; notes "of changes" those of
+Notes "on many subjects" are those of `growing.py`, which share words but seldom a subject; notes "on changes" those of
 `paired.py`, each of which says itself that something has moved.
 
     python benchmarks/finding.py            # 10,000 memories, 300 notes of each kind
@@ -19,16 +19,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import growing
 import paired
-import remember
 from rlm_mem import Memory
 from rlm_mem.config import Config
 from support import Report, arguments, percentile
 
 _LOT = 10
 _KINDS: tuple[tuple[str, Callable[[int], str]], ...] = (
-    ("of many things", remember.note),
-    ("of changes", paired.note),
+    ("on many subjects", growing.note),
+    ("on changes", paired.note),
 )
 
 
@@ -73,10 +73,10 @@ def main() -> None:
             report.add(
                 notes=kind,
                 chunks=chunks,
-                on_p50=percentile([on[0] for on, _ in costs], 0.5),
-                off_p50=percentile([plain[0] for _, plain in costs], 0.5),
-                by_processor=percentile([on[0] / plain[0] for on, plain in costs], 0.5),
-                by_clock=percentile([on[1] / plain[1] for on, plain in costs], 0.5),
+                on_p50_ms=percentile([on[0] for on, _ in costs], 0.5),
+                off_p50_ms=percentile([plain[0] for _, plain in costs], 0.5),
+                cpu_ratio=percentile([on[0] / plain[0] for on, plain in costs], 0.5),
+                wall_clock_ratio=percentile([on[1] / plain[1] for on, plain in costs], 0.5),
                 pairs=pairs,
             )
     report.finish(options.output)

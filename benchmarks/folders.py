@@ -4,17 +4,14 @@ In each round every process edits, renames, moves onto each other, swaps, delete
 while the others do. Then the memory must hold exactly what an import of the files into a new memory makes of them: by
 content, place, headings, conversation, type, tags and title. What each file becomes is kept from the round in which it
 got its text, so that only changed files are imported anew; in some rounds all of them are. Every chunk that was
-ever there must be there still, with its text and with what replaced it. With ``--baseline PYTHON`` the import is also
-timed, there and here in turn.
+ever there must be there still, with its text and with what replaced it.
 
     python benchmarks/folders.py                            # 600 documents, 200 rounds, 3 processes
     python benchmarks/folders.py --quick
-    python benchmarks/folders.py --baseline ../before/.venv/bin/python --rounds 0
 """
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import subprocess
@@ -38,22 +35,6 @@ _WORDS = [
     "gate", "boat", "key", "lamp", "river", "stone", "harbour", "crane", "clock", "garden", "bridge",
     "market", "winter", "letter", "engine", "window", "paper",
 ]  # fmt: skip
-_IMPORT = """
-import json, resource, sys, time
-from rlm_mem.interchange import import_source
-from rlm_mem.memory import Memory
-
-def spent():
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
-
-with Memory.open(sys.argv[1]) as memory:
-    memory.remember("A first memory, so that everything is loaded.")
-    began, before = time.perf_counter(), spent()
-    made = import_source(memory.store, sys.argv[2]).created
-    took, cpu = time.perf_counter() - began, spent() - before
-print(json.dumps({"chunks": made, "seconds": round(took, 2), "cpu": round(cpu, 2)}))
-"""
 _WORKER = """
 import random, sys
 from pathlib import Path
@@ -252,25 +233,12 @@ def rounds(scratch: Path, count: int, processes: int, fresh_every: int) -> dict[
             raise RuntimeError("something was erased")
         return {
             "files": len(list(folder.rglob("*.md"))), "rounds": count, "processes": processes + 1,
-            "changes": sum(done.values()) - done["missed"], "equal": count, "files_imported": imported.files,
-            "whole_imports": imports, "chunks": sum(map(len, present.values())),
+            "file changes": sum(done.values()) - done["missed"], "rounds with equal results": count,
+            "files imported for comparison": imported.files, "folders imported for comparison": imports,
+            "chunks": sum(map(len, present.values())),
             "superseded": events["supersede"], "archived": events["delete"], "restored": events["restore"],
             "sync_p50_ms": percentile(costs, 0.5), "sync_p95_ms": percentile(costs, 0.95),
         }  # fmt: skip
-
-
-def import_times(scratch: Path, folder: Path, pythons: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Seconds and processor seconds of importing the folder into a new memory: the least of three, taken in turn."""
-    taken: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
-    for number in range(3):
-        for name, python in pythons.items():
-            command = [python, "-c", _IMPORT, str(scratch / f"{name}-{number}"), str(folder)]
-            ran = subprocess.run(command, capture_output=True, text=True, check=True)
-            taken[name].append(json.loads(ran.stdout))
-    return {
-        name: {figure: min(one[figure] for one in runs) for figure in ("chunks", "seconds", "cpu")}
-        for name, runs in taken.items()
-    }
 
 
 def laid_down(folder: Path, files: int) -> None:
@@ -289,9 +257,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200, help="rounds of changes")
     parser.add_argument("--processes", type=int, default=2, help="that change and sync beside this one")
     parser.add_argument("--fresh-every", type=int, default=20, help="rounds between imports of the whole")
-    parser.add_argument(
-        "--baseline", default=None, help="the Python of another installation, to time its import"
-    )
     options = parser.parse_args()
     files, count = (40, 15) if options.quick else (options.files, options.rounds)
     report = Report(
@@ -301,17 +266,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rlm-mem-folders-") as place:
         scratch = Path(place).resolve()
         laid_down(scratch / "docs", files)
-        if options.baseline:
-            pythons = {"before": options.baseline, "here": sys.executable}
-            times = import_times(scratch, scratch / "docs", pythons)
-            for figure in ("seconds", "cpu"):
-                before, here = times["before"][figure], times["here"][figure]
-                report.facts[f"import, {figure}"] = f"{before} before, {here} here, {before / here:.2f} times"
-            report.facts["chunks imported"] = (
-                f"{times['before']['chunks']} before, {times['here']['chunks']} here"
-            )
-        if count:
-            report.add(**rounds(scratch, count, options.processes, options.fresh_every))
+        report.add(**rounds(scratch, count, options.processes, options.fresh_every))
     report.finish(options.output)
 
 

@@ -22,12 +22,10 @@ from pathlib import Path
 from time import perf_counter, process_time, time_ns
 from typing import Any
 
-from growing import Growing
-from imports import rate, sources
-from links import three_hops
+from growing import Growing, note, remember, side_by_side
+from interchange import store_at
 from recall_overhead import InstantModel
-from remember import note, remember, side_by_side
-from rlm_mem.interchange import import_source
+from rlm_mem.interchange import export_store, import_source
 from rlm_mem.memory import Memory
 from rlm_mem.recall import RecallOperation
 from support import RESULTS, Report, arguments, percentile, timed, timings
@@ -43,7 +41,7 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
         start = perf_counter()
         with growing.opened():
             opened.append((perf_counter() - start) * 1e3)
-    row: dict[str, Any] = {"open_p50": percentile(opened, 0.5)}
+    row: dict[str, Any] = {"open": percentile(opened, 0.5)}
     with growing.opened() as memory:
         # Notes that no earlier run has remembered: a known note costs less.
         first = time_ns() // 1000
@@ -55,31 +53,31 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
         questions = [note(number * 37) for number in range(30)]
         memory.search(questions[0])
         row |= {
-            "remember_p50": percentile(costs, 0.5),
-            "remember_p95": percentile(costs, 0.95),
-            "floor_p50": percentile(floors, 0.5),
-            "floor_p95": percentile(floors, 0.95),
-            "get_p50": percentile(timings(memory.store.get_chunk, ids), 0.5),
-            "tag_page_p50": percentile(
+            "remember": percentile(costs, 0.5),
+            "remember p95": percentile(costs, 0.95),
+            "floor": percentile(floors, 0.5),
+            "floor p95": percentile(floors, 0.95),
+            "get": percentile(timings(memory.store.get_chunk, ids), 0.5),
+            "50 chunks of a tag": percentile(
                 timings(lambda tag: memory.list_chunks(tags=[tag], limit=50), teams), 0.5
             ),
-            "tags_p50": percentile(timings(lambda _: memory.store.tag_counts(), range(9)), 0.5),
-            "conversation_p50": percentile(
+            "all tags": percentile(timings(lambda _: memory.store.tag_counts(), range(9)), 0.5),
+            "one conversation": percentile(
                 timings(lambda talk: memory.list_chunks(conversation_id=talk), talks), 0.5
             ),
-            "conversations_p50": percentile(
+            "50 conversations": percentile(
                 timings(lambda _: memory.store.conversations(limit=50), range(9)), 0.5
             ),
-            "search_p50": percentile(timings(memory.search, questions), 0.5),
+            "search": percentile(timings(memory.search, questions), 0.5),
         }
         row |= measure_uses(memory, size, scratch)
         checkpoint_ms, _ = timed(memory.checkpoint)
         check_ms, findings = timed(memory.check)
         row |= {
-            "checkpoint_s": round(checkpoint_ms / 1e3, 2),
-            "check_s": round(check_ms / 1e3, 2),
+            "checkpoint s": round(checkpoint_ms / 1e3, 2),
+            "check s": round(check_ms / 1e3, 2),
             "findings": len(findings),
-            "index_mb": round(_index_bytes(growing) / 1e6, 1),
+            "index MB": round(_index_bytes(growing) / 1e6, 1),
         }
     return row
 
@@ -87,24 +85,27 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
 def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
     """Links, a recall without its model, an import, confirmed uses and a dry run of the tiers.
 
-    Each has a detailed benchmark of its own (`links.py`, `recall_overhead.py`, `imports.py`, `continuum_scale.py`). The
-    links and imported chunks are removed again, so that the next size starts from the same memory.
+    Recalls and tiers have detailed benchmarks of their own (`recall_overhead.py`, `continuum_scale.py`). The links and
+    imported chunks are removed again, so that the next size starts from the same memory.
     """
     chance = random.Random(7)
     pages = memory.list_chunks(limit=2_000) + memory.list_chunks(limit=2_000, newest_first=True)
     chosen = chance.sample(sorted(set(pages)), _ROUNDS * 2)
     pairs = list(zip(chosen[::2], chosen[1::2], strict=True))
     row: dict[str, Any] = {
-        "add_link_p50": percentile(timings(lambda pair: memory.link(*pair, "supports", 0.8), pairs), 0.5),
-        "three_hops_p50": percentile(timings(lambda one: three_hops(memory, one), chosen[:_ROUNDS]), 0.5),
-        "recall_p50": percentile(_recalls(memory, size), 0.5),
+        "add a link": percentile(timings(lambda pair: memory.link(*pair, "supports", 0.8), pairs), 0.5),
+        "three hops of links": percentile(
+            timings(lambda one: three_hops(memory, one), chosen[:_ROUNDS]), 0.5
+        ),
+        "recall": percentile(_recalls(memory, size), 0.5),
     }
     for pair in pairs:
         memory.unlink(*pair, "supports")
     uses = timings(lambda one: memory.continuum.traces.use(one, True, project=f"project-{size}"), chosen)
-    source = Path(tempfile.mkdtemp(prefix=f"import-{size}-", dir=scratch))  # each store has its own
-    lines = sources(source, _IMPORTED)["jsonl"]
-    per_second, made = rate(lambda: import_source(memory.store, lines, again=True))
+    lines = _chunk_lines(
+        Path(tempfile.mkdtemp(prefix=f"import-{size}-", dir=scratch))
+    )  # each store has its own
+    import_ms, made = timed(lambda: import_source(memory.store, lines, again=True))
     if made.created != _IMPORTED:
         raise RuntimeError(f"{made.created} of {_IMPORTED} chunks were imported")
     with memory.batch():
@@ -112,10 +113,34 @@ def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
             memory.delete(chunk_id, permanent=True)
     consolidate_ms, _ = timed(lambda: memory.continuum.consolidate(dry_run=True))
     return row | {
-        "use_p50": percentile(uses, 0.5),
-        "imported_per_s": per_second,
-        "consolidate_ms": consolidate_ms,
+        "record a use": percentile(uses, 0.5),
+        "imported, chunks/s": round(_IMPORTED / import_ms * 1e3),
+        "consolidation, dry run": consolidate_ms,
     }
+
+
+def three_hops(memory: Memory, start: str) -> int:
+    """Chunks within three links of one, ten links of each followed; how many."""
+    seen, edge = {start}, [start]
+    for _ in range(3):
+        edge = [
+            found.chunk_id
+            for chunk_id in edge
+            for found in memory.store.linked(chunk_id, limit=10)
+            if not (found.chunk_id in seen or seen.add(found.chunk_id))  # type: ignore[func-returns-value]
+        ]
+    return len(seen)
+
+
+def _chunk_lines(folder: Path) -> Path:
+    """Chunks to import, as JSON lines."""
+    with store_at(folder / "from") as store:
+        with store.batch():
+            for number in range(_IMPORTED):
+                tags, talk = [f"team-{number % 17}"], f"imported-{number // 20}"
+                store.create_chunk(note(400_000_000 + number), "fact", tags=tags, conversation_id=talk)
+        export_store(store, folder / "chunks.jsonl")
+    return folder / "chunks.jsonl"
 
 
 def _recalls(memory: Memory, size: int) -> list[float]:
@@ -141,9 +166,9 @@ def rebuild(growing: Growing, size: int) -> dict[str, Any]:
     with growing.opened():
         wall, own = perf_counter() - wall, process_time() - own
     return {
-        "rebuild_per_s": round(size / wall),
-        "rebuild_s": round(wall, 1),
-        "rebuild_writer_cpu_s": round(own, 1),
+        "rebuilt, chunks/s": round(size / wall),
+        "rebuild s": round(wall, 1),
+        "rebuild, CPU of the writer s": round(own, 1),
     }
 
 
@@ -165,9 +190,9 @@ def grow(
 ) -> None:
     """One row per size, saved as soon as it is measured."""
     for size in sizes:
-        row: dict[str, Any] = {"chunks": size, "backend": "local" if growing.local else "postgresql"}
+        row: dict[str, Any] = {"chunks": size, "store": "local" if growing.local else "postgresql"}
         if size <= options.written:
-            row["remembered_per_s"] = round(growing.write(size))
+            row["remembered in batches, chunks/s"] = round(growing.write(size))
         elif growing.local:
             growing.lay_down(size)
         else:
@@ -183,12 +208,12 @@ def grow(
 
 def _against_smallest(rows: list[dict[str, Any]]) -> dict[str, Any]:
     named = (
-        "remember_p50", "remember_p95", "tag_page_p50", "conversation_p50", "conversations_p50", "get_p50",
+        "remember", "remember p95", "50 chunks of a tag", "one conversation", "50 conversations", "get",
     )  # fmt: skip
     facts: dict[str, Any] = {}
-    for backend in dict.fromkeys(row["backend"] for row in rows):
-        mine = [row for row in rows if row["backend"] == backend]
-        facts[f"largest against smallest, {backend}"] = {
+    for backend in dict.fromkeys(row["store"] for row in rows):
+        mine = [row for row in rows if row["store"] == backend]
+        facts[f"largest relative to smallest, {backend}"] = {
             name: round(mine[-1][name] / mine[0][name], 2) for name in named
         }
     return facts

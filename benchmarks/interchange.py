@@ -19,6 +19,7 @@ from support import Report, arguments, timed
 TEXT = """gate key boat clock tea mill bridge sensor radio cable river meeting budget friday march price paint rope
 harbour invoice ticket train garden window letter recipe doctor lesson piano summer winter ferry parcel"""
 WORDS = TEXT.split()
+FORMATS = {"markdown": "Markdown", "jsonl": "JSON lines", "zip": "zip"}
 
 
 def main() -> None:
@@ -72,9 +73,9 @@ def round_trip(folder: Path, count: int) -> Iterator[dict[str, Any]]:
             with store_at(folder / f"copy of {name}") as two:
                 in_ms, _ = timed(lambda name=name, two=two: import_source(two, folder / name))
                 yield {
-                    "what": f"{out.format}, there and back", "megabytes": round(out.bytes / 1e6, 1),
-                    "out s": round(out_ms / 1e3, 2), "in s": round(in_ms / 1e3, 2), "chunks": count,
-                    "all fields equal": "yes" if state(two) == wanted else "NO",
+                    "what": f"{FORMATS[out.format]}, export and import", "megabytes": round(out.bytes / 1e6, 1),
+                    "export s": round(out_ms / 1e3, 2), "import s": round(in_ms / 1e3, 2), "chunks": count,
+                    "chunks equal in all fields": "yes" if state(two) == wanted else "NO",
                 }  # fmt: skip
 
 
@@ -108,8 +109,9 @@ def chat_export(folder: Path, count: int) -> dict[str, Any]:
     assert second.created == 0
     return {
         "what": f"chat export, {report.messages:,} messages", "megabytes": round(file.stat().st_size / 1e6),
-        "out s": "", "in s": round(first_ms / 1e3, 1), "chunks": report.created, "all fields equal": "",
-        "in again s": round(again_ms / 1e3, 2), "peak memory grew MB": round(grown, 1), "bar moved": len(set(moves)),
+        "export s": "", "import s": round(first_ms / 1e3, 1), "chunks": report.created,
+        "chunks equal in all fields": "", "repeated import s": round(again_ms / 1e3, 2),
+        "growth of peak memory MB": round(grown, 1), "progress reports": len(set(moves)),
     }  # fmt: skip
 
 

@@ -183,21 +183,21 @@ def report(outcomes: Sequence[Outcome], mode: str) -> tuple[Report, Report]:
             category=name,
             questions=len(group),
             F1=mean(one.f1 for one in group) if there else "–",
-            F1_baseline=mean(one.baseline_f1 for one in group) if there else "–",
+            F1_of_the_baseline=mean(one.baseline_f1 for one in group) if there else "–",
             evidence_cited=mean(one.cited for one in group) if there else "–",
-            evidence_baseline=mean(one.baseline_cited for one in group) if there else "–",
+            evidence_in_the_baseline=mean(one.baseline_cited for one in group) if there else "–",
             evidence_read=mean(one.read for one in group),
             abstained=mean(float(not one.answered) for one in group),
         )
     answerable = [one for one in outcomes if one.category != UNANSWERABLE]
     without = [one for one in outcomes if one.category == UNANSWERABLE]
     answers.facts |= {
-        "tables": mode,
+        "weights": mode,
         "F1 of all answerable questions": mean(one.f1 for one in answerable),
         "F1 of the baseline": mean(one.baseline_f1 for one in answerable),
-        "abstained where there is no answer": mean(float(not one.answered) for one in without),
-        "abstained where there is one": mean(float(not one.answered) for one in answerable),
-        "median seconds a question": sorted(one.seconds for one in outcomes)[len(outcomes) // 2],
+        "share abstained if there is no answer": mean(float(not one.answered) for one in without),
+        "share abstained if there is one": mean(float(not one.answered) for one in answerable),
+        "median seconds per question": sorted(one.seconds for one in outcomes)[len(outcomes) // 2],
     }
     calibration = Report("offline_calibration", f"Confidence of the offline model ({mode})")
     gap = 0.0
@@ -209,8 +209,8 @@ def report(outcomes: Sequence[Outcome], mode: str) -> tuple[Report, Report]:
             calibration.add(
                 confidence=f"{low / 10:.1f}–{low / 10 + 0.1:.1f}",
                 questions=len(group),
-                said=said,
-                right=right,
+                mean_confidence=said,
+                share_right=right,
             )
     calibration.facts["expected calibration error"] = round(gap, 4)
     return answers, calibration
@@ -253,7 +253,10 @@ def main() -> int:
     outcomes, bars = run(conversations, chosen.leave_one_out, chosen.fit)
     mode = "fitted on the other conversations" if chosen.leave_one_out else "shipped"
     answers, calibration = report(outcomes, mode)
-    answers.facts |= {"bars": bars, "seconds in all": round(time.perf_counter() - began, 1)}
+    answers.facts |= {
+        "answer threshold by conversation": bars,
+        "total seconds": round(time.perf_counter() - began, 1),
+    }
     scratch = Path(tempfile.gettempdir()) if chosen.sample else None
     for one in (answers, calibration):
         one.finish(scratch / f"{one.name}_sample.json" if scratch else None)

@@ -145,22 +145,22 @@ def add_rows(
         without = [result for one, result in half if not one.answers]
         report.add(
             set=name,
-            half="looked at" if first else "not looked at",
+            half="development" if first else "held out",
             answerable=len(there),
             right=share(is_right(*pair) for pair in there),
-            right_suggested=share(holds(one, result.suggestion) for one, result in there),
+            right_as_suggestion=share(holds(one, result.suggestion) for one, result in there),
             right_or_passage=share(is_useful(*pair) for pair in there),
-            falsely_not_held=share(result.outcome == "not held" for _, result in there),
-            wrong_and_sure=share(
+            wrongly_not_held=share(result.outcome == "not held" for _, result in there),
+            wrong_and_confident=share(
                 result.outcome == "answered" and result.confidence > SURE and not is_right(one, result)
                 for one, result in half
             ),
-            right_when_sure=share(
+            right_if_confident=share(
                 is_right(*pair) for pair in half if pair[1].content and pair[1].confidence > SURE
             ),
             unanswerable=len(without),
-            not_answered=share(result.outcome != "answered" for result in without),
-            seconds_each=round(seconds / max(1, len(results)), 3),
+            not_answered_if_unanswerable=share(result.outcome != "answered" for result in without),
+            seconds_per_question=round(seconds / max(1, len(results)), 3),
         )
         if misses and first:
             for one, result in half:

@@ -25,6 +25,8 @@ KINDS = {"event_ordering": "order of events", "summarization": "summaries"}
 LAST_LOOKED_AT = "100K-06"
 _TOGETHER = 500
 """Most characters of the neighbouring rows that may tell of one point together, whatever the length of a row."""
+_TASK = "LLM response should contain:"
+"""Precedes some points, and is no part of them."""
 _PROGRAM = "rows = outline({question!r})\nprint_rows(rows)"
 
 
@@ -45,7 +47,7 @@ def shares(memory: Memory, questions: list[tuple[str, tuple[str, ...]]]) -> tupl
         for point in rubric:
             wanted = {
                 term: math.log((len(texts) + 1) / (held[term] + 1))
-                for term in set(analyser.terms(point)) - asked
+                for term in set(analyser.terms(point.removeprefix(_TASK))) - asked
             }
             if whole := sum(wanted.values()):
                 told = (sum(wanted.get(term, 0.0) for term in window) for window in windows)
@@ -95,10 +97,10 @@ def main() -> int:
         found.items(), key=lambda one: (one[0][0], not one[0][1])
     ):
         report.add(
-            kind=KINDS[kind],
-            chats="looked at" if looked_at else "others",
-            points=len(points),
-            share=round(sum(points) / len(points), 3),
+            kind_of_question=KINDS[kind],
+            chats="development" if looked_at else "held out",
+            rubric_points=len(points),
+            share_shown=round(sum(points) / len(points), 3),
             characters=round(sum(sizes) / len(sizes)),
         )
     report.finish(chosen.output)

@@ -234,10 +234,12 @@ def main() -> None:
             stack.callback(one.close)
         for name, act in chosen.items():
             try:
-                report.add(what=name, **compared(list(taken(act, both, options.pairs))))
+                report.add(operation=name, **compared(list(taken(act, both, options.pairs))))
             except Unknown as reason:  # one of the two is older than the command
                 print(f"  {name}: left out, {reason}")
-        report.facts["compared"] = f"{both[0].commit} and {both[1].commit}, {options.chunks:,} notes each"
+        report.facts["compared versions"] = (
+            f"{both[0].commit} and {both[1].commit}, {options.chunks:,} notes each"
+        )
     report.finish(options.output)
 
 

@@ -64,7 +64,7 @@ DOINGS = (
 WHAT = {
     "rlm-mem": (
         "RLM-MEM, Python",
-        "JSON file a chunk + SQLite index",
+        "one JSON file per chunk + SQLite index",
         "ranked: stemmed words, names, dates, neighbours",
         "yes",
     ),
@@ -73,19 +73,19 @@ WHAT = {
     "mem0": (
         "mem0, infer=False",
         "local Qdrant (SQLite) + SQLite history",
-        "nearest arrays of a model; here hashed words stand in for it",
+        "nearest by a model; hashed words in this run",
         "yes",
     ),
     "server-memory": (
         "MCP memory server",
         "one JSONL file, read and rewritten by every write",
-        "a piece of text, not ranked",
+        "substring, not ranked",
         "as a piece of text",
     ),
     "basic-memory": (
         "basic-memory, MCP over stdio",
-        "Markdown file a note + SQLite FTS5",
-        "ranked words; its model for arrays is off",
+        "one Markdown file per note + SQLite FTS5",
+        "ranked words; its model is switched off",
         "yes",
     ),
 }
@@ -296,19 +296,19 @@ class Side:
         self.worker.close()
         add, get = spread(self._found["add"]["ms"]), spread(self._found["get"]["ms"])
         row: dict[str, Any] = {
-            "what": WHAT[self.peer][0],
+            "memory": WHAT[self.peer][0],
             "memories": self._size,
-            "fill_per_s": round(self.pace),
-            "open_ms": round(self.worker.opened_ms),
-            "add_p50": add["p50"],
-            "add_p95": add["p95"],
-            "get_p50": get["p50"],
+            "bulk insert, memories/s": round(self.pace),
+            "start and open": round(self.worker.opened_ms),
+            "add p50": add["p50_ms"],
+            "add p95": add["p95_ms"],
+            "get p50": get["p50_ms"],
         }
-        row |= _searched(self._found["search"], "search", len(self._questions))
+        row |= _searched(self._found["search"], "search", "found by search", len(self._questions))
         if self.peer == "mem0":
-            row["search_right"] = "its model's"  # results with hashed words are not representative of it
-        row |= _searched(self._found["tagged"], "tag", ROUNDS)
-        row["disk_mb"] = round(space(self.folder) / 1e6, 1)
+            row["found by search"] = "its model's"  # results with hashed words are not representative of it
+        row |= _searched(self._found["tagged"], "list a tag", "found by tag", ROUNDS)
+        row["disk MB"] = round(space(self.folder) / 1e6, 1)
         shutil.rmtree(self.folder, ignore_errors=True)
         return row
 
@@ -348,15 +348,15 @@ def at_size(
     return [
         sides[peer].row()
         if peer in sides
-        else {"what": WHAT[peer][0], "memories": size, "fill_per_s": missing[peer]}
+        else {"memory": WHAT[peer][0], "memories": size, "bulk insert, memories/s": missing[peer]}
         for peer in peers
     ]
 
 
-def _searched(found: dict[str, Any], name: str, count: int) -> dict[str, Any]:
+def _searched(found: dict[str, Any], name: str, found_by: str, count: int) -> dict[str, Any]:
     if found.get("unsupported"):
-        return {f"{name}_p50": "no such call", f"{name}_right": "–"}
-    return {f"{name}_p50": spread(found["ms"])["p50"], f"{name}_right": f"{found['right']}/{count}"}
+        return {f"{name} p50": "no such call", found_by: "–"}
+    return {f"{name} p50": spread(found["ms"])["p50_ms"], found_by: f"{found['right']}/{count}"}
 
 
 def space(folder: Path) -> int:
@@ -456,10 +456,10 @@ def main() -> None:
             if installed(peer) is not None:
                 continue
             _, kept_as, searches, tags = WHAT[peer]
-            row = {"what": WHAT[peer][0], "kept as": kept_as, "search": searches, "by tag": tags}
+            row = {"memory": WHAT[peer][0], "stored as": kept_as, "search": searches, "by tag": tags}
             for column, test in (
-                ("fsyncs an add", fsyncs),
-                ("there after SIGKILL", killed),
+                ("fsyncs per add", fsyncs),
+                ("present after SIGKILL", killed),
                 ("two processes at once", together),
             ):
                 try:
@@ -471,7 +471,7 @@ def main() -> None:
                 "  " + "  ".join(f"{key}={value}" for key, value in row.items()), file=sys.stderr, flush=True
             )
     report.facts["versions"] = versions()
-    report.facts["what each does"] = safety
+    report.facts["behaviour"] = safety
     report.finish(options.output)
 
 

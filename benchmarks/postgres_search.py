@@ -29,7 +29,7 @@ from typing import Any
 
 import synthetic
 from search_scale import Recipe
-from support import Report, arguments, spread, timed
+from support import Report, arguments, percentile, spread, timed
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -190,14 +190,17 @@ def measure(size: int, report: Report, place: Path) -> None:
                         since = {"start": "2020-09-20", "end": "2020-09-25"}
                         lately.append(timed(lambda t=text, f=since: search(store, t, filters=f))[0])
                 statements = counted(store, [text for text, _ in questions[:20]])
-                row: dict[str, Any] = {"chunks": size, "backend": "postgresql"}
+                row: dict[str, Any] = {"chunks": size}
                 for name, values in {
-                    "search": whole, "ids": ids, "local_ids": near, "peer": asked, "peer_picked": picked,
-                    "typed": typed, "period": lately,
+                    "search": whole, "ids": ids, "local ids": near, "built-in": asked,
+                    "built-in, best words,": picked, "by type": typed, "by period": lately,
                 }.items():  # fmt: skip
                     figures = spread(values)
-                    row |= {f"{name}_p50": figures["p50"], f"{name}_p95": figures["p95"]}
-                row |= {"same_as_local": f"{same}/{len(questions)}", "statements": spread(statements)["p50"]}
+                    row |= {f"{name} p50": figures["p50_ms"], f"{name} p95": figures["p95_ms"]}
+                row |= {
+                    "same hits and scores as local": f"{same}/{len(questions)}",
+                    "statements per search": percentile(statements, 0.5),
+                }
                 row |= writes(store)
             sizes = connection.execute(
                 "SELECT pg_total_relation_size('rlm_mem.postings') + pg_total_relation_size('rlm_mem.terms'),"
@@ -205,12 +208,19 @@ def measure(size: int, report: Report, place: Path) -> None:
                 " pg_total_relation_size('rlm_mem.chunks'), pg_relation_size('peer_words'),"
                 " pg_total_relation_size('peer')"
             ).fetchone()
-        names = ("postings_mb", "words_mb", "bodies_mb", "chunks_mb", "peer_index_mb", "peer_mb")
+        names = (
+            "postings and dictionary MB",
+            "words of conversations MB",
+            "texts of chunks MB",
+            "rows MB",
+            "built-in index MB",
+            "built-in, total MB",
+        )
         row |= {name: round(int(bytes_) / 1e6) for name, bytes_ in zip(names, sizes or (), strict=True)}
         row |= {
-            "rows_s": round(rows_ms / 1e3, 1),
-            "recount_s": round(count_ms / 1e3, 1),
-            "peer_build_s": round(peer_ms / 1e3, 1),
+            "loading rows s": round(rows_ms / 1e3, 1),
+            "building postings s": round(count_ms / 1e3, 1),
+            "building the built-in index s": round(peer_ms / 1e3, 1),
         }
         report.add(**row)
     local.close()
@@ -272,10 +282,10 @@ def writes(store: Any) -> dict[str, Any]:
     archived = spread([timed(lambda chunk=chunk: store.delete_chunk(chunk))[0] for chunk in made])
     figures = spread(single)
     return {
-        "insert_p50": figures["p50"],
-        "insert_p95": figures["p95"],
-        "archive_p50": archived["p50"],
-        "batch_chunks_per_s": round(BATCH / (batch_ms / 1e3)),
+        "insert p50": figures["p50_ms"],
+        "insert p95": figures["p95_ms"],
+        "archive p50": archived["p50_ms"],
+        "in batches, chunks/s": round(BATCH / (batch_ms / 1e3)),
     }
 
 

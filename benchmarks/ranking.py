@@ -108,15 +108,17 @@ def main(argv: Sequence[str] | None = None) -> int:
                     system=system,
                     **{"recall@10": _percent(rows, "recall"), "nDCG@10": _percent(rows, "ndcg")},
                     **(
-                        {"recall@10, two neighbours": _percent(rows, "beside")} if "beside" in rows[0] else {}
+                        {"recall@10 within two neighbours": _percent(rows, "beside")}
+                        if "beside" in rows[0]
+                        else {}
                     ),
-                    **{"processor p50 ms": round(percentile([row["milliseconds"] for row in rows], 0.5), 2)},
+                    **{"CPU p50 ms": round(percentile([row["milliseconds"] for row in rows], 0.5), 2)},
                     questions=len(rows),
                 )
     for peer, (_, package) in PEERS.items():
         if reason := missing(package):
             report.facts[f"{peer} skipped"] = reason
-    report.facts["half"] = options.half
+    report.facts["half of each set"] = options.half
     report.finish(options.output)
     return 0
 

@@ -353,7 +353,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             row: dict[str, object] = {"set": name}
             plain = np.array([BASE_WEIGHT] + [0.0] * (len(NAMES) - 1))
             for how, proportions, weights in (
-                ("base alone", for_others, plain),
+                ("base only", for_others, plain),
                 ("without", for_others, without),
                 ("with", for_all, every),
             ):

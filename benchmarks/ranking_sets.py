@@ -25,7 +25,7 @@ from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 NOTES = Path(__file__).parent / "corpora" / "notes"
-LOOKED_AT, KEPT_APART = "looked at", "kept apart"
+LOOKED_AT, KEPT_APART = "looked at", "held out"
 HALVES = (LOOKED_AT, KEPT_APART)
 #: Category of LoCoMo's questions that have no true answer: they name the wrong person on purpose.
 ADVERSARIAL = "5"

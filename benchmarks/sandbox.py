@@ -64,8 +64,10 @@ def measure(report: Report, store: ChunkStore, engine: str, rounds: int) -> None
         "stop a loop after its time-out": [one - 200.0 for one in repeated(stop, 5)],
     }
     for name, milliseconds in rows.items():
-        goal = {"goal_ms": GOALS[name]} if engine == "monty" and name in GOALS else {}
-        report.add(engine=engine, what=name, **spread(milliseconds), best=round(min(milliseconds), 3), **goal)
+        goal = {"target_ms": GOALS[name]} if engine == "monty" and name in GOALS else {}
+        report.add(
+            engine=engine, operation=name, **spread(milliseconds), best_ms=round(min(milliseconds), 3), **goal
+        )
     session.close()
 
 

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from growing import Growing
+from growing import Growing, note
 from recall_overhead import build
-from remember import note
 from support import Report, arguments
 
 _ASK = """
@@ -58,10 +57,10 @@ def measure(brain: Path, size: int, kind: str) -> dict[str, Any]:
         "kind": kind,
         "chunk_files_mb": chunks,
         "index_mb": on_disk(index),
-        "of_it_postings_mb": on_disk(index / "postings"),
-        "log_and_rest_mb": round(whole - chunks - on_disk(index), 1),
-        "kb_a_chunk": round(whole * 1000 / size, 1),
-        "memory_open_mb": round(opened),
+        "postings (part of the index) MB": on_disk(index / "postings"),
+        "log and other files MB": round(whole - chunks - on_disk(index), 1),
+        "KB per chunk": round(whole * 1000 / size, 1),
+        "memory after opening MB": round(opened),
         "memory_after_searches_mb": round(searched),
     }
 

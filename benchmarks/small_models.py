@@ -138,17 +138,21 @@ def add_row(name: str, results: list[tuple[Asked, RecallResult]], report: Report
         answerable=len(answerable),
         right=sum(is_right(*pair) for pair in answerable),
         right_or_passage=sum(is_useful(*pair) for pair in answerable),
-        wrong=sum(result.outcome == "answered" and not is_right(one, result) for one, result in answerable),
+        wrong_answers=sum(
+            result.outcome == "answered" and not is_right(one, result) for one, result in answerable
+        ),
         unanswerable=len(others),
-        not_answered=sum(result.outcome != "answered" for result in others),
+        not_answered_if_unanswerable=sum(result.outcome != "answered" for result in others),
         stopped=sum(result.outcome == "stopped" for _, result in results),
-        replies=len(steps),
-        ran=len(ran),
-        programs=methods["programs"],
-        scaffolded=methods["scaffolded"],
-        offline=methods["offline"],
-        seconds_each=round(sum(result.seconds for _, result in results) / len(results), 1),
-        input_tokens_each=round(sum(result.usage.input_tokens for _, result in results) / len(results)),
+        model_replies=len(steps),
+        usable_replies=len(ran),
+        answered_by_programs=methods["programs"],
+        answered_scaffolded=methods["scaffolded"],
+        answered_offline=methods["offline"],
+        seconds_per_question=round(sum(result.seconds for _, result in results) / len(results), 1),
+        input_tokens_per_question=round(
+            sum(result.usage.input_tokens for _, result in results) / len(results)
+        ),
     )
     if name in known:
         report.rows[known.index(name)] = report.rows.pop()

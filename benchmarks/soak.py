@@ -346,7 +346,8 @@ def main() -> None:
             values = took[name]
             report.add(
                 backend=where, operation=name, number=len(values), per_second=len(values) / (minutes * 60),
-                p50=percentile(values, 0.5), p95=percentile(values, 0.95), max=max(values, default=float("nan")),
+                p50_ms=percentile(values, 0.5), p95_ms=percentile(values, 0.95),
+                max_ms=max(values, default=float("nan")),
             )  # fmt: skip
         if options.kills:
             facts["processes killed"] = killed

@@ -168,9 +168,10 @@ def measured(engine: str, count: int, report: Report) -> None:
                 said, _ = watcher.communicate()
             took = json.loads(said)
             report.add(
-                engine=engine, adversaries=2 * count, refused=sum(n for s, n in seen.items() if s >= 400),
+                engine=engine, slow_questions_and_programs=2 * count,
+                refused=sum(n for s, n in seen.items() if s >= 400),
                 seconds=round(seconds, 1), requests=len(took), p50_ms=percentile(took, 0.5),
-                p99_ms=percentile(took, 0.99), longest_ms=max(took), target_ms=TARGET,
+                p99_ms=percentile(took, 0.99), max_ms=max(took), target_ms=TARGET,
             )  # fmt: skip
 
 

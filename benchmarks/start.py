@@ -1,8 +1,7 @@
 """Start-up time: of the command, its hooks and `rlm-mem mcp`, and of opening a memory and searching it once in Python.
 
 Each start is a new process, the kinds in turn, so that noise affects all of them equally. Ratios are of CPU time, which
-depends little on other work on the machine, and of wall-clock time. With --before, those of an earlier checkout take
-part, with a memory that it fills itself.
+depends little on other work on the machine, and of wall-clock time.
 """
 
 from __future__ import annotations
@@ -17,13 +16,18 @@ from pathlib import Path
 
 from support import ENVIRON, Cost, Report, arguments, ended, initialized, percentile
 
-GOALS = {
-    "initialize": ("best_ms", 1000),
-    "help": ("ratio", 12),
-    "first": ("best_ms", 120),
-    "open": ("best_ms", 60),
-}
 NOTES = 200
+BARE = "python -c pass"
+HELP = "rlm-mem --help"
+OPENED = f"Python: open a memory of {NOTES} notes"
+SEARCHED = "Python: open it and search once"
+INITIALIZED = "rlm-mem mcp, until it has answered initialize"
+GOALS = {
+    HELP: "CPU ratio <= 12",
+    OPENED: "best ms <= 60",
+    SEARCHED: "best ms <= 120",
+    INITIALIZED: "best ms <= 1000",
+}
 FILL = f"""
 import sys
 from rlm_mem import Memory
@@ -60,86 +64,55 @@ def run(command: list[str], given: object = None) -> Cost:
     return cost
 
 
-def kinds_of(folder: Path, brain: Path) -> dict[str, Callable[[], Cost]]:
-    """The starts to measure.
-
-    Args:
-        folder: that of an environment's programs.
-        brain: where a memory is made.
-    """
-    python, script = str(folder / "python"), str(folder / "rlm-mem")
+def kinds_of(brain: Path) -> dict[str, Callable[[], Cost]]:
+    """The starts to measure, by what is shown, with a memory made at ``brain``."""
+    python, script = sys.executable, str(Path(sys.executable).with_name("rlm-mem"))
     run([python, "-c", FILL, str(brain)])
     transcript = brain.with_suffix(".jsonl")
     transcript.touch()
     prompt = {**PROMPT, "transcript_path": str(transcript)}
     named = ["--brain", str(brain)]
     return {
-        "bare": lambda: run([python, "-c", "pass"]),
-        "help": lambda: run([script, "--help"]),
-        "version": lambda: run([script, "--version"]),
-        "open": lambda: run([python, "-c", OPEN, str(brain)]),
-        "first": lambda: run([python, "-c", FIRST, str(brain)]),
-        "search": lambda: run([script, "search", "how does Dana travel", *named]),
-        "hook": lambda: run([script, "hook", "user-prompt", *named], prompt),
-        "initialize": lambda: initialized([script, "mcp", *named]),
+        BARE: lambda: run([python, "-c", "pass"]),
+        HELP: lambda: run([script, "--help"]),
+        "rlm-mem --version": lambda: run([script, "--version"]),
+        OPENED: lambda: run([python, "-c", OPEN, str(brain)]),
+        SEARCHED: lambda: run([python, "-c", FIRST, str(brain)]),
+        "rlm-mem search, in the same notes": lambda: run([script, "search", "how does Dana travel", *named]),
+        "rlm-mem hook user-prompt, in the same notes": lambda: run(
+            [script, "hook", "user-prompt", *named], prompt
+        ),
+        INITIALIZED: lambda: initialized([script, "mcp", *named]),
     }
 
 
 def main() -> None:
     """Measure and write the report."""
-    parser = arguments(__doc__.splitlines()[0])
-    parser.add_argument(
-        "--before", type=Path, default=None, help="folder of an earlier checkout with its .venv"
-    )
-    options = parser.parse_args()
+    options = arguments(__doc__.splitlines()[0]).parse_args()
     rounds = 5 if options.quick else 25
-    folders = {"": Path(sys.executable).parent}
-    if options.before is not None:
-        folders["earlier: "] = options.before.absolute() / ".venv" / "bin"
-    found: dict[tuple[str, str], list[Cost]] = {}
     with tempfile.TemporaryDirectory() as temporary:
-        kinds = {
-            (name, whose): start
-            for place, (whose, folder) in enumerate(folders.items())
-            for name, start in kinds_of(folder, Path(temporary) / f"brain{place}").items()
-            if not (whose and name == "bare")
-        }
-        for (name, whose), start in list(kinds.items()):
-            try:
-                start()  # files are in the cache of the system afterwards
-            except SystemExit:
-                if not whose:
-                    raise
-                del kinds[name, whose]  # the earlier one has no such command
+        kinds = kinds_of(Path(temporary) / "brain")
+        for start in kinds.values():
+            start()  # files are in the cache of the system afterwards
+        found: dict[str, list[Cost]] = {name: [] for name in kinds}
         for _ in range(rounds):
-            for kind, start in kinds.items():
-                found.setdefault(kind, []).append(start())
-    names = {
-        "bare": "python -c pass",
-        "help": "rlm-mem --help",
-        "version": "rlm-mem --version",
-        "open": f"Python: open a memory of {NOTES} notes",
-        "first": "Python: open it and search once",
-        "search": "rlm-mem search, in the same notes",
-        "hook": "rlm-mem hook user-prompt, in the same notes",
-        "initialize": "rlm-mem mcp, until it has answered initialize",
-    }
+            for name, start in kinds.items():
+                found[name].append(start())
     report = Report("start", "Starting (milliseconds, new processes in turn)")
-    bare_wall = percentile([wall for wall, _ in found["bare", ""]], 0.5)
-    bare_cpu = percentile([cpu for _, cpu in found["bare", ""]], 0.5)
-    for (name, whose), pairs in sorted(found.items(), key=lambda one: list(names).index(one[0][0])):
+    bare_wall = percentile([wall for wall, _ in found[BARE]], 0.5)
+    bare_cpu = percentile([cpu for _, cpu in found[BARE]], 0.5)
+    for name, pairs in found.items():
         walls, cpus = [wall for wall, _ in pairs], [cpu for _, cpu in pairs]
-        column, goal = GOALS.get(name, ("", "")) if not whose else ("", "")
         report.add(
-            what=whose + names[name],
-            p50=round(percentile(walls, 0.5), 1),
-            p95=round(percentile(walls, 0.95), 1),
+            process=name,
+            p50_ms=round(percentile(walls, 0.5), 1),
+            p95_ms=round(percentile(walls, 0.95), 1),
             best_ms=round(min(walls), 1),
-            cpu_p50=round(percentile(cpus, 0.5), 1),
-            ratio=round(percentile(cpus, 0.5) / bare_cpu, 2),
-            ratio_of_wall=round(percentile(walls, 0.5) / bare_wall, 2),
-            n=len(pairs),
-            goal=f"{column} <= {goal}" if column else "",
+            cpu_p50_ms=round(percentile(cpus, 0.5), 1),
+            cpu_ratio=round(percentile(cpus, 0.5) / bare_cpu, 2),
+            wall_clock_ratio=round(percentile(walls, 0.5) / bare_wall, 2),
+            runs=len(pairs),
+            target=GOALS.get(name, ""),
         )
     report.finish(options.output)
 

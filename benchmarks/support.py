@@ -1,4 +1,4 @@
-"""Shared by all benchmarks: timing, the physical floor of the machine, and the report that is printed and saved."""
+"""Shared by all benchmarks: timing, and the report that is printed and saved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import platform
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -62,13 +61,13 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """p50, p95, mean and number of some timings, rounded to microseconds."""
+    """Median, 95th percentile and mean of some timings in milliseconds, and their number."""
     mean = sum(values) / len(values) if values else float("nan")
     return {
-        "p50": round(percentile(values, 0.5), 3),
-        "p95": round(percentile(values, 0.95), 3),
-        "mean": round(mean, 3),
-        "n": len(values),
+        "p50_ms": round(percentile(values, 0.5), 3),
+        "p95_ms": round(percentile(values, 0.95), 3),
+        "mean_ms": round(mean, 3),
+        "runs": len(values),
     }
 
 
@@ -122,60 +121,6 @@ def initialized(command: Sequence[str]) -> Cost:
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
     return cost
-
-
-def physical_floor(folder: Path | None = None, rounds: int = 30) -> dict[str, float]:
-    """The best times of this machine (p50, ms) for the physical operations of a memory.
-
-    A durable file (temporary file, fsync, rename), a durable file with its folder synced, an SQLite commit in WAL mode
-    with and without its own fsync, reading a small file, and adding up 8 MB of memory.
-    """
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        place = Path(name)
-        data = os.urandom(1500)
-        small = place / "small"
-        small.write_bytes(data)
-        block = bytes(8_000_000)
-        return {
-            "durable_file": _floor(lambda i: _durable_file(place, i, data, folder_too=False), rounds),
-            "durable_file_and_folder": _floor(
-                lambda i: _durable_file(place, i, data, folder_too=True), rounds
-            ),
-            "sqlite_commit_full": _commits(place / "full.sqlite", "FULL", rounds),
-            "sqlite_commit_normal": _commits(place / "normal.sqlite", "NORMAL", rounds),
-            "read_file": _floor(lambda _: small.read_bytes(), rounds),
-            "scan_8_mb": _floor(lambda _: block.count(b"\x01"), rounds),
-        }
-
-
-def _floor(action: Callable[[int], object], rounds: int) -> float:
-    return round(percentile(timings(action, range(rounds)), 0.5), 4)
-
-
-def _durable_file(place: Path, number: int, data: bytes, *, folder_too: bool) -> None:
-    temp, target = place / f".{number}", place / f"{number}-{folder_too}"
-    with temp.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temp.rename(target)
-    if folder_too:
-        descriptor = os.open(place, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _commits(path: Path, synchronous: str, rounds: int) -> float:
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute(f"PRAGMA synchronous={synchronous}")
-        connection.execute("CREATE TABLE t(x)")
-        return _floor(lambda i: connection.execute("INSERT INTO t VALUES (?)", (i,)), rounds)
-    finally:
-        connection.close()
 
 
 @dataclass

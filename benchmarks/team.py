@@ -331,14 +331,14 @@ def main() -> None:
         p50_ms=percentile(played.seconds, 0.5) * 1e3,
         p95_ms=percentile(played.seconds, 0.95) * 1e3,
         refused=played.answers[403] + played.answers[404] + played.answers[401],
-        seen_across_scopes=len(played.leaks),
+        leaks_across_scopes=len(played.leaks),
         revocations=len(played.revoked),
         slowest_revocation_ms=max(played.revoked) * 1e3,
-        unanswered=len(played.broken),
-        acknowledged=played.acknowledged,
-        lost=len(played.lost),
-        twice=len(played.twice),
-        astray=len(played.astray),
+        requests_unanswered=len(played.broken),
+        writes_acknowledged=played.acknowledged,
+        writes_lost=len(played.lost),
+        writes_duplicated=len(played.twice),
+        writes_in_a_wrong_namespace=len(played.astray),
     )
     report.finish(options.output)
     for one in (*played.leaks[:20], *played.broken[:20], *played.lost[:20], *played.astray[:20]):

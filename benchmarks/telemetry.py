@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from remember import fill, note
+from growing import fill, note
 from rlm_mem import Memory, telemetry
 from support import Report, arguments, percentile, timed
 
@@ -66,7 +66,7 @@ def hooks(report: Report) -> float:
         "a counter (count)": nanoseconds(lambda: telemetry.count("rlm_mem.chunks.created", 3)),
     }
     for name, cost in costs.items():
-        report.add(what=f"off: {name}", nanoseconds=round(cost))
+        report.add(hook=f"off: {name}", nanoseconds=round(cost))
     return max(costs.values())
 
 
@@ -102,12 +102,14 @@ def main() -> None:
             telemetry.stop()
             passed = len(kept.get_finished_spans()) / rounds
             report.add(
-                what=what,
+                operation=what,
                 off_p50_ms=percentile(off, 0.5),
                 on_p50_ms=percentile(on, 0.5),
                 spans=round(passed, 1),
                 # For each span there is at most one further hook, a wait or a counter.
-                off_share_percent=round(2 * passed * dearest / 1e6 / percentile(off, 0.5) * 100, 4),
+                percent_of_the_hooks_while_off=round(
+                    2 * passed * dearest / 1e6 / percentile(off, 0.5) * 100, 4
+                ),
             )
     report.finish(options.output)
 

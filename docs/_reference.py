@@ -185,11 +185,12 @@ def _values(one: Field[Any]) -> str:
 
 
 def _comments(source: str) -> dict[tuple[str, str], str]:
-    """The comments of the fields of the classes of a module, by class and field."""
+    """The comments of the fields of the classes of a module, beside or above them, by class and field."""
     said: dict[int, str] = {}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
-            said[token.start[0]] = token.string.lstrip("# ")
+            above = token.line.lstrip().startswith("#")
+            said[token.start[0] + above] = token.string.lstrip("# ")
     found = {}
     for kind in ast.parse(source).body:
         for field in kind.body if isinstance(kind, ast.ClassDef) else ():

@@ -78,6 +78,16 @@ def test_it_remembers_asks_and_lists(place: Path | str) -> None:
     asyncio.run(use())
 
 
+def test_an_opening_is_a_coroutine_for_run_and_create_task(tmp_path: Path) -> None:
+    async def use(memory: AsyncMemory) -> None:
+        async with memory:
+            session = await asyncio.create_task(memory.recall_session("Where?"))
+            await session.close()
+
+    memory = asyncio.run(AsyncMemory.open(tmp_path / "brain"))
+    asyncio.run(use(memory))
+
+
 def test_the_event_loop_runs_during_calls(tmp_path: Path) -> None:
     """A model that waits for the loop would wait for ever if the loop waited for the model."""
     asked, answer = threading.Event(), threading.Event()

@@ -86,6 +86,11 @@ def test_a_file_has_some_fields_only_where_there_is_a_value() -> None:
     assert json.loads(encode_chunk(chunk)) == chunk.to_dict()
 
 
+def test_a_fault_of_a_file_edited_by_hand_is_named_with_its_line() -> None:
+    with pytest.raises(InvalidChunk, match=r"not valid JSON: .* line 3 column"):
+        decode_chunk(b'{\n"id": "chunk-a",\n"content": "It said "no".",\n"tokens": 3\n}')
+
+
 @given(st.binary(max_size=200) | PLAIN.map(lambda value: json.dumps(value).encode()))
 def test_arbitrary_bytes_are_a_chunk_or_invalid_chunk(data: bytes) -> None:
     try:

@@ -114,7 +114,6 @@ SAID = [
     ("The docs live at docs.teal.example.", "The docs have moved to teal.example/docs."),
     ("The deploy account is svc-deploy.", "The deploy account svc-deploy was replaced by svc-release."),
     ("The queue has 4 workers.", "We scaled the queue from 4 to 12 workers."),
-    ("The queue has 4 workers.", "Marek scaled the queue from 4 to 12."),
     ("The clinic is staffed from 8 to 18.", "The clinic is now staffed from 7 to 20."),
     ("The boat is built in oak.", "The boat has been rebuilt in steel."),
     ("The tasks file is tasks.ini.", "The tasks file is tasks.toml now, tasks.ini is ignored."),

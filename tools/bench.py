@@ -2,7 +2,7 @@
 
     python tools/bench.py                        # all; records benchmarks/results, fills docs/benchmarks.md
     python tools/bench.py --quick                # smaller sizes; records nothing but build/bench/report.md
-    python tools/bench.py --only remember links  # these
+    python tools/bench.py --only growth finding  # these
     python tools/bench.py --data FOLDER          # also benchmarks that need conversations with marked evidence
     python tools/bench.py --postgres DSN         # also on this server, where a benchmark can
 
@@ -50,14 +50,10 @@ class Benchmark:
 ALL = (
     Benchmark("ranking", "Ranking"),
     Benchmark("search_scale", "Search at size"),
-    Benchmark("remember", "Remembering"),
     Benchmark("finding", "Looking for what is replaced"),
-    Benchmark("locomo_remember", "Remembering long conversations", needs_data=True),
     Benchmark("growth", "Growth", on_server=("--store", "FOLDER", "--store", "DSN")),
     Benchmark("sizing", "Disk and memory"),
     Benchmark("backup", "Backups"),
-    Benchmark("links", "Links"),
-    Benchmark("imports", "Importing at size"),
     Benchmark("folders", "Folders kept in sync"),
     Benchmark("interchange", "Moving in and out"),
     Benchmark("recall_overhead", "What a recall costs beside its model"),
@@ -96,7 +92,6 @@ NO_BENCHMARKS = {
     "ranking_fit": "fits the weights of ranking",
     "diary_fit": "fits the weights of the order of later notes",
     "offline_fit": "fits the tables of the offline model",
-    "index_journal": "compares settings of SQLite, and another installation, which have to be named",
     "filling": "fills memories of two checkouts, of which the other one has to be named",
     "paired": "compares two checkouts, of which the other one has to be named",
     "peer_worker": "is started by peers.py",

@@ -11,12 +11,10 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import plots
-from titles import CELLS, TITLES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -31,258 +29,62 @@ Result = dict[str, Any]
 Rows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Table:
-    """Some columns of a result, under a heading of their own.
+#: Results with more columns than a page is wide: the columns of each table, by its title. The others come last.
+PARTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "search_scale": {
+        "Search latency in milliseconds; FTS5 is given the whole question, or only its four best words": (
+            "chunks", "RLM-MEM p50", "RLM-MEM p95", "RLM-MEM, candidates only, p50",
+            "RLM-MEM, candidates only, p95", "FTS5 p50", "FTS5 p95", "FTS5, best words, p50",
+            "FTS5, best words, p95", "times faster than FTS5", "times faster than FTS5, best words",
+        ),
+        "Opening, and visibility of writes by another process": (
+            "chunks", "open, cold, ms", "first search, cold, ms", "writes of another process found",
+            "search after such a write, ms",
+        ),
+        "Build time and size": (
+            "chunks", "rows written, s", "postings built, s", "FTS5 built, s", "postings MB",
+            "rows and segments MB", "FTS5 MB", "peak memory MB",
+        ),
+    },
+    "postgres_search": {
+        "Search latency in milliseconds: complete hits, and ids only; the local store for comparison; PostgreSQL's"
+        " built-in full-text search, given the whole question or only its four best words": (
+            "chunks", "search p50", "search p95", "ids p50", "ids p95", "local ids p50", "local ids p95",
+            "built-in p50", "built-in p95", "built-in, best words, p50", "built-in, best words, p95",
+            "same hits and scores as local", "statements per search",
+        ),
+        "Filtered searches and durable writes, milliseconds": (
+            "chunks", "by type p50", "by type p95", "by period p50", "by period p95", "insert p50",
+            "insert p95", "archive p50", "in batches, chunks/s",
+        ),
+        "Disk space and rebuild time": (
+            "chunks", "postings and dictionary MB", "words of conversations MB", "texts of chunks MB",
+            "rows MB", "built-in index MB", "built-in, total MB", "loading rows s", "building postings s",
+            "building the built-in index s",
+        ),
+    },
+    "growth": {
+        "Writing and reading, milliseconds, p50; the floor is one synced file and one synced SQLite commit": (
+            "chunks", "store", "remember", "remember p95", "floor", "floor p95", "get", "search",
+            "50 chunks of a tag", "all tags", "one conversation", "50 conversations", "open",
+        ),
+        "Links, recalls and tiers, milliseconds, p50 unless stated otherwise; a recall excludes its model's time": (
+            "chunks", "store", "add a link", "three hops of links", "recall", "record a use",
+            "consolidation, dry run", "imported, chunks/s",
+        ),
+        "Maintenance": (
+            "chunks", "store", "remembered in batches, chunks/s", "rebuilt, chunks/s", "rebuild s",
+            "rebuild, CPU of the writer s", "check s", "findings", "checkpoint s", "index MB",
+        ),
+    },
+}  # fmt: skip
 
-    Attributes:
-        title: the heading above it.
-        columns: their names in the result, and as they are shown.
-    """
-
-    title: str
-    columns: dict[str, str] = field(default_factory=dict)
-
-
-#: Results with more columns than a page is wide, in parts. Columns that are named nowhere come last, in a table "more".
-PARTS: dict[str, tuple[Table, ...]] = {
-    "pages": (
-        Table(
-            "Accessibility rules of axe",
-            {
-                "what": "what",
-                "pages": "pages",
-                "violations, light": "violations, light theme",
-                "violations, dark": "violations, dark theme",
-            },
-        ),
-        Table(
-            "Lighthouse scores, out of 100",
-            {
-                "page": "page",
-                "performance": "performance",
-                "accessibility": "accessibility",
-                "best practices": "best practices",
-                "SEO": "SEO",
-            },
-        ),
-    ),
-    "search_scale": (
-        Table(
-            "Search latency in milliseconds; FTS5 is given the whole question, or only its four best words",
-            {
-                "chunks": "chunks",
-                "recipe_p50": "RLM-MEM p50",
-                "recipe_p95": "p95",
-                "first_stage_p50": "RLM-MEM, candidates only, p50",
-                "first_stage_p95": "p95",
-                "fts5_p50": "FTS5 p50",
-                "fts5_p95": "p95",
-                "fts5_picked_p50": "FTS5, best words, p50",
-                "fts5_picked_p95": "p95",
-                "times_faster": "times faster than FTS5",
-                "times_faster_than_picked": "times faster than FTS5, best words",
-            },
-        ),
-        Table(
-            "Opening, and visibility of writes by another process",
-            {
-                "chunks": "chunks",
-                "cold_open_ms": "open, cold, ms",
-                "cold_first_search_ms": "first search, cold, ms",
-                "seen_by_other_process": "writes of another process found",
-                "search_after_write_ms": "search after such a write, ms",
-            },
-        ),
-        Table(
-            "Build time and size",
-            {
-                "chunks": "chunks",
-                "rows_s": "rows written, s",
-                "postings_build_s": "postings built, s",
-                "fts5_build_s": "FTS5 built, s",
-                "postings_mb": "postings MB",
-                "segments_and_rows_mb": "rows and segments MB",
-                "fts5_mb": "FTS5 MB",
-                "peak_rss_mb": "peak memory MB",
-            },
-        ),
-    ),
-    "postgres_search": (
-        Table(
-            "Search latency in milliseconds: complete hits, and ids only; the local store for comparison; PostgreSQL's"
-            " built-in full-text search, given the whole question or only its four best words",
-            {
-                "chunks": "chunks",
-                "search_p50": "search p50",
-                "search_p95": "p95",
-                "ids_p50": "ids p50",
-                "ids_p95": "p95",
-                "local_ids_p50": "local ids p50",
-                "local_ids_p95": "p95",
-                "peer_p50": "built-in p50",
-                "peer_p95": "p95",
-                "peer_picked_p50": "built-in, best words, p50",
-                "peer_picked_p95": "p95",
-                "same_as_local": "same hits and scores as local",
-                "statements": "statements per search",
-            },
-        ),
-        Table(
-            "Filtered searches and durable writes, milliseconds",
-            {
-                "chunks": "chunks",
-                "typed_p50": "by type p50",
-                "typed_p95": "p95",
-                "period_p50": "by period p50",
-                "period_p95": "p95",
-                "insert_p50": "insert p50",
-                "insert_p95": "p95",
-                "archive_p50": "archive p50",
-                "batch_chunks_per_s": "in batches, chunks/s",
-            },
-        ),
-        Table(
-            "Disk space and rebuild time",
-            {
-                "chunks": "chunks",
-                "postings_mb": "postings and dictionary MB",
-                "words_mb": "words of conversations MB",
-                "bodies_mb": "texts of chunks MB",
-                "chunks_mb": "rows MB",
-                "peer_index_mb": "built-in index MB",
-                "peer_mb": "built-in, total MB",
-                "rows_s": "loading rows s",
-                "recount_s": "building postings s",
-                "peer_build_s": "building the built-in index s",
-            },
-        ),
-    ),
-    "growth": (
-        Table(
-            "Writing and reading, milliseconds, p50; the floor is one synced file and one synced SQLite commit",
-            {
-                "chunks": "chunks",
-                "backend": "store",
-                "remember_p50": "remember",
-                "remember_p95": "p95",
-                "floor_p50": "floor",
-                "floor_p95": "p95",
-                "get_p50": "get",
-                "search_p50": "search",
-                "tag_page_p50": "50 chunks of a tag",
-                "tags_p50": "all tags",
-                "conversation_p50": "one conversation",
-                "conversations_p50": "50 conversations",
-                "open_p50": "open",
-            },
-        ),
-        Table(
-            "Links, recalls and tiers, milliseconds, p50 unless stated otherwise; a recall excludes its model's time",
-            {
-                "chunks": "chunks",
-                "backend": "store",
-                "add_link_p50": "add a link",
-                "three_hops_p50": "three hops of links",
-                "recall_p50": "recall",
-                "use_p50": "record a use",
-                "consolidate_ms": "consolidation, dry run",
-                "imported_per_s": "imported, chunks/s",
-            },
-        ),
-        Table(
-            "Maintenance",
-            {
-                "chunks": "chunks",
-                "backend": "store",
-                "remembered_per_s": "remembered in batches, chunks/s",
-                "rebuild_per_s": "rebuilt, chunks/s",
-                "rebuild_s": "rebuild s",
-                "rebuild_writer_cpu_s": "rebuild, CPU of the writer s",
-                "check_s": "check s",
-                "findings": "findings",
-                "checkpoint_s": "checkpoint s",
-                "index_mb": "index MB",
-            },
-        ),
-    ),
-    "links": (
-        Table(
-            "Milliseconds, p50",
-            {
-                "chunks": "chunks",
-                "links": "links",
-                "out": "list links from a chunk",
-                "in": "list links to a chunk",
-                "both_p95": "list both, p95",
-                "neighbours": "list neighbours",
-                "three_hops": "follow three links",
-                "chunks_reached": "chunks reached",
-                "add_link": "add a link",
-                "remove_link": "remove a link",
-                "remember": "remember",
-                "of_it_linking": "remember, linking only",
-            },
-        ),
-    ),
-    "telemetry": (
-        Table("Cost of a hook while telemetry is off", {"what": "hook", "nanoseconds": "ns"}),
-        Table(
-            "Milliseconds, p50",
-            {
-                "what": "operation",
-                "off_p50_ms": "off",
-                "on_p50_ms": "on",
-                "spans": "spans",
-                "off_share_percent": "share of the hooks while off %",
-            },
-        ),
-    ),
-    "backup": (
-        Table(
-            "",
-            {
-                "chunks": "chunks",
-                "backup_s": "backup s",
-                "backup_mb": "file MB",
-                "verify_s": "verify s",
-                "restore_s": "restore s",
-                "remember_p50": "remember without a backup, p50 ms",
-                "remember_max": "max ms",
-                "meanwhile": "remembered during the backup",
-                "meanwhile_p50": "p50 ms",
-                "meanwhile_p95": "p95 ms",
-                "meanwhile_max": "max ms",
-            },
-        ),
-    ),
-    "peers": (
-        Table(
-            "Latency in milliseconds; found: questions whose note is among the first ten hits, and tags of which every"
-            " note is returned",
-            {
-                "what": "memory",
-                "memories": "memories",
-                "add_p50": "add p50",
-                "add_p95": "p95",
-                "get_p50": "get p50",
-                "search_p50": "search p50",
-                "search_right": "found",
-                "tag_p50": "list a tag p50",
-                "tag_right": "found",
-                "open_ms": "start and open",
-                "fill_per_s": "bulk insert, memories/s",
-                "disk_mb": "disk MB",
-            },
-        ),
-    ),
-}
-
+#: Columns that say what a row is about.
+_KEYS = ("chunks", "store")
 
 #: Plots above the tables of a result, by the names of their files.
 PICTURES: dict[str, dict[str, str]] = {
     "growth": {"growth": "Latency as a memory grows"},
-    "links": {"links": "Latency of links by size of the store"},
     "peers": {"peers_add": "Time to add a memory", "peers_search": "Search latency"},
     "search_scale": {"search": "Search latency by size of the store"},
 }
@@ -353,8 +155,7 @@ def filled(page: str, results: dict[str, Result]) -> str:
 
 def rendered(result: Result) -> str:
     """One result as tables, its facts, and where it was measured."""
-    titles, cells = TITLES.get(result["name"], {}), CELLS.get(result["name"], {})
-    blocks = [_table(rows, columns, title, cells) for title, columns, rows in tables(result)]
+    blocks = [_table(rows, columns, title) for title, columns, rows in tables(result)]
     machine = result["machine"]
     place = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
     load = machine.get("load_1min")
@@ -363,20 +164,17 @@ def rendered(result: Result) -> str:
     ]
     unmeasured = [name for name in _columns(result["rows"]) if _unmeasured(result["rows"], name)]
     if unmeasured:
-        closing.append(f"Not measured: {', '.join(titles.get(name, _heading(name)) for name in unmeasured)}.")
-    for recorded, value in result.get("facts", {}).items():
-        name = titles.get(recorded, recorded)
+        closing.append(f"Not measured: {', '.join(map(_heading, unmeasured))}.")
+    for name, value in result.get("facts", {}).items():
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            blocks.append(
-                _table(value, {key: titles.get(key, key) for key in value[0]}, _sentence(name), cells)
-            )
+            blocks.append(_table(value, list(value[0]), _sentence(name)))
         elif (
             isinstance(value, dict) and value and not any(isinstance(v, dict | list) for v in value.values())
         ):
             said = ", ".join(f"{key} {shown(item)}" for key, item in value.items())
             closing.append(f"{_sentence(name)}: {said}.")
         elif not isinstance(value, dict | list):
-            closing.append(f"{_sentence(name)}: {cells.get(shown(value), shown(value))}.")
+            closing.append(f"{_sentence(name)}: {shown(value)}.")
     return "\n" + "\n".join(blocks) + "\n" + "\n".join(closing) + "\n\n"
 
 
@@ -392,26 +190,26 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def tables(result: Result) -> Iterator[tuple[str, dict[str, str], Rows]]:
+def tables(result: Result) -> Iterator[tuple[str, Sequence[str], Rows]]:
     """Title, columns and rows of each table of a result; no column is left out that was measured."""
     rows: Rows = result["rows"]
-    present = _columns(rows)
-    named: set[str] = set()
-    titles = TITLES.get(result["name"], {})
-    for part in PARTS.get(result["name"], ()):
-        columns = {name: shown_as for name, shown_as in part.columns.items() if name in present}
-        values = [row for row in rows if any(name in row for name in list(columns)[1:])]
-        if len(columns) > 1 and values:
-            named |= set(columns)
-            yield part.title, columns, values
-    left = [name for name in present if name not in named and not _unmeasured(rows, name)]
-    if left:
-        first = [present[0]] if named else []
+    measured = [name for name in _columns(rows) if not _unmeasured(rows, name)]
+    parts = PARTS.get(result["name"], {})
+    if not parts:  # a table for the rows of each kind, which have a first column of their own
+        for first in dict.fromkeys(next(iter(row)) for row in rows):
+            kind = [row for row in rows if first in row]
+            yield "", [name for name in _columns(kind) if name in measured], kind
+        return
+    for title, columns in parts.items():
         yield (
-            "More" if named else "",
-            {name: titles.get(name, _heading(name)) for name in [*first, *left]},
-            rows,
+            title,
+            columns,
+            [row for row in rows if any(name in row for name in columns if name not in _KEYS)],
         )
+    named = {name for columns in parts.values() for name in columns}
+    left = [name for name in measured if name not in named]
+    if left:
+        yield "More", [measured[0], *left], rows
 
 
 #: Words of column names that are not written as they are.
@@ -422,15 +220,12 @@ def _heading(column: str) -> str:
     return " ".join(_WRITTEN.get(word, word) for word in column.replace("_", " ").split(" "))
 
 
-def _table(rows: Rows, columns: dict[str, str], title: str, cells: dict[str, str] | None = None) -> str:
-    def cell(value: object) -> str:
-        return (cells or {}).get(shown(value), shown(value))
-
+def _table(rows: Rows, columns: Sequence[str], title: str) -> str:
     lines = [
-        "| " + " | ".join(columns.values()) + " |",
+        "| " + " | ".join(map(_heading, columns)) + " |",
         "|" + "---|" * len(columns),
         *(
-            "| " + " | ".join(cell(row.get(name, "")) for name in columns) + " |"
+            "| " + " | ".join(shown(row.get(name, "")) for name in columns) + " |"
             for row in rows
             if any(name in row for name in columns)
         ),
@@ -458,38 +253,25 @@ def drawn(results: dict[str, Result]) -> dict[str, str]:
     made: dict[str, str] = {}
     if "growth" in results:
         rows = results["growth"]["rows"]
-        wanted = {"remember_p50": "remember", "search_p50": "search", "tag_page_p50": "50 chunks of a tag"}
-        several = len({row.get("backend") for row in rows}) > 1
+        stores = list(dict.fromkeys(row["store"] for row in rows))
         lines = {
-            f"{shown_as}, {backend}" if several else shown_as: _points(
-                [row for row in rows if row.get("backend") == backend], "chunks", name
+            f"{name}, {store}" if len(stores) > 1 else name: _points(
+                [row for row in rows if row["store"] == store], "chunks", name
             )
-            for backend in dict.fromkeys(row.get("backend") for row in rows)
-            for name, shown_as in wanted.items()
+            for store in stores
+            for name in ("remember", "search", "50 chunks of a tag")
         }
         made["growth"] = plots.curves("Latency as a memory grows", "chunks", "milliseconds, p50", lines)
     if "search_scale" in results:
         rows = results["search_scale"]["rows"]
         wanted = {
-            "recipe_p50": "RLM-MEM",
-            "fts5_p50": "SQLite FTS5",
-            "fts5_picked_p50": "FTS5, best words",
+            "RLM-MEM p50": "RLM-MEM",
+            "FTS5 p50": "SQLite FTS5",
+            "FTS5, best words, p50": "FTS5, best words",
         }
         lines = {shown_as: _points(rows, "chunks", name) for name, shown_as in wanted.items()}
         made["search"] = plots.curves(
             "Search latency by size of the store", "chunks", "milliseconds, p50", lines
-        )
-    if "links" in results:
-        rows = results["links"]["rows"]
-        wanted = {
-            "out": "list links from a chunk",
-            "in": "list links to a chunk",
-            "three_hops": "follow three links",
-            "add_link": "add a link (durable)",
-        }
-        lines = {shown_as: _points(rows, "chunks", name) for name, shown_as in wanted.items()}
-        made["links"] = plots.curves(
-            "Latency of links by size of the store", "chunks", "milliseconds, p50", lines
         )
     if "peers" in results:
         made |= _peer_plots(results["peers"]["rows"])
@@ -498,7 +280,7 @@ def drawn(results: dict[str, Result]) -> dict[str, str]:
 
 def _peer_plots(rows: Rows) -> dict[str, str]:
     sizes = sorted({row["memories"] for row in rows})
-    titles = {"add_p50": "Time to add a memory", "search_p50": "Search latency"}
+    titles = {"add p50": "Time to add a memory", "search p50": "Search latency"}
     made = {}
     for column, title in titles.items():
         most = max(
@@ -509,12 +291,12 @@ def _peer_plots(rows: Rows) -> dict[str, str]:
             ),
         )
         values = {
-            str(row["what"]): float(row[column])
+            str(row["memory"]): float(row[column])
             for row in rows
             if row["memories"] == most and _is_number(row.get(column))
         }
         if len(values) > 1:
-            name = f"peers_{column.split('_')[0]}"
+            name = f"peers_{column.split(' ')[0]}"
             made[name] = plots.bars(f"{title}, {most:,} memories", "milliseconds, p50", values)
     return made
 

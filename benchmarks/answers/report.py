@@ -49,18 +49,18 @@ def _row(
         "set": name,
         "system": system,
         "questions": len(answers),
-        "rule": RULES[name],
+        "scoring rule": RULES[name],
         "score": rubric if name == "beam" else mean("score"),
-        "read": mean("held"),
+        "evidence read": mean("held"),
         **{f"judge {kind}": _mean(mark.get(kind) for mark in judged) for kind in JUDGES},
         "abstained": _mean(float(row["answer"] is None) for row in measured),
-        "chars read": mean("read_chars"),
-        "tokens in": mean("tokens_in"),
-        "tokens out": mean("tokens_out"),
-        "calls": mean("calls"),
+        "characters read": mean("read_chars"),
+        "input tokens": mean("tokens_in"),
+        "output tokens": mean("tokens_out"),
+        "model calls": mean("calls"),
         "usd": NOT_MEASURED if None in usd else round(float(sum(one or 0 for one in usd)) / len(usd), 5),
         "seconds p50": _median(row["seconds"] for row in measured),
-        "failed": len(answers) - len(measured),
+        "failures": len(answers) - len(measured),
     }
 
 
@@ -82,7 +82,7 @@ def markdown(found: Sequence[dict[str, Any]], facts: dict[str, Any]) -> str:
     parts = ["# Answers", "", *(f"* {name}: {value}" for name, value in facts.items()), ""]
     for name in dict.fromkeys(row["set"] for row in found):
         here = [row for row in found if row["set"] == name]
-        columns = [column for column in here[0] if column not in ("set", "rule")]
+        columns = [column for column in here[0] if column not in ("set", "scoring rule")]
         parts += [f"## {name} ({RULES[name]})", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         parts += [f"| {' | '.join(_cell(row[column]) for column in columns)} |" for row in here]
         parts.append("")
@@ -102,7 +102,9 @@ _STYLE = """<style>
 
 def plot(found: Sequence[dict[str, Any]]) -> str:
     """Score against what was read for it (characters a question), one field for each set; only what was measured."""
-    shown = [row for row in found if isinstance(row["score"], float) and isinstance(row["chars read"], float)]
+    shown = [
+        row for row in found if isinstance(row["score"], float) and isinstance(row["characters read"], float)
+    ]
     sets, systems = list(dict.fromkeys(row["set"] for row in shown)), sorted({row["system"] for row in shown})
     width, field, high, top = 720, 720 / max(1, len(sets)), 220, 90
     height = top + high + 60
@@ -115,7 +117,7 @@ def plot(found: Sequence[dict[str, Any]]) -> str:
         '<text class="faint" x="16" y="43">score by the rule of each set (0 to 1) against thousands of characters read'
         " a question</text>",
     ]
-    most = max([float(row["chars read"]) for row in shown] or [1.0])
+    most = max([float(row["characters read"]) for row in shown] or [1.0])
     for number, name in enumerate(sets):
         left = number * field + 46
         wide = field - 66
@@ -138,7 +140,7 @@ def plot(found: Sequence[dict[str, Any]]) -> str:
         )
         for row in shown:
             if row["set"] == name:
-                x = left + wide * float(row["chars read"]) / most
+                x = left + wide * float(row["characters read"]) / most
                 y = top + high * (1 - float(row["score"]))
                 colour = _COLOURS[systems.index(row["system"]) % len(_COLOURS)]
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')

@@ -346,15 +346,30 @@ class AsyncRecallSession(_OnThreads[RecallSession]):
         await self.close()
 
 
-class _Opening(Generic[R]):
-    """An object to be opened: ``async with`` closes it again, after ``await`` the caller closes it."""
+class _Opening(Coroutine[Any, Any, R]):
+    """An object to be opened: ``async with`` closes it again, after ``await`` the caller closes it.
 
-    def __init__(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> None:
-        self._begin = begin
+    It is a coroutine, since ``asyncio.run`` and ``asyncio.create_task`` take nothing else.
+    """
+
+    def __init__(self, opens: Coroutine[Any, Any, R]) -> None:
+        self._opens = opens
         self._opened: R | None = None
 
     def __await__(self) -> Generator[Any, Any, R]:
-        return self._begin().__await__()
+        return self._opens.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Continue the opening."""
+        return self._opens.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error in the opening."""
+        return self._opens.throw(*error)
+
+    def close(self) -> None:
+        """Give up the opening; what is open is closed by its own ``close``."""
+        self._opens.close()
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
@@ -362,7 +377,7 @@ class _Opening(Generic[R]):
         )
 
     async def __aenter__(self) -> R:
-        self._opened = await self._begin()
+        self._opened = await self._opens
         return self._opened
 
     async def __aexit__(
@@ -375,29 +390,31 @@ def _opens_session(
     method: Callable[Concatenate[Memory, P], RecallSession],
 ) -> _Method[P, _Opening[AsyncRecallSession]]:
     @wraps(method)
-    def call(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> _Opening[AsyncRecallSession]:
-        async def begin() -> AsyncRecallSession:
-            made: list[RecallSession] = []
-            try:
-                await self._threads.run(lambda: made.append(method(self._wrapped, *args, **keywords)))
-            except asyncio.CancelledError:
-                for session in made:  # nobody else can close it
-                    await asyncio.to_thread(session.close)
-                raise
-            return AsyncRecallSession(made[0], self._threads)
+    async def begin(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> AsyncRecallSession:
+        made: list[RecallSession] = []
+        try:
+            await self._threads.run(lambda: made.append(method(self._wrapped, *args, **keywords)))
+        except asyncio.CancelledError:
+            for session in made:  # nobody else can close it
+                await asyncio.to_thread(session.close)
+            raise
+        return AsyncRecallSession(made[0], self._threads)
 
-        return _Opening(begin)
+    @wraps(method)
+    def call(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> _Opening[AsyncRecallSession]:
+        return _Opening(begin(self, *args, **keywords))
 
     return cast("_Method[P, _Opening[AsyncRecallSession]]", call)
 
 
 def _opens_memory(method: Callable[P, Memory]) -> Callable[P, _Opening[AsyncMemory]]:
     @wraps(method)
-    def call(*args: P.args, **keywords: P.kwargs) -> _Opening[AsyncMemory]:
-        async def begin() -> AsyncMemory:
-            return AsyncMemory(await asyncio.to_thread(method, *args, **keywords))
+    async def begin(*args: P.args, **keywords: P.kwargs) -> AsyncMemory:
+        return AsyncMemory(await asyncio.to_thread(method, *args, **keywords))
 
-        return _Opening(begin)
+    @wraps(method)
+    def call(*args: P.args, **keywords: P.kwargs) -> _Opening[AsyncMemory]:
+        return _Opening(begin(*args, **keywords))
 
     return call
 

@@ -46,29 +46,24 @@ class StoreConfig(FrozenRecord, frozen=True):
     namespace: str = "default"  # the namespace used if none is given
     max_content_bytes: Annotated[int, _Range(1, 1 << 25)] = 1_048_576  # largest content of one chunk
     lock_wait_seconds: Annotated[float, _Range(0.0, 3600.0)] = 30.0  # how long a writer waits for another
-    durability: Literal["full", "normal"] = (
-        "full"  # full: sync file and folder before a write is acknowledged
-    )
+    # full: sync file and folder before a write is acknowledged
+    durability: Literal["full", "normal"] = "full"
     keep_versions: Annotated[int, _Range(0, 1_000_000)] = 20  # former versions kept per chunk
-    views_limit: Annotated[int, _Range(0, 100_000_000)] = (
-        1_000  # number of chunks up to which close() writes the JSON views
-    )
+    # number of chunks up to which close() writes the JSON views
+    views_limit: Annotated[int, _Range(0, 100_000_000)] = 1_000
     audit_reads: bool = False  # also log every read in the audit log
-    processes: Annotated[int, _Range(0, 64)] = (
-        0  # processes that index, check or import many files; 0: one per core, 1: only this one
-    )
+    # processes that index, check or import many files; 0: one per core, 1: only this one
+    processes: Annotated[int, _Range(0, 64)] = 0
 
 
 class PostgresConfig(FrozenRecord, frozen=True):
     """Connections to PostgreSQL, for a brain that is named by a DSN. Waits in seconds."""
 
     pool_size: Annotated[int, _Range(1, 1000)] = 10  # maximum of connections per process
-    connect_seconds: Annotated[float, _Range(1.0, 600.0)] = (
-        10.0  # time for one attempt; connect_timeout of the DSN takes precedence
-    )
-    reconnect_seconds: Annotated[float, _Range(0.0, 3600.0)] = (
-        30.0  # how long to wait for an unavailable server
-    )
+    # time for one attempt; connect_timeout of the DSN takes precedence
+    connect_seconds: Annotated[float, _Range(1.0, 600.0)] = 10.0
+    # how long to wait for an unavailable server
+    reconnect_seconds: Annotated[float, _Range(0.0, 3600.0)] = 30.0
     prepared_statements: bool = True  # never used through a pooler, which is detected when connecting
 
 
@@ -78,41 +73,32 @@ class IngestConfig(FrozenRecord, frozen=True):
     target_tokens: Annotated[int, _Range(1, 100_000)] = 250  # size that chunks aim at
     max_tokens: Annotated[int, _Range(2, 100_000)] = 500  # largest chunk
     min_tokens: Annotated[int, _Range(1, 100_000)] = 100  # smallest chunk, if the text has more
-    overlap_tokens: Annotated[int, _Range(0, 10_000)] = (
-        40  # sentences repeated at the start of the next chunk
-    )
+    # sentences repeated at the start of the next chunk
+    overlap_tokens: Annotated[int, _Range(0, 10_000)] = 40
     max_content_bytes: Annotated[int, _Range(1, 1 << 30)] = 8_388_608  # largest text that remember accepts
     min_shared_tags: Annotated[int, _Range(1, 1000)] = 1  # common tags needed for a link related_to
     max_links_per_type: Annotated[int, _Range(0, 10_000)] = 3  # automatic links of each type; 0: none
-    follows_seconds: Annotated[float, _Range(0.0, 86_400.0)] = (
-        300.0  # largest time between linked chunks (follows)
-    )
-    folders: tuple[
-        str, ...
-    ] = ()  # folders that a server may sync for its clients; refused in the file of a brain
-    max_similar: Annotated[int, _Range(0, 1_000_000)] = (
-        3  # nearly equal chunks, after which such a text is not stored again; 0: no limit
-    )
+    # largest time between linked chunks (follows)
+    follows_seconds: Annotated[float, _Range(0.0, 86_400.0)] = 300.0
+    # folders that a server may sync for its clients; refused in the file of a brain
+    folders: tuple[str, ...] = ()
+    # nearly equal chunks, after which such a text is not stored again; 0: no limit
+    max_similar: Annotated[int, _Range(0, 1_000_000)] = 3
 
 
 class UpdatesConfig(FrozenRecord, frozen=True):
     """Which earlier memories a new one replaces or contradicts (docs/spec/links.md, Proposals)."""
 
-    find: Literal["apply", "review", "off"] = (
-        "apply"  # apply changes that the text itself states, queue them for review, or do not look
-    )
-    replace: tuple[
-        str, ...
-    ] = ()  # attributes, such as "phone number", whose later value replaces the earlier one
-    judge: Annotated[int, _Range(0, 50)] = (
-        3  # maximum of proposals per text that a configured model decides, with one short call each
-    )
-    nearest: Annotated[int, _Range(0, MAX_NEAREST)] = (
-        0  # maximum of the nearest earlier memories that a configured model compares with each text, one call each
-    )
-    max_open: Annotated[int, _Range(0, 100_000)] = (
-        200  # maximum of proposals waiting for a reviewer; more are not queued
-    )
+    # apply changes that the text itself states, queue them for review, or do not look
+    find: Literal["apply", "review", "off"] = "apply"
+    # attributes, such as "phone number", whose later value replaces the earlier one
+    replace: tuple[str, ...] = ()
+    # maximum of proposals per text that a configured model decides, with one short call each
+    judge: Annotated[int, _Range(0, 50)] = 3
+    # maximum of the nearest earlier memories that a configured model compares with each text, one call each
+    nearest: Annotated[int, _Range(0, MAX_NEAREST)] = 0
+    # maximum of proposals waiting for a reviewer; more are not queued
+    max_open: Annotated[int, _Range(0, 100_000)] = 200
 
 
 class SearchConfig(FrozenRecord, frozen=True):
@@ -126,24 +112,18 @@ class SandboxConfig(FrozenRecord, frozen=True):
     """Limits of one REPL session (docs/spec/sandbox.md, Limits)."""
 
     engine: EngineName = "monty"  # what runs programs
-    timeout_seconds: Annotated[float, _Range(0.01, 86_400.0, in_file=300.0)] = (
-        60.0  # of one program, wall clock
-    )
-    memory_mb: Annotated[int, _Range(8, 4096, in_file=128)] = (
-        32  # memory of the sandbox; values passed to the host take up to twice as much there
-    )
-    max_string_bytes: Annotated[int, _Range(1024, 1 << 30, in_file=16_777_216)] = (
-        10_485_760  # longest text of one value
-    )
-    max_output_chars: Annotated[int, _Range(100, 10_000_000, in_file=100_000)] = (
-        8_000  # output returned to the model at a time
-    )
-    max_host_calls: Annotated[int, _Range(1, 10_000_000, in_file=50_000)] = (
-        10_000  # calls of functions by one program
-    )
-    allow_weaker_isolation: Annotated[bool, _Range(False, True, in_file=False)] = (
-        False  # let the cpython engine run without seccomp
-    )
+    # of one program, wall clock
+    timeout_seconds: Annotated[float, _Range(0.01, 86_400.0, in_file=300.0)] = 60.0
+    # memory of the sandbox; values passed to the host take up to twice as much there
+    memory_mb: Annotated[int, _Range(8, 4096, in_file=128)] = 32
+    # longest text of one value
+    max_string_bytes: Annotated[int, _Range(1024, 1 << 30, in_file=16_777_216)] = 10_485_760
+    # output returned to the model at a time
+    max_output_chars: Annotated[int, _Range(100, 10_000_000, in_file=100_000)] = 8_000
+    # calls of functions by one program
+    max_host_calls: Annotated[int, _Range(1, 10_000_000, in_file=50_000)] = 10_000
+    # let the cpython engine run without seccomp
+    allow_weaker_isolation: Annotated[bool, _Range(False, True, in_file=False)] = False
 
 
 class RecallConfig(FrozenRecord, frozen=True):
@@ -155,19 +135,16 @@ class RecallConfig(FrozenRecord, frozen=True):
     max_model_calls: Annotated[int, _Range(1, 1_000_000, in_file=500)] = 50  # calls of models
     max_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0  # tokens of models; 0: no limit
     max_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # dollars; 0: no limit
-    max_sub_calls: Annotated[int, _Range(0, 1_000_000)] = (
-        0  # calls of llm_query, separate from the budget of the run; 0: no limit
-    )
+    # calls of llm_query, separate from the budget of the run; 0: no limit
+    max_sub_calls: Annotated[int, _Range(0, 1_000_000)] = 0
     max_sub_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0  # tokens of llm_query; 0: no limit
     max_sub_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # dollars of llm_query; 0: no limit
     trajectories: bool = True  # record runs
     keep_trajectory_days: Annotated[int, _Range(0, 36_500)] = 90  # how long runs are kept; 0: permanently
-    scaffold: Literal["auto", "always", "never"] = (
-        "auto"  # let the offline model search and the model only read; auto: if the model cannot write programs
-    )
-    first_hits: Annotated[int, _Range(0, 100)] = (
-        8  # chunks whose snippets the model sees before its first program
-    )
+    # let the offline model search and the model only read; auto: if the model cannot write programs
+    scaffold: Literal["auto", "always", "never"] = "auto"
+    # chunks whose snippets the model sees before its first program
+    first_hits: Annotated[int, _Range(0, 100)] = 8
 
 
 class LLMConfig(FrozenRecord, frozen=True):
@@ -186,9 +163,8 @@ class LLMConfig(FrozenRecord, frozen=True):
 class ContinuumConfig(FrozenRecord, frozen=True):
     """The Continuum Memory System; its rules are not configurable (docs/spec/continuum.md, Promotion)."""
 
-    task_types: tuple[
-        str, ...
-    ] = ()  # task types accepted besides research, development, creative and analysis
+    # task types accepted besides research, development, creative and analysis
+    task_types: tuple[str, ...] = ()
 
 
 class TrustConfig(FrozenRecord, frozen=True):
@@ -233,9 +209,8 @@ SecretAction = Literal["redact", "keep", "refuse"]
 class SecretsConfig(FrozenRecord, frozen=True):
     """What happens to keys, passwords and other secrets in texts that are written and imported."""
 
-    action: Literal["redact", "keep", "warn", "refuse", "off"] = (
-        "redact"  # what to do with a secret; warn is the former name of keep
-    )
+    # what to do with a secret; warn is the former name of keep
+    action: Literal["redact", "keep", "warn", "refuse", "off"] = "redact"
     pii: bool = False  # treat e-mail addresses and telephone numbers as secrets
 
 

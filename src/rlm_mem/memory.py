@@ -18,6 +18,7 @@ from rlm_mem import results, search as searching, store as storage
 from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core import bulk
+from rlm_mem.store.core.brain_files import MIRROR
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version, page
 
@@ -449,6 +450,8 @@ class Memory:
         secrets: SecretAction | None = None,
     ) -> Chunk | None:  # fmt: skip
         """Change a chunk and keep its former version (see ``ChunkStore.update_chunk``); None if it does not exist."""
+        if content is not None and str(chunk_id).startswith(MIRROR):
+            self.continuum.refuse_new_text(chunk_id)
         return self.store.update_chunk(
             chunk_id, content, metadata, links, tags, confidence=confidence, chunk_type=chunk_type,
             expected_revision=expected_revision, secrets=secrets,
@@ -463,8 +466,11 @@ class Memory:
         return self.store.release(chunk_id, trust)
 
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
-        """Move a chunk to the archive, or delete it permanently; returns whether it existed."""
-        return self.store.delete_chunk(chunk_id, permanent)
+        """Move a chunk to the archive, or delete it permanently; returns whether it existed.
+
+        A tiered memory is archived with its mirror. Raises ConflictError: it is to be deleted permanently.
+        """
+        return self._owner(chunk_id).delete_chunk(chunk_id, permanent)
 
     def archive(
         self, *, restore: bool = False, dry_run: bool = True, **wanted: Unpack[bulk.Wanted]
@@ -498,8 +504,11 @@ class Memory:
         return verify_erasure(self.store, report)
 
     def restore(self, chunk_id: str) -> Chunk | None:
-        """Restore a chunk from the archive."""
-        return self.store.restore_chunk(chunk_id)
+        """Restore a chunk from the archive, or a tiered memory with its mirror."""
+        return self._owner(chunk_id).restore_chunk(chunk_id)
+
+    def _owner(self, chunk_id: object) -> Continuum | ChunkStore:
+        return self.continuum if str(chunk_id).startswith(MIRROR) else self.store
 
     def history(self, chunk_id: str) -> list[Version]:
         """Every kept version of a chunk, the current one last."""
@@ -557,23 +566,13 @@ class Memory:
         return self.store.linked(chunk_id, link_type, direction, limit)
 
     def list_chunks(
-        self,
-        conversation_id: str | None = None,
-        start_date: str | date | None = None,
-        end_date: str | date | None = None,
-        tags: Sequence[str] | str | None = None,
-        chunk_type: str | None = None,
-        *,
-        any_tags: Sequence[str] | str | None = None,
-        namespace: str | None = None,
-        archived: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-        newest_first: bool = False,
-        as_of: str | date | datetime | None = None,
-        origin: Sequence[str] | str | None = None,
+        self, conversation_id: str | None = None, start_date: str | date | None = None,
+        end_date: str | date | None = None, tags: Sequence[str] | str | None = None, chunk_type: str | None = None, *,
+        any_tags: Sequence[str] | str | None = None, namespace: str | None = None, archived: bool = False,
+        limit: int | None = None, offset: int = 0, newest_first: bool = False,
+        as_of: str | date | datetime | None = None, origin: Sequence[str] | str | None = None,
         trust: str | None = None,
-    ) -> list[str]:
+    ) -> list[str]:  # fmt: skip
         """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); ``as_of``: only chunks then in force."""
         return (self.store if as_of is None else self.store.held_at(as_of)).list_chunks(
             conversation_id, start_date, end_date, tags, chunk_type, any_tags=any_tags, namespace=namespace,

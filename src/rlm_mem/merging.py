@@ -1,4 +1,4 @@
-"""Detects the conflict markers that git writes into a file it could not merge."""
+"""Says why a file that git merged or a person edited cannot be read: conflict markers, invalid JSON."""
 
 from __future__ import annotations
 
@@ -14,6 +14,19 @@ _MARK_IN_BYTES = re.compile(_MARK.pattern.encode(), re.MULTILINE)
 def in_conflict(text: str | bytes) -> bool:
     """Whether a line of the text begins with a conflict marker."""
     return (_MARK if isinstance(text, str) else _MARK_IN_BYTES).search(text) is not None  # type: ignore[arg-type]
+
+
+def json_fault(data: bytes, error: Exception) -> str:
+    """Return why a file is not JSON, with the line of the fault if the standard library, unlike ``error``, names it."""
+    import json  # only for a damaged file
+
+    if in_conflict(data):
+        return MERGE_CONFLICT
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError) as precise:
+        error = precise
+    return f"not valid JSON: {error}"
 
 
 def is_unmerged(data: bytes) -> bool:

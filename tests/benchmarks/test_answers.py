@@ -168,7 +168,7 @@ def test_all_systems_run_without_a_model_and_the_report_names_missing_figures(
     assert found["personamem", "search-only"]["score"] == 1.0
     assert found["beam", "offline"]["score"] == NOT_MEASURED
     assert found["facts", "fts5"]["judge strict"] == NOT_MEASURED
-    assert found["facts", "fts5"]["failed"] == 0
+    assert found["facts", "fts5"]["failures"] == 0
     assert (
         main(
             [
@@ -246,8 +246,10 @@ def test_failures_count_as_failures_alone(data: Path, tmp_path: Path) -> None:
     running.run(loaded.cases, {"locomo": loaded.corpora}, tmp_path, mode="scripted", llm=gone)
     running.settle(tmp_path / "scripted", {"system": "scripted"})
     (row,) = rows(tmp_path)
-    assert row["failed"] == row["questions"] == len(loaded.cases)
-    assert {row[name] for name in ("score", "read", "abstained", "calls", "usd")} == {NOT_MEASURED}
+    assert row["failures"] == row["questions"] == len(loaded.cases)
+    assert {row[name] for name in ("score", "evidence read", "abstained", "model calls", "usd")} == {
+        NOT_MEASURED
+    }
 
 
 @pytest.mark.parametrize(
@@ -299,6 +301,6 @@ def test_an_agent_answers_through_files_without_the_right_answers(data: Path, tm
     found = {row["set"]: row for row in rows(tmp_path)}
     assert found["facts"]["score"] == 1.0
     assert found["locomo"]["score"] == pytest.approx(2 / 3, abs=0.001)
-    assert found["locomo"]["tokens in"] == found["locomo"]["usd"] == NOT_MEASURED
+    assert found["locomo"]["input tokens"] == found["locomo"]["usd"] == NOT_MEASURED
     answers.write_text('{"id": "x"}\nnonsense\n[]\n{"id": "facts/sh/0", "answer": 3}\n')
     assert main(["take", *given, "--name", "other", "--answers", str(answers)]) == 1

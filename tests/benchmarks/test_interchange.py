@@ -14,5 +14,5 @@ from interchange import round_trip
 
 def test_every_field_of_a_small_memory_comes_back(tmp_path: Path) -> None:
     rows = list(round_trip(tmp_path, 60))
-    assert [row["what"].partition(",")[0] for row in rows] == ["markdown", "jsonl", "zip"]
-    assert {row["all fields equal"] for row in rows} == {"yes"}
+    assert [row["what"].partition(",")[0] for row in rows] == ["Markdown", "JSON lines", "zip"]
+    assert {row["chunks equal in all fields"] for row in rows} == {"yes"}

@@ -54,7 +54,7 @@ def test_a_row_counts_stopped_recalls_and_replies_that_ran_and_takes_the_place_o
     add_row("earlier: m", [(PORT, result_of(said(content="19092", concluded=True)))], report)
     add_row("earlier: m", [(PORT, result_of(said(steps=steps)))], report)
     [row] = report.rows
-    assert (row["right"], row["stopped"], row["replies"], row["ran"]) == (0, 1, 3, 1)
+    assert (row["right"], row["stopped"], row["model_replies"], row["usable_replies"]) == (0, 1, 3, 1)
 
 
 def test_the_offline_model_of_a_checkout_answers_in_its_own_process_as_it_does_here(tmp_path: Path) -> None:

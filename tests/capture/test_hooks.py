@@ -271,11 +271,12 @@ def test_the_context_keeps_its_budget(hook: Hook, memory: Memory) -> None:
 
 
 @pytest.mark.local_only("about what the hooks say")
-def test_the_context_of_a_session_fills_its_budget(hook: Hook, memory: Memory) -> None:
+@pytest.mark.parametrize("kinds", [("preference", "fact"), ("decision", "decision")])
+def test_the_context_of_a_session_fills_its_budget(hook: Hook, brain: Path, kinds: tuple[str, str]) -> None:
     from rlm_mem.text.tokens import count_tokens
 
-    for number in range(10):
-        for kind in ("preference", "fact"):
+    with Memory.open(brain, namespace=NAMESPACE) as memory:
+        for number, kind in enumerate(kinds * 10):
             memory.store.create_chunk(
                 f"User: The {kind} of ledger {number} is to keep one file for each month.", chunk_type=kind
             )
@@ -727,6 +728,15 @@ def test_a_deleted_message_that_a_client_passes_again_is_not_kept_again(brain: P
         ("Use that one, not this.", []),
         ("Never do that again.", []),
         ("Prefer the second one.", []),
+        ("We use ruff now instead of flake8.", ["We use ruff now instead of flake8."]),
+        ("when we use ruff instead of flake8 the build fails", []),
+        ("Don't use mocks for the database.", ["Don't use mocks for the database."]),
+        ("Stop adding emojis to commit messages.", ["Stop adding emojis to commit messages."]),
+        ("don't add the comment to that function of the importer", []),
+        ("don't use this function for the export", []),
+        ("don't add tests yet, we change the API first", []),
+        ("Keep functions under 40 lines.", ["Keep functions under 40 lines."]),
+        ("keep that in a file under src/ called v2", []),
     ],
 )
 @pytest.mark.local_only("about the rules, not about the store")

@@ -173,7 +173,9 @@ def test_a_renamed_project_is_shown_its_former_memories_and_can_take_them_over(
     with Memory.open(brain, namespace=former) as project:
         project.remember("The ledger runs on heron.")
         project.remember("The ledger moved from heron to egret.")
-        project.remember("Ana reviews every change of the ledger.")
+        [kept] = project.remember("Ana reviews every change of the ledger.", conversation_id="s-1").chunk_ids
+        captured = [project.store.get_chunk(kept)]
+        project.continuum.review.add_captured("s-1", "codex", [one for one in captured if one])
     with Memory.open(brain) as shared:
         shared.remember("I prefer short commit messages.")
     (root / ".git" / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/accounts.git\n')
@@ -193,10 +195,15 @@ def test_a_renamed_project_is_shown_its_former_memories_and_can_take_them_over(
         ]
         assert project.recall("Where does the ledger run?").content == "egret"
         assert check(project.store) == []
+        (case,) = project.continuum.review.cases()
+        assert case.chunk_ids == [held["Ana reviews every change of the ledger."].id], (
+            "it waits for review here"
+        )
     assert run("project", "show", "--json").json["other_projects"] == []
     assert run("--namespace", former, "undo").code == 0
     with Memory.open(brain, namespace=former) as project:
         assert len(project.list_chunks()) == 3
+        assert [case.chunk_ids for case in project.continuum.review.cases()] == [[kept]]
 
 
 def test_a_move_is_undone_in_both_namespaces_at_once(store: ChunkStore) -> None:
@@ -346,3 +353,29 @@ def test_a_moved_memory_is_as_far_trusted_and_as_long_kept_as_before(store: Chun
         assert [getattr(found.metadata, name) for name in ("origin", "trust", "expires_at", "at")] == [
             getattr(made.metadata, name) for name in ("origin", "trust", "expires_at", "at")
         ]
+
+
+def test_a_text_that_was_replaced_and_is_true_again_moves_as_two_memories(store: ChunkStore) -> None:
+    """Again after the originals were restored, as when a move between two servers is repeated."""
+    texts = ("We deploy on Thursdays.", "We deploy on Mondays now.", "We deploy on Thursdays.")
+    ids: list[str] = []
+    for text in texts:
+        ids += remember(store, text, replaces=ids[-1:], again=True).chunk_ids
+    other = store.confined_to("other", actor=None)
+    former, between, latest = (one.chunk_id for one in move_chunks(store, "other", ids))
+    for chunk_id in ids:
+        store.restore_chunk(chunk_id)
+    assert [one.chunk_id for one in move_chunks(store, "other", ids)] == [former, between, latest]
+    found = other.get_many([former, between, latest])
+    assert [one.metadata.superseded_by for one in found.values()] == [between, latest, None]
+    assert check(other) == []
+
+
+def test_a_link_that_would_close_a_cycle_there_does_not_stop_a_move(store: ChunkStore) -> None:
+    other = store.confined_to("other", actor=None)
+    for place, texts in ((other, ("Ebb.", "Flow.")), (store, ("Flow.", "Ebb."))):
+        first, second = (place.create_chunk(text).id for text in texts)
+        place.add_link(second, first, "follows", 0.5)
+    moved = move_chunks(store, "other", [first, second])
+    assert [chunk.content for chunk in other.iter_chunks()] == ["Ebb.", "Flow."]
+    assert len(moved) == 2 and list(store.iter_chunks()) == []

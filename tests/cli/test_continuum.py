@@ -105,6 +105,8 @@ def test_the_review_queue_from_the_command_line(run: Run, log: str, brain: Path)
     assert run("review", "approve", case["id"], "--reason", "yes").code == 2, "nobody decides without a name"
     nameless = run("review", "approve", case["id"], "--reviewer", "agent", "--reason", "yes")
     assert (nameless.code, "named reviewer" in nameless.err) == (2, True)
+    unexplained = run("review", "approve", case["id"], "--reviewer", "Ana")
+    assert (unexplained.code, "needs a reason" in unexplained.err) == (2, True)
     later = run("review", "defer", case["id"], "--reviewer", "Ana", "--reason", "later", "--days", "3")
     assert (later.code, "deferred for 3 days" in later.out) == (0, True)
     assert "0 cases" in run("review", "list").out
@@ -149,6 +151,7 @@ def test_health_and_check(run: Run, log: str, brain: Path) -> None:
     "arguments",
     [
         ("query", "x", "--weight", "mid"), ("query", "x", "--weight", "middle=1"), ("query", "x", "--kind", "odd"),
+        ("query", "x", "--kind", "stable", "--weight", "low=1"), ("query", "x", "--hints", "--task", "research"),
         ("query", " "), ("trace", "list", "--tier", "middle"), ("review", "list", "--status", "odd"),
         ("trace", "record", " "), ("trace", "record", "x", "--steps", "nothing.json"),
         ("trace", "record", "x", "--task", "gardening"), ("trace", "record", "x", "--steps", "/dev/zero"),
@@ -182,6 +185,7 @@ def test_a_query_asks_for_one_kind_of_memories(run: Run, log: str) -> None:
 
     assert len(found("recent")) == 1 and key not in found("recent")
     assert found("proven") == found("stable") == []
+    assert "mid" in run("query", "research web", "--kind", "proven", "--min-confidence", "0").out
     for project in ("beta", "gamma", "delta", "epsilon"):
         run("trace", "use", key, "--success", "--project", project)
     assert found("proven") == [key]

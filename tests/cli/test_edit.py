@@ -226,6 +226,11 @@ def test_the_undo_of_a_change_shows_what_it_was_about(run: Run, notes: Notes) ->
     run("remember", "Dana takes the tram.")
     assert run("undo").out.splitlines()[1].strip() == "archived: Dana takes the tram."
     first = run("remember", "Priya: The ledger goes live on 12 May.").out.split()[-1]
+    for number in range(5):
+        run("remember", f"Tram {number} is late.", "--tag", "tram")
+    assert "… and 2 more (--json names all)" in run("chunk", "archive", "--tag", "tram").out
+    run("chunk", "archive", "--tag", "tram", "--apply")
+    assert "… and 2 more (--json names all)" in run("undo").out
     run("remember", "Priya: The ledger goes live on 19 May.", "--replaces", first)
     assert [line.strip() for line in run("undo").out.splitlines()[-2:]] == [
         "archived: Priya: The ledger goes live on 19 May.",

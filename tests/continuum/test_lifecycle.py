@@ -189,7 +189,7 @@ def test_of_two_blocks_with_one_id_the_second_is_reported(continuum: Continuum) 
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("{", "is not valid JSON"),
+        ("{", "not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2"),
         ("[" * 100_000, "nested too deeply"),
         ('{"plan": 1}', "_memory: a JSON file must have its front matter under this key"),
     ],

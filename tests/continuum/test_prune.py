@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.continuum import Continuum
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.search import search
@@ -157,6 +158,28 @@ def test_an_archived_log_is_out_of_search_and_comes_back_byte_for_byte(
     assert search(continuum.store, "medlar")[0].chunk_id == log.chunk_id
     with pytest.raises(NotFoundError):
         continuum.pruner.restore("archive/" + log.file)
+
+
+def test_a_memory_that_a_person_deletes_does_not_come_back_until_it_is_restored(continuum: Continuum) -> None:
+    log = record(continuum, "Graft the medlar")
+    with Memory(continuum.store) as memory:
+        with pytest.raises(ConflictError, match="shows the tiered memory"):
+            memory.delete(log.chunk_id, permanent=True)
+        with pytest.raises(ConflictError, match="shows the tiered memory"):
+            memory.update(log.chunk_id, "Graft the quince")
+        assert memory.archive(tags=["tier:high"], dry_run=False) == []
+        assert memory.delete(log.chunk_id)
+        memory.continuum.sync()
+        assert not memory.search("medlar")
+        assert continuum.pruner.archived() == ["archive/" + log.file]
+        assert memory.restore(log.chunk_id) is not None
+        memory.continuum.sync()
+        assert memory.search("medlar")[0].chunk_id == log.chunk_id
+        assert memory.delete(log.chunk_id)
+        memory.undo()
+        assert continuum.files.read(log.file) == log.text
+        assert not memory.delete("chunk-memory-00000000000000000000")
+        assert memory.restore("chunk-memory-00000000000000000000") is None
 
 
 def test_deleting_from_the_archive_is_its_own_command_and_dry_first(

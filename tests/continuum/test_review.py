@@ -218,7 +218,7 @@ def test_keeping_some_memories_of_a_session_is_one_change_with_one_undo(continuu
     first, second, third, gone = case.chunk_ids
     continuum.store.delete_chunk(gone)
     before = len(list(continuum.recorded_changes()))
-    made = continuum.review.approve(case.id, reviewer="Ana", reason="read", keep=[third, first])
+    made = continuum.review.approve(case.id, reviewer="Ana", keep=[third, first])  # a capture needs no reason
 
     def state() -> dict[str, Any]:
         there = continuum.store.get_many(case.chunk_ids)

@@ -44,6 +44,16 @@ def test_an_agent_gets_memories_and_its_messages_are_remembered(tmp_path: Path) 
             said = [chunk.content for chunk in memory.memory.store.iter_chunks()]
             assert "User: My bees live in Porto.\nAssistant: Noted." in said
             assert not any("stored data" in one for one in said)
+            session = agent.create_session(session_id="boats")
+            await agent.run("My boat lies in Faro.", session=session)
+            await agent.run("Where do my bees and my boat live?", session=session)
+            assert asked[-1].count("My boat lies in Faro.") == 1, "the history of the session has it"
+            assert "My bees live in Porto." in asked[-1]
+            restored = type(session).from_dict(session.to_dict())
+            await agent.run("Where does my boat lie?", session=restored)
+            assert asked[-1].count("My boat lies in Faro.") == 1
+            await agent.run("Where does my boat lie?", session=agent.create_session(session_id="boats"))
+            assert "My boat lies in Faro." in asked[-1], "without its history, the memory has it"
             silent = sdk.RlmMemContextProvider(memory, remember=False)
             await sdk.Agent(client=played(), context_providers=[silent]).run("A secret word.")
             assert not any("secret word" in chunk.content for chunk in memory.memory.store.iter_chunks())

@@ -44,13 +44,39 @@ def test_programs_run_and_the_agent_finishes_with_its_answer(store: ChunkStore) 
     assert (result.content, result.chunk_ids, result.confidence) == ("In Lisbon", [ids["city"]], 0.7)
     assert result.iterations_used == 2
     assert result.cost == 0
-    assert session.finish("again") is result
     trajectory = load_trajectory(store, session.id)
     assert (trajectory.operation, trajectory.model) == ("session", "host")
     assert [step.programs for step in trajectory.steps] == [
         ("found = search_chunks('Carla')\nprint(len(found) > 1)",),
         ("read_chunk(found[0])['id']",),
     ]
+
+
+@pytest.mark.parametrize("by_program", [False, True])
+def test_an_answered_recall_takes_the_same_answer_again_and_no_other(
+    store: ChunkStore, by_program: bool
+) -> None:
+    ids = fill(store)
+    city, job = ids["city"], ids["job"]
+    session = recall_session(store, "Where does Carla live?")
+    if by_program:
+        assert session.execute(f"FINAL('In Lisbon', chunk_ids=['{city}'], confidence=0.7)").finished
+    else:
+        session.finish("In Lisbon", [city], 0.7)
+    for same in ((), ("In Lisbon",), ("In Lisbon", [city.rpartition("-")[2]]), ("In Lisbon", [city], 0.7)):
+        assert session.finish(*same) is session.result
+    for other in (
+        ("In Porto",),
+        ("In Lisbon", [job]),
+        ("In Lisbon", [city], 0.2),
+        (None, [city], None, "Porto"),
+    ):
+        with pytest.raises(SessionComplete, match="already ended with the answer 'In Lisbon'"):
+            session.finish(*other)
+    with recall_session(store, "Where does Carla live?") as closed:
+        pass
+    with pytest.raises(SessionComplete, match="already ended without an answer"):
+        closed.finish("In Lisbon")
 
 
 @pytest.mark.parametrize("by_program", [False, True])

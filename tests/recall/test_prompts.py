@@ -642,7 +642,7 @@ def test_two_things_that_a_question_compares_are_its_parts(question: str, parts:
 @pytest.mark.parametrize(
     ("question", "told"),
     [
-        ("Can you summarise my plans for the garden?", "each problem with its solution"),
+        ("Can you summarise my plans for the garden?", "of every row about the subject"),
         ("In which order did I bring up the garden? List it in order.", "as many items as asked"),
         ("How many days passed between the plan of the garden and the fence?", "give both dates"),
         ("How many different things for the garden did I mention?", "Name each instance once"),
@@ -760,6 +760,44 @@ def test_an_order_of_a_long_chat_has_more_and_shorter_rows(store: ChunkStore) ->
         return max(len(row["text"]) for row in account(chars=5_000))
 
     assert longest_row(range(10)) > longest_row(range(10, 60)) > longest_row(range(60, 300))
+
+
+def test_an_outline_of_a_vague_subject_has_turns_like_those_with_its_words(store: ChunkStore) -> None:
+    said = [
+        "My plans: new sails for the boat in May",
+        "My plans changed, the mast of the boat comes before the sails",
+        "Is the mast of the boat there before the sails of canvas",
+        "Aunt Ida bakes rye bread at dawn",
+    ]
+    with store.batch():
+        for number, text in enumerate(said):
+            store.create_chunk(f"User: {text}.\nAssistant: Good.", conversation_id=f"talk-{number}")
+
+    def rows_for(question: str) -> str:
+        return build_opening(store, question, outline=True).render().partition("<hits>")[2]
+
+    order = rows_for("In which order did I bring up my plans?")
+    assert "of canvas" in order and "rye bread" not in order
+    assert "of canvas" not in rows_for("How many different plans did I mention?"), (
+        "a count is of what has its words"
+    )
+
+
+def test_turns_that_fit_better_have_more_headings(store: ChunkStore) -> None:
+    advice = {
+        "How do I keep my rose garden?": (
+            "Prune the old branches",
+            "Mulch around stems",
+            "Water before sunrise",
+        ),
+        "I read in the garden.": ("Sit in half shade", "Wear a straw hat"),
+    }
+    with store.batch():
+        for text, headings in advice.items():
+            titled = "".join(f"\n\n### {one}\n\nYes." for one in headings)
+            store.create_chunk(f"User: {text}\nAssistant: Well.{titled}", conversation_id=text)
+    first, second = StoreFunctions(store).outline("keep the rose garden")
+    assert len(first["points"]) == 3 and len(second["points"]) == 1
 
 
 def test_a_memory_without_an_assistant_opens_with_excerpts(store: ChunkStore) -> None:

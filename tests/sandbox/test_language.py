@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from rlm_mem import REPLSession
+from rlm_mem import Memory, REPLSession
+from rlm_mem.access.confined import joined_memory
 from rlm_mem.errors import ProgramError, TimeoutError
 from rlm_mem.ingest.remember import remember
+from rlm_mem.recall.prompts import store_figures
 from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -33,6 +36,45 @@ def session(store: ChunkStore, request: pytest.FixtureRequest) -> Iterator[REPLS
         store.create_chunk(content, conversation_id=conversation, occurred_at=f"{day}T10:00:00Z")
     with REPLSession(store, engine=request.param) as open_session:
         yield open_session
+
+
+def test_speakers_are_all_but_headings_of_the_answers_of_an_assistant(place: Path | str) -> None:
+    with Memory.open(place, namespace="shared") as memory:
+        memory.remember("Rosa: The harbour opens at six.\nYusuf: Then we sail at seven.")
+    with Memory.open(place, namespace="own") as memory:
+        assert StoreFunctions(memory.store).stats()["speakers"] == []
+        memory.remember("Ana: I bought a guitar.\nBen: Which one?", conversation_id="talk")
+        assert StoreFunctions(memory.store).stats()["speakers"] == ["Ana", "Ben"]
+        memory.remember("User: Play an interview.\nAssistant: Gladly.", conversation_id="plan")
+        memory.remember(
+            "Interviewer: Why us?\nCandidate: I plan routes.\nInterviewer: Good.", conversation_id="plan"
+        )
+        assert {"Interviewer", "Candidate"} < memory.store.authors()
+        assert StoreFunctions(memory.store).stats()["speakers"] == ["Assistant", "User", "Ana", "Ben"]
+        with joined_memory(memory, "shared") as both:
+            assert store_figures(both.store)["speakers"] == [
+                "Assistant",
+                "User",
+                "Ana",
+                "Ben",
+                "Rosa",
+                "Yusuf",
+            ]
+
+
+def test_an_empty_list_of_an_unknown_speaker_names_those_that_there_are(session: REPLSession) -> None:
+    for call, known in (
+        ("turns(author='Anna')", "turns is empty, since the memory has no speaker 'Anna': it has 'Ana'"),
+        ("grep('guitar', author='Zoe')", "it has 'Assistant', 'User', 'Ana', 'Ben'"),
+        (
+            "search('guitar', speaker='Bem')",
+            "search is empty, since the memory has no speaker 'Bem': it has 'Ben'",
+        ),
+        ("turns(author='ben', contains='kite')", ""),
+    ):
+        assert session.execute(call) == []
+        remark = session.cut_lists.remark()
+        assert known in remark and bool(known) == bool(remark)
 
 
 def test_short_programs_answer_typical_questions(session: REPLSession) -> None:

@@ -178,9 +178,14 @@ def test_an_answer_comes_with_the_nearest_later_note_that_gives_another_value(
             "Tess Quill directs Marlow Press.",
             "Tess Quill is a citizen of Canada.",
         ),
+        (
+            "Who directs Marlow Press?",
+            "7. Tess Quill directs Marlow Press.",
+            "9. Ole Brandt is employed by Marlow Press.",
+        ),
     ],
 )
-def test_a_later_note_that_has_the_answer_of_another_name_casts_no_doubt_on_it(
+def test_a_later_note_on_another_name_or_person_casts_no_doubt_on_an_answer(
     tmp_path: Path, question: str, earlier: str, later: str
 ) -> None:
     with Memory.open(tmp_path / "brain") as memory:

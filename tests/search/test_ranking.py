@@ -36,6 +36,13 @@ def first(store: ChunkStore, question: str) -> Hit:
     return search(store, question, limit=5, explain=True)[0]
 
 
+def test_a_turn_with_the_word_is_shown_before_a_question_about_it_in_a_chat_of_two_turns(
+    store: ChunkStore,
+) -> None:
+    store.create_chunk("Ana: I moved to Porto\nBen: How is it?", "note", conversation_id="c")
+    assert search(store, "porto")[0].snippet == "Ana: I moved to Porto"
+
+
 def test_the_answer_to_a_matching_question_is_found_though_it_shares_no_word(store: ChunkStore) -> None:
     ids = talk(
         store, "c1", "2023-05-01",
@@ -45,6 +52,21 @@ def test_the_answer_to_a_matching_question_is_found_though_it_shares_no_word(sto
     talk(store, "c2", "2023-06-01", "Ann: Dinner was nice.", "Bob: The car is fixed.", "Ann: Great news.")
     hits = [hit.chunk_id for hit in search(store, "What instrument did Ann pick for the orchestra?", limit=3)]
     assert ids[2] in hits[:2]
+
+
+def test_words_alone_find_the_line_that_has_them_and_a_question_the_reply_to_it(store: ChunkStore) -> None:
+    lines = (
+        "Ann: The kids are with my sister.", "Bob: Have you ever seen the canals of Ghent in autumn?",
+        "Ann: Every year, the ivy on the old warehouses turns red within a few days.", "Bob: See you on Monday.",
+    )  # fmt: skip
+    store.create_chunk("\n".join(lines), "note", conversation_id="c1")
+    for number in range(12):
+        store.create_chunk(
+            f"Ann: Dinner number {number} was nice.\nBob: The car is fixed again, and the garage cheap.\nAnn: Great.",
+            "note",
+        )
+    assert first(store, "autumn ghent").snippet == lines[1]
+    assert first(store, "Have you seen Ghent in autumn?").snippet == lines[2]
 
 
 def test_what_the_named_person_says_comes_before_the_same_words_of_another(store: ChunkStore) -> None:

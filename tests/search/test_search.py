@@ -183,6 +183,14 @@ def test_by_segment_gives_single_turns_and_by_conversation_one_chunk_each(
     assert len(named) == len(set(named))
 
 
+def test_of_a_chunk_in_which_a_speaker_is_looked_for_that_speaker_is_shown(store: ChunkStore) -> None:
+    store.create_chunk("Ana: I moved to Porto in May.\nBen: How is it?\nAna: Sunny.", conversation_id="a")
+    for by in ("chunk", "conversation"):
+        for name, said in (("Ana", "Ana: I moved to Porto in May."), ("Ben", "Ben: How is it?")):
+            (hit,) = search(store, "Porto", by=by, filters={"speaker": name})
+            assert (hit.author, hit.snippet) == (name, said)
+
+
 def test_segments_of_a_speaker_are_those_of_that_speaker_also_where_one_succeeds(store: ChunkStore) -> None:
     older = store.create_chunk(
         "Ann: The ferry leaves at six.\nBen: The ferry is never on time.", conversation_id="a"

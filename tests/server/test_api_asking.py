@@ -234,6 +234,7 @@ def test_a_client_that_leaves_ends_its_run_at_once(served: tuple[Any, ServerStat
     assert run.wait(20), "nobody waits for the model"
     gate.open.set()
     assert (run.state, [one.kind for one in run.events if one.kind != "text"]) == ("cancelled", ["error"])
+    assert run.trajectory_id == state.memory.trajectories(limit=1)[0].id, "its steps are recorded"
 
 
 def test_a_session_runs_the_programs_of_its_caller(client: TestClient) -> None:
@@ -253,6 +254,8 @@ def test_a_session_runs_the_programs_of_its_caller(client: TestClient) -> None:
     done = client.post(f"{path}/finish", json={"answer": "PostgreSQL", "confidence": 0.9}).json()
     assert (done["answer"], done["confidence"]) == ("PostgreSQL", 0.9)
     refused(client.post(f"{path}/programs", json={"code": "1"}), 409)
+    assert client.post(f"{path}/finish", json={}).json()["answer"] == "PostgreSQL"
+    refused(client.post(f"{path}/finish", json={"answer": "SQLite"}), 409)
     refused(client.post("sessions/recall-0000000000000000/finish", json={}), 404)
 
 

@@ -220,7 +220,11 @@ def test_how_memories_are_linked_and_what_was_done_is_said_in_words(site: Site, 
     site.memory.link(heron, ben, "contradicts", 0.02)
     site.memory.link(heron, ben, "follows", 0.5)
     page = site.get(f"/memories/{heron}")
-    for said in ("is supported by it, strong", "contradicts it, weak", "was said after it, fair"):
+    for said in (
+        "this one is supported by it, strong",
+        "this one contradicts it, weak",
+        "this one was said after it, fair",
+    ):
         assert said in text_of(page)
     assert 'title="strength 2 %"' in page
     assert "%" not in text_of(page.split("links-title")[2].split("about-title")[0])
@@ -377,6 +381,22 @@ def test_a_long_text_is_edited_in_the_direction_of_its_first_letter(site: Site, 
         assert f'required dir="{way}"' in site.get(page)
 
 
+def test_a_link_to_a_memory_has_its_text_without_marks_of_markdown(site: Site) -> None:
+    [old] = site.memory.remember("The dentist is **Dr Okafor**.\n\n- *closed* on Fridays").chunk_ids
+    page = site.get(f"/memories/new?replaces={old}")
+    assert ">The dentist is Dr Okafor. *closed* on Fridays</a>" in page
+
+
+def test_a_word_that_is_still_being_typed_finds_the_newest_memories_with_it(
+    site: Site, ids: list[str]
+) -> None:
+    found = site.part("/memories?q=Eller")
+    assert f"/memories/{ids[2]}" in found and "newest first" in found
+    assert f"/memories/{ids[1]}" not in found
+    for none in ("q=ellerx", "q=Eller&tag=db", "q=Eller&until=2026-03-01"):
+        assert f"/memories/{ids[2]}" not in site.part(f"/memories?{none}")
+
+
 def test_changes_are_listed_by_day_and_taken_back_by_a_button(site: Site, ids: list[str]) -> None:
     site.memory.remember_many(
         [{"text": "## Before the frost\n\n1. drain the well"}, {"text": "Lena has a key."}]
@@ -512,6 +532,8 @@ def test_a_check_says_what_a_repair_would_do_and_changes_nothing(site: Site, ids
     assert "content-hash" in page
     assert "can be repaired" in page
     assert path.read_text() == damaged
+    site.memory.repair(dry_run=False)
+    assert "repaired" in text_of(site.part(f"/memories/{ids[1]}/events"))
 
 
 def test_what_is_not_there_is_said_with_its_status(site: Site) -> None:

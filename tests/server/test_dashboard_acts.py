@@ -206,6 +206,26 @@ def test_a_memory_goes_to_the_archive_and_comes_back(site: Site, one: str) -> No
     assert site.memory.get(one) is not None
 
 
+def test_ticked_memories_are_archived_or_restored_as_one_change(site: Site, one: str) -> None:
+    site.memory.continuum.traces.record("Paint the tram", success=True)
+    (tiered,) = (chunk_id for chunk_id in site.memory.list_chunks() if chunk_id != one)
+    ids = [site.memory.remember(f"Tram {number} is late.").chunk_ids[0] for number in range(23)]
+    boxes = [row for tag, row in tags_of(site.get("/memories?limit=40")) if row.get("form") == "ticked"]
+    assert {row["value"] for row in boxes} == {one, *ids}, (
+        "not the tiered memory, whose chunk would come back"
+    )
+    assert "as one change" in site.post("/memories", do="archive", id=ids)
+    assert set(site.memory.list_chunks()) == {one, tiered}
+    assert "Tram" in site.post("/changes/undo", change=site.memory.recorded_changes(1)[0].id)
+    assert len(site.memory.list_chunks()) == 25
+    site.post("/memories", do="archive", id=ids)
+    assert "Restore the ticked" in site.get("/memories?archived=yes")
+    site.post("/memories", do="restore", id=ids)
+    assert len(site.memory.list_chunks()) == 25
+    assert "no memory is ticked" in site.post("/memories", do="archive")
+    site.post("/memories", status=422, do="burn", id=ids)
+
+
 def test_removing_for_good_is_offered_for_what_is_archived_and_asks_first(site: Site, one: str) -> None:
     assert "erase" not in site.get(f"/memories/{one}")
     page = site.post(f"/memories/{one}", do="archive")

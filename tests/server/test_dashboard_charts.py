@@ -75,16 +75,18 @@ class _Waiting:
         return Completion("```repl\nFINAL('tea')\n```", Usage(1, 1), model="waiting")
 
 
-def test_a_run_is_stopped_from_its_page(site: Site) -> None:
+def test_a_run_is_stopped_from_its_page_and_not_another_with_its_question(site: Site) -> None:
     model = site.memory._llm = _Waiting()  # type: ignore[assignment]
     form = {"question": "What does Ben drink?", "operation": "recall"}
-    page = site.client.post("/recalls", data=form, headers=OWN)
+    page, other = (site.client.post("/recalls", data=form, headers=OWN).url.path for _ in range(2))
+    assert page != other
     try:
-        assert model.asked.wait(20) and "Stop" in text_of(page.text)
-        assert "was asked to stop" in site.post(page.url.path, do="cancel")
+        assert model.asked.wait(20) and "Stop" in text_of(site.get(page))
+        assert "was asked to stop" in site.post(page, do="cancel")
+        later, run = site.state.runs.list()
+        assert run.wait(20) and (run.state, later.state) == ("cancelled", "running")
+        assert "Stop" not in text_of(site.get(page)) and "Stop" in text_of(site.get(other))
     finally:
         model.let.set()
-    (run,) = site.state.runs.list()
-    assert run.wait(20) and run.state == "cancelled"
-    assert "Stop" not in text_of(site.get(page.url.path))
-    site.post(page.url.path, status=422, do="cancel")
+    assert later.wait(20) and later.state == "done"
+    site.post(page, status=422, do="cancel")

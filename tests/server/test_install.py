@@ -449,6 +449,22 @@ def test_a_table_that_was_empty_before_is_there_again_once_the_entry_is_removed(
     assert path.read_text() == EMPTIED[name]
 
 
+@pytest.mark.parametrize("before", ["", "\n", "\ufeff"])
+@pytest.mark.parametrize("name", ["codex", "gemini-cli"])
+def test_a_file_that_was_there_without_content_is_there_again(name: str, before: str, run: Run) -> None:
+    user = client_named(name).user, hook_client_named(name).user
+    for path in (paths := {place(Path.home(), os.environ) for place in user}):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(before)
+    assert run("install", name).code == run("install", name, "--hooks").code == 0
+    assert run("uninstall", name).code == 0
+    assert [path.read_text() for path in paths] == [before] * len(paths)
+    for path in paths:
+        path.unlink()
+    assert run("install", name).code == run("uninstall", name).code == 0
+    assert [path.read_text() for path in paths if path.exists()] == []
+
+
 @pytest.mark.parametrize(
     "before",
     ['{"hooks": {"SessionEnd": []}, "mcpServers": {}}', '{\n  "hooks": {\n  }, // mine\n  "a": 1\n}'],

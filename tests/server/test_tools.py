@@ -146,8 +146,10 @@ def test_a_program_in_a_fence_runs_and_final_ends_the_recall(ask: Ask, remembere
     done = ask("recall_exec", handle=handle, code=code)
     assert done["finished"]
     assert done["result"]["answer"] == "in the cellar"
+    assert ask("recall_finish", handle=handle, answer="in the cellar")["answer"] == "in the cellar"
     again = ask("recall_finish", handle=handle, answer="something else")
-    assert again["answer"] == "in the cellar"
+    assert "already ended with the answer 'in the cellar'" in again
+    assert "the recall session has ended" in ask("recall_exec", handle=handle, code="print(1)")
 
 
 def test_an_unsure_answer_has_the_closest_memories_beside_it(ask: Ask, remembered: list[str]) -> None:

@@ -67,6 +67,41 @@ def test_a_disk_that_is_full_for_the_index_is_the_same_error_as_for_a_file(base:
         assert check(store) == []
 
 
+def test_a_disk_that_can_be_written_again_is_written_without_opening_the_store_anew(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = schema.connect
+
+    def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
+        return connect(path, **{**options, "read_only": True})
+
+    with ChunkStore(base) as store:
+        kept = store.create_chunk("kept").id
+    with monkeypatch.context() as mounted:
+        mounted.setattr(schema, "connect", connect_read_only)
+        mounted.setattr(os, "access", lambda *_: False)
+        store = ChunkStore(base)
+        assert store.list_chunks() == [kept]
+        with pytest.raises(StoreReadOnly):
+            store.create_chunk("refused")
+    with store:
+        store.create_chunk("written")
+        assert len(store.list_chunks()) == 2
+
+
+def test_a_read_that_a_disk_fails_does_not_speak_of_changes(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with ChunkStore(base) as store:
+        monkeypatch.setattr(store.backend._connections, "get", failing)  # type: ignore[attr-defined]
+        with pytest.raises(StorageError, match=r"index\.sqlite: disk I/O error$|disk I/O error\n"):
+            store.list_chunks()
+        monkeypatch.undo()
+
+
 def test_what_is_indexed_is_read_while_the_disk_is_full_and_the_rest_once_there_is_space(
     base: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -589,6 +624,22 @@ def test_a_read_that_overlaps_the_replacement_of_the_index_is_repeated(
         assert set(store.list_chunks(tags=["t"])) == ids
         rebuild.join()
         assert check(store) == []
+
+
+def test_a_read_whose_connection_is_given_up_midway_is_repeated(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The quay is closed.")
+        deleted = []
+
+        def read() -> dict[str, int]:
+            """Reads on with a connection that another read of the thread has closed, since the index was deleted."""
+            source = store.candidate_source()
+            if not deleted:
+                deleted.append((base / "index" / "index.sqlite").unlink())
+            assert store.list_chunks() == [chunk.id]
+            return source.term_counts(["quay"])
+
+        assert store.backend.retried(read) == {"quay": 1}
 
 
 # --- somebody edits a file during a write ------------------------------------------------------------------------

@@ -191,33 +191,6 @@ def test_tables_are_made_once_however_many_programs_open_an_empty_database_at_on
         databases.drop(name)
 
 
-@pytest.mark.parametrize("made", ["table", "type", "schema", "row"])
-def test_tables_that_another_program_is_making_are_waited_for(
-    databases: Databases, monkeypatch: pytest.MonkeyPatch, made: str
-) -> None:
-    name = databases.make()
-    dsn = databases.server.dsn(name)
-    told = {
-        "table": psycopg.errors.DuplicateTable, "type": psycopg.errors.DuplicateObject,
-        "schema": psycopg.errors.DuplicateSchema, "row": psycopg.errors.UniqueViolation,
-    }  # fmt: skip
-    migrate_now = migrate._migrate
-    late = [told[made](f"{made} already exists")]
-
-    def migrated(*args: Any) -> None:
-        if late:
-            raise late.pop()
-        migrate_now(*args)
-
-    monkeypatch.setattr(migrate, "_migrate", migrated)
-    try:
-        ChunkStore(dsn, config=QUICK).close()
-        assert not late
-        assert sql(dsn, "SELECT max(version) FROM rlm_mem.migrations") == [(SCHEMA_VERSION,)]
-    finally:
-        databases.drop(name)
-
-
 def test_a_newer_schema_is_refused_and_left_as_it_is(databases: Databases) -> None:
     name = databases.make()
     dsn = databases.server.dsn(name)

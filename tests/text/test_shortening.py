@@ -46,6 +46,27 @@ def test_rare_words_numbers_and_denials_stay_and_common_words_go() -> None:
     assert shortener.share(_ASKED[4], "the") == 0
 
 
+def test_what_other_rows_tell_gives_way_to_what_is_new() -> None:
+    text = "I oiled the fence on April 3, I planted seven lilacs by the shed, I was shown Portland stone"
+    shortener = Shortener([*_ASKED, text], get_analyser())
+    first = shortener.short(text, 24, 40)
+    assert first == "oiled fence April 3, Portland"
+    told = frozenset(get_analyser().terms(first))
+    assert shortener.short(text, 24, 40, told).startswith("planted seven lilacs")
+
+
+def test_texts_are_alike_by_the_words_that_others_share_with_them() -> None:
+    texts = [
+        "new sails for the boat",
+        "a mast for the boat",
+        "the sails and the mast",
+        "rye bread from the oven",
+    ]
+    likeness = Shortener(texts, get_analyser()).likeness(texts, {0, 1})
+    assert likeness[2] > likeness[3] == 0
+    assert 0 < likeness[0] < 1, "a text is not compared with itself"
+
+
 def test_who_a_text_is_about_stays() -> None:
     rare = ("zebras", "trolls", "sherpas", "waiters", "bagpipers", "gardeners", "umpires", "plumbers")
     told = [f"Yesterday we all met Leslie again, and then some {one} also arrived there." for one in rare]

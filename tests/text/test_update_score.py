@@ -64,6 +64,9 @@ def retold(question: str, earlier: str, later: str, *others: str) -> bool:
         ("Where is Nils's boat kept?", "Nils's boat is kept at Torvik.", "Torvik got dear, so Nils moved it to Aske."),
         ("What does Ruth play?", "Ruth plays the flute.", "Ruth has traded the flute for a banjo."),
         ("What finish has the door?", "The door is oiled.", "Lars finished the door in grey. Oiled is history there."),
+        # a question beside what is said, and other companions of a word than those of the question
+        ("Who teaches Ida the harp?", "Mrs Lund teaches Ida the harp.", "Is Mrs Lund ill? Bo teaches Ida harp now."),
+        ("What is the oldest Java of mapper?", "mapper: minimum Java is 17", "mapper 2 needs Java 21, dropped older."),
         # another figure of the same kind, of the same thing
         ("Which Ruby does the mailer need?", "The mailer needs Ruby 3.1.", "Bumped the mailer to 3.3 today."),
         ("What shoe size has Ole?", "Ole has shoe size 31.", "New boots for Ole, size 33, and dear they were."),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from rlm_mem.chunk import SUPERSEDES, Chunk
-from rlm_mem.errors import InputError, NamespaceError, NotFoundError
+from rlm_mem.chunk import SUPERSEDES, Chunk, content_hash
+from rlm_mem.errors import InputError, InvalidLink, NamespaceError, NotFoundError
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -72,7 +72,8 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
                 f"there is no chunk {missing[0]!r:.80} in {source.namespace}; nothing was moved"
             )
         with target.batch():
-            moved = [MovedChunk(one, _written(found[one], target)) for one in ids]
+            origins = {f"{source.namespace}#{one}" for one in ids}
+            moved = [MovedChunk(one, _written(found[one], target, origins)) for one in ids]
             new_ids = {one.former_id: one.chunk_id for one in moved}
             others = {one for chunk in found.values() for one in _replacing(chunk)} - found.keys()
             before = source.backend.chunks(source.namespace, sorted(others), status=None)
@@ -106,33 +107,46 @@ def _origin(chunk: Chunk) -> str:
 
 
 def _restore_links(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -> None:
-    """Link a moved chunk to others that were moved, unless the target already has a supersession between the two."""
+    """Link a moved chunk to others that were moved, unless the target already has a supersession between the two.
+
+    A link that would close a cycle with those in the target is dropped.
+    """
     own = moved[chunk.id]
     for link in chunk.links:
         other = moved.get(link.target_id)
         if other is None or other == own:  # both may have become one chunk
             continue
         if link.type != SUPERSEDES:
-            target.add_link(own, other, link.type, link.strength, link.reasoning)
+            with suppress(InvalidLink):
+                target.add_link(own, other, link.type, link.strength, link.reasoning)
             continue
         known = target.get_many([own, other])
         if known[other].metadata.superseded_by is None and known[own].metadata.superseded_by != other:
             target.supersede(other, own, link.reasoning, confidence=link.strength, force=True)
 
 
-def _written(chunk: Chunk, target: ChunkStore) -> str:
+def _written(chunk: Chunk, target: ChunkStore, origins: Collection[str]) -> str:
     """Write a chunk to the target namespace, unless it is there already and still holds; returns its id there.
 
-    A chunk that is there keeps the higher trust and the later expiry of the two.
+    A chunk that is there keeps the higher trust and the later expiry of the two. Another chunk of this move does not
+    count as there: "We deploy on Thursdays" may have been replaced, and become true again.
+
+    Args:
+        origins: ``provenance.moved_from`` of all chunks of this move.
     """
     meta = chunk.metadata
-    there = target.find_same(chunk.content, meta.conversation_id)
-    (known,) = target.summaries([there]) if there is not None else (None,)
-    if known is not None and (known.superseded_by is None or meta.superseded_by is not None):
-        from rlm_mem.ingest.remember import update_repeated
+    origin = _origin(chunk)
+    same = target.backend.queries.with_hash(
+        target.namespace, content_hash(chunk.content), meta.conversation_id
+    )
+    for known in target.get_many(same).values():
+        from_there = known.metadata.provenance.get("moved_from")
+        holds = known.metadata.superseded_by is None or meta.superseded_by is not None
+        if holds and (from_there == origin or from_there not in origins):
+            from rlm_mem.ingest.remember import update_repeated
 
-        update_repeated(target, known.id, structs.asdict(meta))
-        return known.id
+            update_repeated(target, known.id, structs.asdict(meta))
+            return known.id
     return target.create_chunk(
         chunk.content,
         chunk.type,
@@ -144,7 +158,7 @@ def _written(chunk: Chunk, target: ChunkStore) -> str:
         occurred_at=meta.at,
         valid_from=meta.valid_from,
         valid_to=meta.valid_to,
-        provenance={**meta.provenance, "moved_from": _origin(chunk)},
+        provenance={**meta.provenance, "moved_from": origin},
         secrets="keep",
         origin=meta.origin,
         trust=meta.trust,

@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 import msgspec
-from msgspec import field
+from msgspec import field, structs
 
 from rlm_mem.chunk.types import (
     AGAINST_LINK_TYPES,
@@ -49,7 +49,7 @@ from rlm_mem.chunk.types import (
     shown,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
-from rlm_mem.merging import MERGE_CONFLICT, in_conflict
+from rlm_mem.merging import json_fault
 from rlm_mem.record import MutableRecord
 
 # At interpreter exit, garbage collection may free the types of msgspec structs in an order in which msgspec 0.22 reads
@@ -186,19 +186,20 @@ class Chunk(MutableRecord):
 
         ``namespace``, ``origin``, ``trust`` and ``expires_at`` are included only if they differ from their defaults.
         """
-        links: list[dict[str, Any]] = []
+        links = []
         for link in self.links:
-            known: dict[str, Any] = {
-                "target_id": link.target_id,
-                "type": link.type,
-                "strength": link.strength,
-                "created_at": link.created_at,
-                "reasoning": link.reasoning,
-            }
-            for key, value in link.extra.items():
-                known.setdefault(key, value)
-            links.append(known)
+            known = structs.asdict(link)
+            extra = known.pop("extra")
+            links.append({**known, **extra, **known} if extra else known)
         meta = self.metadata
+        metadata = structs.asdict(meta)
+        metadata["access_count"] = min(meta.access_count, MAX_COUNT)
+        if meta.origin == ORIGIN_OF_SOURCE[meta.source]:
+            del metadata["origin"]
+        if meta.trust == DEFAULT_TRUST[meta.origin]:
+            del metadata["trust"]
+        if meta.expires_at is None:
+            del metadata["expires_at"]
         out: dict[str, Any] = {
             "schema": self.schema,
             "id": self.id,
@@ -206,31 +207,10 @@ class Chunk(MutableRecord):
             "content": self.content,
             "tokens": self.tokens,
             "type": self.type,
-            "metadata": {
-                "created_at": meta.created_at,
-                "modified_at": meta.modified_at,
-                "accessed_at": meta.accessed_at,
-                "access_count": min(meta.access_count, MAX_COUNT),
-                "confidence": meta.confidence,
-                "conversation_id": meta.conversation_id,
-                "source": meta.source,
-                "content_hash": meta.content_hash,
-                "occurred_at": meta.occurred_at,
-                "valid_from": meta.valid_from,
-                "valid_to": meta.valid_to,
-                "superseded_by": meta.superseded_by,
-                "provenance": meta.provenance,
-                "extra": meta.extra,
-            },
+            "metadata": metadata,
             "links": links,
             "tags": self.tags,
         }
-        if meta.origin != ORIGIN_OF_SOURCE[meta.source]:
-            out["metadata"]["origin"] = meta.origin
-        if meta.trust != DEFAULT_TRUST[meta.origin]:
-            out["metadata"]["trust"] = meta.trust
-        if meta.expires_at is not None:
-            out["metadata"]["expires_at"] = meta.expires_at
         if self.namespace != DEFAULT_NAMESPACE:
             out["namespace"] = self.namespace
         for key, value in self.extra.items():
@@ -307,9 +287,7 @@ def decode_chunk(data: bytes) -> Chunk:
     try:
         raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # some editors write a byte order mark
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if in_conflict(data):
-            raise InvalidChunk(MERGE_CONFLICT) from None
-        raise InvalidChunk(f"not valid JSON: {error}") from None
+        raise InvalidChunk(json_fault(data, error)) from None
     except RecursionError:
         raise InvalidChunk("JSON is nested too deeply") from None
     if not isinstance(raw, dict):

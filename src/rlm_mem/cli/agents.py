@@ -189,6 +189,8 @@ def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str)
 def _is_ours_alone(name: str, path: Path) -> bool:
     """Whether a client's file contains only entries of this package, so that it needs no backup."""
     rest = clients.read_text(path)
+    if not rest.strip():
+        return False
     is_toml = path.suffix == ".toml"
     try:
         for client in clients.CLIENTS:
@@ -205,9 +207,12 @@ def _is_ours_alone(name: str, path: Path) -> bool:
 
 
 def _replace(name: str, path: Path, made: str) -> Path | None:
-    """Replace a client's file, or delete it if nothing is left; returns the backup, if one was needed."""
-    if not made:
-        clients.remove_file(path)
+    """Replace a client's file, or delete it if nothing is left; returns the backup, if one was needed.
+
+    A file that was there before without content stays.
+    """
+    if not made.strip():
+        clients.remove_content(path, datetime.now())
         return None
     return write_with_backup(path, made, datetime.now(), keep=not _is_ours_alone(name, path))
 

@@ -96,6 +96,16 @@ def prune(
     print_text(f"{count} of {amount(report.considered, 'memory')}; {tail}", "dim")
 
 
+_APPLIES = {
+    "--kind weighted": ("--weight", "--min-confidence", "--task"),
+    "--kind recent": (),
+    "--kind proven": ("--min-confidence",),
+    "--kind stable": ("--task",),
+    "--hints": (),
+}
+"""The options of ``query`` that select or weigh, by what it shows."""
+
+
 def query(
     call: Call,
     goal: Goal,
@@ -108,8 +118,8 @@ def query(
         option("--weight", "TIER=W", "Weight of a tier; repeatable. Default: 0.1, 0.6, 0.3."),
     ] = None,
     min_confidence: Annotated[
-        float, option("--min-confidence", "0..1", "With at least this confidence.")
-    ] = 0.0,
+        float | None, option("--min-confidence", "0..1", "With at least this confidence.")
+    ] = None,
     task_type: Annotated[
         str | None, option("--task", "TYPE", "research, development, creative, analysis.")
     ] = None,
@@ -119,6 +129,11 @@ def query(
     limit: options.Limit = 10,
 ) -> None:
     """Find earlier work on a goal across the tiers, weighted by its success."""
+    chosen = "--hints" if hints else f"--kind {kind}"
+    given = {"--weight": weight, "--min-confidence": min_confidence, "--task": task_type}
+    for name, value in given.items():
+        if value is not None and name not in _APPLIES[chosen]:
+            raise InvalidQuery(f"{name} does not apply to {chosen}", hint="leave out one of the two")
     with call.open() as memory:
         if hints:
             _show_hints(memory, goal, limit, call.json)
@@ -127,14 +142,15 @@ def query(
         core: list[MemoryHit] = []
         if kind == "weighted":
             result = queries.query(
-                goal, tier_weights=_weights(weight), min_confidence=min_confidence, task_type=task_type,
+                goal, tier_weights=_weights(weight), min_confidence=min_confidence or 0.0, task_type=task_type,
                 include_core=not no_core, limit=limit,
             )  # fmt: skip
             hits, core = result.hits, result.core
         elif kind == "recent":
             hits = queries.recent(goal, limit=limit)
         elif kind == "proven":
-            hits = queries.proven(goal, limit=limit)
+            more = {} if min_confidence is None else {"min_confidence": min_confidence}
+            hits = queries.proven(goal, limit=limit, **more)
         else:
             hits = queries.stable(task_type, goal=goal, limit=limit)
     if call.printed_json({"hits": hits, "core": core}):

@@ -279,6 +279,8 @@ def archive(
         for one in ids[:_SHOWN_TEXTS]:
             if one in found:
                 print_text(f"{one}  {one_line(found[one].content, 100)}", "dim", indent=2)
+        if found:
+            _print_rest(ids, 2)
         if ids and not apply:
             print_text("add --apply to do it")
 
@@ -325,6 +327,7 @@ def undo(
             print_text(str(undone))
             for line in texts:
                 print_text(line, "dim", indent=6)
+            _print_rest(undone.chunk_ids, 6)
             note(f"to redo it: rlm-mem undo {undone.undo}")
         return
     with call.open() as memory:
@@ -345,6 +348,12 @@ def undo(
     else:
         done = f"no longer replaces anything, as revision {chunk.revision}"
     call.report(chunk.to_dict(), f"{chunk_id} {done}")
+
+
+def _print_rest(chunk_ids: Sequence[str], indent: int) -> None:
+    """Print how many chunks there are beyond those of which the text is shown."""
+    if len(chunk_ids) > _SHOWN_TEXTS:
+        print_text(f"… and {len(chunk_ids) - _SHOWN_TEXTS:,} more (--json names all)", "dim", indent=indent)
 
 
 def _texts(memory: rlm_mem.Memory, chunk_ids: Sequence[str]) -> list[str]:

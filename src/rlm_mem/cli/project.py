@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import PROJECTS, Project, project_of
@@ -15,6 +16,9 @@ from rlm_mem.cli.terminal import amount, note, print_text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
 from rlm_mem.memory import Memory
+
+if TYPE_CHECKING:
+    from rlm_mem.continuum.cases import Case
 
 _MAX_LISTED = 5
 """Maximum number of other projects' namespaces that are listed for a project without memories."""
@@ -81,6 +85,17 @@ def _other_projects(memory: Memory, project: Project) -> list[tuple[str, int]]:
     return sorted(others, key=lambda one: (name not in one[0].rpartition("/")[2], -one[1]))[:_MAX_LISTED]
 
 
+def _queue_again(call: Call, cases: Sequence[Case], new_ids: Mapping[str, str]) -> None:
+    """Queue captured memories that were moved before their review for it in their new namespace."""
+    with call.open() as memory:
+        for case in cases:
+            chunks = memory.store.get_many([new_ids[one] for one in case.chunk_ids if one in new_ids])
+            if chunks:
+                memory.continuum.review.add_captured(
+                    case.entry, case.figures["client"], list(chunks.values())
+                )
+
+
 def move(
     call: Call,
     to: Annotated[
@@ -124,7 +139,12 @@ def move(
                 hint="name the namespace to move from: rlm-mem --namespace FROM project move --all --to project",
             )
         ids = source.list_chunks() if every else full_ids(source, chunk_ids or [])
+        waiting = (
+            [case for case in source.continuum.review.cases() if case.kind == "capture"] if every else []
+        )
         moved = move_chunks(source.store, where, ids)
+    if waiting:
+        _queue_again(call.at(namespace=where), waiting, {one.former_id: one.chunk_id for one in moved})
     if call.printed_json(moved):
         return
     for one in moved:

@@ -26,7 +26,9 @@ CaseIds = Annotated[
     list[str], argument("ID...", "Ids of cases (rlm-mem review list), or the beginning of each.")
 ]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
-Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
+Reason = Annotated[
+    str, option("--reason", "TEXT", "Why; may be left out for captures, replacements and contradictions.")
+]
 
 _CAPTURED = 10  # memories of a session that the list names
 
@@ -60,7 +62,7 @@ def review_list(
     print_text(amount(len(cases), "case"), "dim")
     chosen = f" --namespace {call.namespace}" if call.namespace else ""
     if any(case.status == "open" for case in cases):
-        print_text(f"rlm-mem{chosen} review approve (or reject) CASE --reviewer NAME --reason WHY", "dim")
+        print_text(f"rlm-mem{chosen} review approve (or reject) CASE --reviewer NAME", "dim")
     if any(case.status == "open" and case.kind == "capture" for case in cases):
         print_text(
             "to keep some of a session: approve CASE with --keep ID for each; the others are archived", "dim"
@@ -134,7 +136,7 @@ def review_approve(
     call: Call,
     case_ids: CaseIds,
     reviewer: Reviewer,
-    reason: Reason,
+    reason: Reason = "",
     keep: Annotated[
         list[str] | None,
         option("--keep", "ID", "Of a session, keep this memory and archive those not named; repeatable."),
@@ -159,7 +161,7 @@ def review_defer(
     call: Call,
     case_ids: CaseIds,
     reviewer: Reviewer,
-    reason: Reason,
+    reason: Reason = "",
     days: Annotated[int, option("--days", "N", "Open it again after N days.", min=1)] = 30,
 ) -> None:
     """Postpone the decision on cases."""
@@ -171,7 +173,7 @@ def review_defer(
     _decide(call, case_ids, "deferred", defer, days=days)
 
 
-def review_reject(call: Call, case_ids: CaseIds, reviewer: Reviewer, reason: Reason) -> None:
+def review_reject(call: Call, case_ids: CaseIds, reviewer: Reviewer, reason: Reason = "") -> None:
     """Reject cases: nothing is promoted or linked; captured and quarantined memories are archived."""
 
     def reject(review: ReviewQueue, case_id: str) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidMemory
-from rlm_mem.merging import MERGE_CONFLICT, in_conflict
+from rlm_mem.merging import json_fault
 from rlm_mem.store.core.brain_files import case_id_of
 
 FOLDER = "system/review"
@@ -134,8 +134,8 @@ def decode(data: bytes, name: str) -> Case:
     try:
         case = msgspec.json.decode(data, type=Case)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        conflict = in_conflict(data)
-        raise InvalidMemory(f"{name}: {MERGE_CONFLICT if conflict else error}") from None
+        is_json = isinstance(error, msgspec.ValidationError)
+        raise InvalidMemory(f"{name}: {error if is_json else json_fault(data, error)}") from None
     if case.kind in PROPOSED:
         if not case.sentences:  # earlier versions wrote the statements only as evidence
             newer, older = case.evidence[:1], case.counter_evidence[:1]

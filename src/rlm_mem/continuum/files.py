@@ -18,7 +18,7 @@ from rlm_mem.continuum import places
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
 from rlm_mem.continuum.schema import Frontmatter, validate
 from rlm_mem.errors import InputError, InvalidMemory
-from rlm_mem.merging import MERGE_CONFLICT, in_conflict
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict, json_fault
 from rlm_mem.store.core.brain_files import checked_name, mirror_id
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class MemoryFiles:
         try:
             data = msgspec.json.decode(text.encode("utf-8"))
         except msgspec.DecodeError as error:
-            raise InvalidMemory(f"{file}: is not valid JSON: {error}") from None
+            raise InvalidMemory(f"{file}: {json_fault(text.encode(), error)}") from None
         except RecursionError:
             raise InvalidMemory(f"{file}: the JSON is nested too deeply") from None
         memory = data.get("_memory") if isinstance(data, dict) else None

@@ -120,6 +120,15 @@ class Pruner:
 
     # --- the archive -------------------------------------------------------------------------------------------------
 
+    def archive(self, key: str) -> bool:
+        """Archive a memory with its mirror at the wish of a person; whether there was one."""
+
+        def archived() -> Change | None:
+            entry = self._files.get(key)
+            return None if entry is None else self._archive(entry, "archived by hand")
+
+        return self._changes.apply(archived) is not None
+
     def archived(self) -> list[str]:
         """Sorted paths of the memories in the archive."""
         return sorted(

@@ -58,6 +58,8 @@ _logger = logging.getLogger("rlm_mem.continuum")
 
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
+UNEXPLAINED = frozenset({"capture", "replace", "contradict"})
+"""Kinds of cases that may be decided without a reason: the decision says enough, and there are many such cases."""
 _DECIDED = ("approved", "rejected")
 _MAX_DAYS = 3650
 _LONGEST_ID = 60
@@ -427,7 +429,7 @@ class ReviewQueue:
     # --- deciding ----------------------------------------------------------------------------------------------------
 
     def approve(
-        self, case_id: str, *, reviewer: str, reason: str, keep: Iterable[str] | None = None
+        self, case_id: str, *, reviewer: str, reason: str = "", keep: Iterable[str] | None = None
     ) -> Change:
         """Approve a case.
 
@@ -435,6 +437,7 @@ class ReviewQueue:
         chunk (``quarantine``) or links the two chunks (``replace``, ``contradict``).
 
         Args:
+            reason: may be empty for a case of the kinds ``UNEXPLAINED``.
             keep: of a capture, the ids of the memories to keep; the others are archived in the same change. None: all
                 are kept.
 
@@ -448,7 +451,7 @@ class ReviewQueue:
             raise InputError("keep names no memory", hint="reject the case to archive all of its memories")
         return self._decide(case_id, "approved", reviewer, reason, keep=kept)
 
-    def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
+    def reject(self, case_id: str, *, reviewer: str, reason: str = "") -> Change:
         """Reject a case.
 
         The change leaves the memory in its tier (``promote``), moves it to mid (``retain``), archives it (``capture``,
@@ -456,7 +459,7 @@ class ReviewQueue:
         """
         return self._decide(case_id, "rejected", reviewer, reason)
 
-    def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
+    def defer(self, case_id: str, *, reviewer: str, reason: str = "", days: int = 30) -> Change:
         """Postpone a decision: the case is open again after ``days``; a chunk in quarantine remains listed."""
         if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _MAX_DAYS:
             raise InputError(f"days must be a whole number from 1 to {_MAX_DAYS:,}, not {shown(days)}")
@@ -480,10 +483,11 @@ class ReviewQueue:
                 f"a decision needs a named reviewer, not {reviewer!r:.40}",
                 hint="give your name; the agent that prepares cases cannot decide them",
             )
-        if not reason:
-            raise InvalidMemory("a decision needs a reason")
-        made = Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
         kind = case_id.partition("-")[0]
+        if not reason and kind not in UNEXPLAINED:
+            raise InvalidMemory(f"a decision on {case_id:.60} needs a reason")
+        reason = reason or "no reason given"
+        made = Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
         if keep is not None and kind != "capture":
             raise InputError(f"only memories of a session can be kept in part, and {case_id:.60} is none")
         if kind in PROPOSED and decision == "approved":

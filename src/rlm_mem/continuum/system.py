@@ -37,6 +37,7 @@ from rlm_mem.telemetry import observed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.answers import Hint
     from rlm_mem.models.base import LLM
     from rlm_mem.results import RecordedChange, UndoneChange
@@ -130,6 +131,44 @@ class Continuum:
         return skills_of(
             self.store, self.files, tiers=(*SKILL_TIERS, "mid") if check_flag(mid, "mid") else SKILL_TIERS
         )
+
+    def delete_chunk(self, chunk_id: str, permanent: bool = False) -> bool:
+        """Archive the memory that a mirror shows, with the mirror; returns whether there was such a chunk.
+
+        Raises:
+            ConflictError: it is to be deleted permanently, but its memory is not archived.
+        """
+        key = self._key_of(self.store.get_chunk(chunk_id, track=False))
+        if key is None or self.files.get(key) is None:
+            return self.store.delete_chunk(chunk_id, permanent)
+        if permanent:
+            raise ConflictError(
+                f"{chunk_id} shows the tiered memory {key}, and would be made again",
+                hint="archive it; rlm-mem tier prune --delete-archived deletes from the archive",
+            )
+        return self.pruner.archive(key)
+
+    def restore_chunk(self, chunk_id: str) -> Chunk | None:
+        """Restore the archived memory that a mirror shows, with the mirror; None if it is not in the archive."""
+        key = self._key_of(self.store.get_archived(chunk_id))
+        if key is None:
+            return self.store.restore_chunk(chunk_id)
+        self.pruner.restore(key)
+        return self.store.get_chunk(chunk_id, track=False)
+
+    def refuse_new_text(self, chunk_id: str) -> None:
+        """Raise ConflictError if a chunk shows a memory: its text is that of the file."""
+        key = self._key_of(self.store.get_chunk(chunk_id, track=False))
+        if key is not None and self.files.get(key) is not None:
+            raise ConflictError(
+                f"{chunk_id} shows the tiered memory {key}", hint="edit that file of the brain"
+            )
+
+    def _key_of(self, mirror: Chunk | None) -> str | None:
+        """The key of the memory that a mirror shows; None if there is no such chunk, or it shows none."""
+        shown = mirror.metadata.provenance if mirror is not None else {}
+        file, block = shown.get("file"), shown.get("entry")
+        return f"{file}#{block}" if file and block else file
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
         """Restore the files of a transition, byte for byte."""

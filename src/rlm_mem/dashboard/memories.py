@@ -19,6 +19,7 @@ from rlm_mem.http.streams import TemporaryFile
 from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.records import tier_of
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 PAGE = 20
 MOST = 200
-_MAX_ARCHIVE_SCAN = 500
+_MAX_SCAN = 500
 _CONTENT = 600
 
 
@@ -52,6 +53,11 @@ class Row:
     out_of_date: bool = False
     confidence: float | None = None
     notes: Sequence[tuple[str, OtherNote]] = ()
+
+    @property
+    def tickable(self) -> bool:
+        """Whether it can be archived from the list: tiered memories are kept by rules, and their chunks come back."""
+        return tier_of(self.tags) is None
 
 
 def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
@@ -134,6 +140,23 @@ def list_page(request: PageRequest, suggested: NamespaceCache[tuple[list[str], l
     )
 
 
+_ON_TICKED = {"archive": ("deleteChunks", "ticked-archived"), "restore": ("restoreChunks", "ticked-restored")}
+"""Operation and notice of each button for the ticked memories."""
+_IDS_AT_ONCE = 20
+
+
+def act_on_ticked(request: PageRequest) -> Response:
+    """Archive or restore the ticked memories of the list, as one change, and show the list again."""
+    what, ids = request.text("do", 20), request.texts("id")
+    if what not in _ON_TICKED:
+        raise InputError("the form has no known action")
+    name, notice = _ON_TICKED[what] if ids else ("", "none-ticked")
+    with request.memory.batch():
+        for first in range(0, len(ids), _IDS_AT_ONCE):
+            request.carry_out(name, ids=ids[first : first + _IDS_AT_ONCE])
+    return request.go(request.came_from()[0], notice)
+
+
 def figures(memory: Memory) -> dict[str, Any]:
     """Totals that are computed in constant time; the number of links needs a scan and is omitted."""
     queries, namespace = memory.store.backend.queries, memory.store.namespace
@@ -183,6 +206,8 @@ def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     hits = memory.search(
         selected.q, limit=selected.limit + 1, filters=filters if selected.narrowed else None, explain=True
     )
+    if not hits and not selected.speaker:
+        return _containing_rows(memory, selected)
     language = memory.config.search.language
     stems = get_analyser(language).terms(selected.q)
 
@@ -205,12 +230,18 @@ def _search_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     ]  # fmt: skip
 
 
+def _containing_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
+    """The newest memories with this text anywhere: a word still being typed, or a part of a number or address."""
+    needle = selected.q.strip().casefold()
+    newest = memory.store.get_many(_newest_ids(memory, selected, limit=_MAX_SCAN)) if needle else {}
+    kept = [chunk for chunk in newest.values() if needle in chunk.content.casefold()]
+    return rows_of(memory.store, kept[: selected.limit + 1])
+
+
 def _archived_rows(memory: Memory, selected: _ListFilters) -> list[Row]:
     """Search archived memories, which are not in the index, by scanning the contents of the newest ones."""
     needle = selected.q.strip().casefold()
-    ids = _newest_ids(
-        memory, selected, archived=True, limit=_MAX_ARCHIVE_SCAN if needle else selected.limit + 1
-    )
+    ids = _newest_ids(memory, selected, archived=True, limit=_MAX_SCAN if needle else selected.limit + 1)
     kept: list[Chunk] = []
     for chunk_id in ids:
         versions = memory.history(chunk_id)

@@ -79,6 +79,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
     }
     forms: Pages = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": memory_page.edit_page}
     writing: Pages = {
+        "/memories": memories.act_on_ticked,
         "/memories/new": memories.remember,
         "/memories/{chunk_id}": memory_page.act,
         "/memories/{chunk_id}/edit": memory_page.save,

@@ -128,17 +128,11 @@ def ask(request: PageRequest) -> Response:
     operation: RunKind = "reason" if request.text("operation", 20) == "reason" else "recall"
     if request.state.read_only and request.memory.store.backend.read_only:
         raise InputError("the store is read-only, so runs cannot be recorded", hint="ask with rlm-mem recall")
-    known = {info.id for info in request.memory.trajectories(limit=20)}
     run = request.state.runs.start(request.opened, operation, question)
     until = time.monotonic() + _START_SECONDS
-    while time.monotonic() < until:
-        for info in request.memory.trajectories(limit=5):
-            if info.id not in known and info.query == question and info.operation == operation:
-                return request.go(address("/recalls", info.id))
-        if run.state == "failed":
-            break
+    while not run.recorded and run.state == "running" and time.monotonic() < until:
         time.sleep(0.03)
-    return request.go("/recalls")
+    return request.go(address("/recalls", run.recorded[-1]) if run.recorded else "/recalls")
 
 
 def cancel(request: PageRequest) -> Response:
@@ -179,7 +173,7 @@ def _live(request: PageRequest, run: Trajectory) -> Any:
         (
             live
             for live in request.state.runs.list(request.opened)
-            if live.state == "running" and live.question == run.query and live.operation == run.operation
+            if live.state == "running" and run.id in live.recorded
         ),
         None,
     )

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 #: Maximum size of a form in bytes; fits the longest content of a chunk, percent-encoded, with its fields.
 MAX_FORM_BYTES = 16 * 1024 * 1024
-_MAX_FIELDS = 200
+_MAX_FIELDS = 250  # a list has up to 200 memories to tick
 
 #: Notices shown after an action, by name; addresses contain only the name, so no link can inject text.
 NOTICES: Mapping[str, str] = {
@@ -51,6 +51,9 @@ NOTICES: Mapping[str, str] = {
     "known-quarantined": "A memory with these words is in quarantine, and hidden until it is released under Review.",
     "archived": "Archived. Searches do not find it; you can restore it here.",
     "restored": "Restored.",
+    "none-ticked": "Nothing was done: no memory is ticked.",
+    "ticked-archived": "The ticked memories were archived, as one change. Changes undoes it.",
+    "ticked-restored": "The ticked memories were restored, as one change. Changes undoes it.",
     "reverted": "The former version was restored as a new revision.",
     "erased": "Permanently deleted, with its versions and the links to it.",
     "moved": "Moved: it is in the other namespace now, and archived here.",

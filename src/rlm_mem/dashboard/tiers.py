@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.responses import HTMLResponse
 
 from rlm_mem.continuum.cases import ABOUT
+from rlm_mem.continuum.review import UNEXPLAINED
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.dashboard.charts import Flow, flow_chart
 from rlm_mem.dashboard.rendering import HEADERS
@@ -244,10 +245,6 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
-_UNEXPLAINED = ("capture", "replace", "contradict")
-"""Kinds that may be decided without a reason: the button says enough, and there are many such cases."""
-
-
 def review_page(request: PageRequest, *, problem: str = "", at: str = "", status: int = 200) -> Response:
     """The page of cases with the requested status."""
     state = request.request.query_params.get("state", "open")
@@ -271,7 +268,7 @@ def review_page(request: PageRequest, *, problem: str = "", at: str = "", status
         chunk_ids=titles,
         times={one: chunk.metadata.at for one, chunk in named.items()},
         hidden=request.memory.store.quarantined_ids(),
-        unexplained=_UNEXPLAINED,
+        unexplained=UNEXPLAINED,
         asked=state,
         reviewer=request.text("reviewer", 100) or request.request.cookies.get(REVIEWER, ""),
         given_reason=request.text("reason", 2_000),
@@ -316,7 +313,7 @@ def decide_ticked(request: PageRequest) -> Response:
     what, cases = _asked(request), request.texts("case")
     if not cases:
         return review_page(request, problem="tick the cases to decide first", status=400)
-    explained = [one for one in cases if one.partition("-")[0] not in _UNEXPLAINED]
+    explained = [one for one in cases if one.partition("-")[0] not in UNEXPLAINED]
     if explained and not request.text("reason", 1_000).strip():
         return review_page(request, problem="say why: this case needs a reason", at=explained[0], status=400)
     for case_id in cases:
@@ -339,7 +336,7 @@ def _record(request: PageRequest, case_id: str, what: str, **more: Any) -> str:
     name, reason = case_id.partition("-")[0], request.text("reason", 1_000).strip()
     kind = _KINDS.get(name)
     choice: _Choice | None = getattr(kind, what) if kind and what != "defer" else None
-    if name in _UNEXPLAINED:
+    if name in UNEXPLAINED:
         reason = reason or (choice.label if choice else "later")
     who = {"reviewer": request.text("reviewer", 100), "reason": reason}
     request.carry_out(_OPERATIONS[what], {"case_id": case_id}, **who, **more)

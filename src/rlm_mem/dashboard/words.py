@@ -18,6 +18,8 @@ from rlm_mem.chunk.types import amount
 from rlm_mem.text.analysis import get_analyser
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
+_LINE_MARK = re.compile(r"^(?:#{1,6}|[ \t]{0,8}[-+*])[ \t]+(?=\S)", re.MULTILINE)
+_STRONG = re.compile(r"(?<![\w*])\*\*(?=\S)(.{1,200}?)(?<=\S)\*\*(?![\w*])")
 _MIDNIGHT = time()
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -81,7 +83,7 @@ def first_line(text: str, longest: int = 160) -> str:
 
 
 def title(text: str, longest: int = 80) -> str:
-    """The first line that contains a letter or digit, without Markdown heading marks."""
+    """The first line that contains a letter or digit, without Markdown marks."""
     for line in text[: longest * 50].splitlines():
         content = without_marks(line).strip()
         if any(sign.isalnum() for sign in content):
@@ -90,13 +92,8 @@ def title(text: str, longest: int = 80) -> str:
 
 
 def without_marks(text: str) -> str:
-    """The text without the ``#`` of Markdown headings."""
-    lines = text.split("\n")
-    for number, line in enumerate(lines):
-        bare = line.lstrip("#")
-        if len(line) - len(bare) in range(1, 7) and bare.startswith(" "):
-            lines[number] = bare[1:]
-    return "\n".join(lines)
+    """The text without the marks of Markdown headings, list items and strong emphasis."""
+    return _STRONG.sub(r"\1", _LINE_MARK.sub("", text))
 
 
 def visible(text: str) -> str:
@@ -158,6 +155,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "seconds": seconds,
     "share": share,
     "first_line": first_line,
+    "without_marks": without_marks,
     "visible": visible,
     "direction": direction,
 }
@@ -180,6 +178,7 @@ _DEEDS = {
     "supersede": "replaced by another memory",
     "quarantine": "quarantined",
     "release": "released from quarantine",
+    "repair": "repaired",
 }
 
 

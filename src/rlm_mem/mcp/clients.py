@@ -220,13 +220,31 @@ def removal(path: Path, present: str, edit: Callable[[str, Any], Edit], ours: An
     made = edit(present, None)
     if made is None:
         return None
-    path = path.resolve()
-    for copy in sorted(path.parent.glob(f"{glob.escape(path.name)}{_BACKUP}*"), reverse=True):
-        former = read_text(copy)
+    for former in map(read_text, _backups(path)):
         with contextlib.suppress(InvalidConfig):  # a backup in another format
             if edit(former, None) is None and edit(former, ours) == present:
                 return former
     return made
+
+
+def remove_content(path: Path, now: datetime) -> None:
+    """Delete a settings file without other content, or empty it if its backup says that it was there before.
+
+    Raises:
+        StorageError: the file cannot be changed.
+    """
+    for copy in _backups(path):
+        if not (former := read_text(copy)).strip():
+            write_with_backup(path, former, now, keep=False)
+            copy.unlink(missing_ok=True)
+            return
+    remove_file(path)
+
+
+def _backups(path: Path) -> list[Path]:
+    """Return the backups of a file, newest first."""
+    path = path.resolve()
+    return sorted(path.parent.glob(f"{glob.escape(path.name)}{_BACKUP}*"), reverse=True)
 
 
 def _free_name(path: Path, now: datetime) -> Path:

@@ -392,12 +392,13 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
 def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
+    notes = notes._replace(passages=[one for one in notes.passages if not _is_told(reading, one, notes)])
     found, odds = None, _MIN_ODDS
     marked = home.later
     # Looked up by the words of the answer's note, which in other languages are often not distinctive.
     known = "" if marked is None or is_foreign(notes.asked.text) else marked.chunk_id
     for one in sorted(notes.passages, key=lambda passage: passage.chunk_id != known):
-        if not (home.at and one.at and one.current) or _is_told(reading, one, notes):
+        if not (home.at and one.at and one.current):
             continue
         nearest = one.chunk_id == known
         on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[one.text])
@@ -614,6 +615,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
             or (former not in answer and answer.rstrip(".") not in former)
             or former in asked
             or one.shown.lower() in asked.split()
+            or one.shown.lower() in answer  # it gives both values, and perhaps a third that is asked for
         ):
             continue
         if question.kind in _OF_EVENTS and one.kind not in ("time", "day", "date"):

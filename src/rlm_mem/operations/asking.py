@@ -54,7 +54,7 @@ _GROUP = "asking"
 _STREAM: Mapping[str, Mapping[str, Any]] = {EVENT_STREAM: {"type": "string"}}
 
 
-SearchOutcome = Literal["found", "nothing relevant is remembered"]
+SearchOutcome = Literal["found", "nothing with these filters", "nothing relevant is remembered"]
 
 
 class SearchFilters(Request):
@@ -290,11 +290,17 @@ def _search(context: Context, request: SearchRequest) -> Hits:
         explain=request.explain,
         neighbours=request.neighbours,
     )
-    return fill(Hits, outcome=_outcome(found), items=found)
+    return fill(Hits, outcome=_outcome(context.memory, found, request, filters), items=found)
 
 
-def _outcome(found: Sequence[object]) -> SearchOutcome:
-    return "found" if found else "nothing relevant is remembered"
+def _outcome(
+    memory: Memory, found: Sequence[object], request: SearchRequest | SearchArguments, filters: Filters
+) -> SearchOutcome:
+    if found:
+        return "found"
+    if filters != Filters() and memory.search(request.query, limit=1, as_of=request.as_of):
+        return "nothing with these filters"
+    return "nothing relevant is remembered"
 
 
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
@@ -355,11 +361,11 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
         view = store if request.as_of is None else store.held_at(request.as_of)
         chunks = [view.get_chunk(one.id, track=False) for one in view.latest(request.limit)]
         newest = [_newest(view, chunk) for chunk in chunks if chunk is not None]
-        return SearchResponse(_outcome(newest), newest)
+        return SearchResponse(_outcome(context.memory, newest, request, filters), newest)
     found = context.memory.search(request.query, limit=request.limit, filters=filters, as_of=request.as_of)
     elsewhere = context.memory.store.elsewhere([hit.chunk_id for hit in found])
     return SearchResponse(
-        _outcome(found),
+        _outcome(context.memory, found, request, filters),
         [
             fill(
                 SearchHit,

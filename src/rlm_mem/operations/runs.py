@@ -62,7 +62,6 @@ class LiveRun:
     Attributes:
         opened: the memory of the client that started it.
         id: unique while the server runs.
-        trajectory_id: id of its trajectory; None until it has ended with a result.
         result: its result; None before the end, or if it failed or was cancelled.
         error: the exception that ended it, as a problem, or None.
     """
@@ -75,7 +74,6 @@ class LiveRun:
         self.state: State = "running"
         self.started_at = _now()
         self.finished_at: str | None = None
-        self.trajectory_id: str | None = None
         self.events: list[RunEvent] = []
         self.result: RecallResult | ReasoningResult | None = None
         self.error: Problem | None = None
@@ -96,6 +94,16 @@ class LiveRun:
     def namespace(self) -> str:
         """The namespace that the run reads."""
         return self.opened.memory.store.namespace
+
+    @property
+    def recorded(self) -> Sequence[str]:
+        """Ids of its trajectories that are being recorded or were; several if it searched again after a change."""
+        return self._stop.runs
+
+    @property
+    def trajectory_id(self) -> str | None:
+        """Id of its trajectory; None before it has begun, and without a result where runs are not recorded."""
+        return self.result.trajectory.id if self.result is not None else next(reversed(self.recorded), None)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended; return False if ``timeout`` seconds passed first."""
@@ -151,7 +159,7 @@ class LiveRun:
             from rlm_mem.operations.shapes import answer_of
 
             answer = answer_of(result)
-            self.result, self.trajectory_id = result, result.trajectory.id
+            self.result = result
         except SessionCancelled:
             self._fail("cancelled", SessionCancelled("the run was cancelled"))
         except RlmMemError as error:

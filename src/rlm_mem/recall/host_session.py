@@ -35,8 +35,9 @@ from rlm_mem.recall.running import (
     limits_from,
 )
 from rlm_mem.recall.trajectory import RecordedLLM
+from rlm_mem.sandbox.arguments import full_chunk_id
 from rlm_mem.sandbox.dispatch import check_final
-from rlm_mem.sandbox.values import Final
+from rlm_mem.sandbox.values import Final, preview
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -166,6 +167,24 @@ class _Repeats:
         self._text = f"{self._text}\n{' '.join(text[-_COMPARED_CHARS:].split())}"[-_COMPARED_CHARS:]
 
 
+def _check_repeated(given: Final, held: Final | None) -> None:
+    """Refuse an answer that is not the one with which the recall has ended; what was left out is not compared.
+
+    Raises:
+        SessionComplete: they differ.
+    """
+    ended = Final(None) if held is None else held
+    cited = {full_chunk_id(one, set(ended.chunk_ids)) for one in given.chunk_ids}
+    if (
+        given.answer not in (None, ended.answer)
+        or given.suggestion not in (None, ended.suggestion)
+        or given.confidence not in (None, ended.confidence)
+        or (cited and cited != set(ended.chunk_ids))
+    ):
+        how = "without an answer" if ended.answer is None else f"with the answer {preview(ended.answer, 200)}"
+        raise SessionComplete(f"the recall has already ended {how}", hint="open another one to answer anew")
+
+
 class RecallSession:
     """An open host-driven recall; a context manager that ends the session on exit.
 
@@ -204,6 +223,7 @@ class RecallSession:
         runner, limits = self._runner, self._limits
         self.query = check_query(query)
         self.result: RecallResult | None = None
+        self._final: Final | None = None
         self._stopwatch = _Stopwatch()
         self._steps: list[LoopStep] = []
         self._stopped_by: str | None = None
@@ -332,8 +352,8 @@ class RecallSession:
     ) -> RecallResult:
         """End the session with the agent's answer; None means that the memory does not contain it.
 
-        If a program called FINAL, or the session was finished before, that result is returned.
-        A used-up budget prevents further programs, but not this call.
+        If a program called FINAL, or the session was finished before, that result is returned to a call without
+        arguments or with the same ones. A used-up budget prevents further programs, but not this call.
 
         Args:
             answer: plain data, as for FINAL.
@@ -344,18 +364,20 @@ class RecallSession:
         Raises:
             InputError: an argument is invalid, or a chunk does not exist; the session stays open.
             StorageError: the result cannot be recorded; the session stays open.
-            SessionComplete: it was closed without a result.
+            SessionComplete: it was closed, or has ended with another answer.
         """
         with self._lock:
-            if self.result is not None:
-                return self.result
-            session = self._open_session()
-            if session.final is not None:  # a program's, which could not be recorded then
-                return self._end(session.final)
             if isinstance(chunk_ids, Iterable) and not isinstance(chunk_ids, str | dict):
                 chunk_ids = list(chunk_ids)
-            final = session.accepted(check_final(answer, chunk_ids, confidence, suggestion))
-            return self._end(final)
+            given = check_final(answer, chunk_ids, confidence, suggestion)
+            if self.result is not None:
+                _check_repeated(given, self._final)
+                return self.result
+            session = self._open_session()
+            if session.final is None:
+                return self._end(session.accepted(given))
+            _check_repeated(given, session.final)  # a program's, which could not be recorded then
+            return self._end(session.final)
 
     def ask(self, question: str) -> None:
         """Take another question in the same sandbox: variables of earlier programs stay.
@@ -400,6 +422,7 @@ class RecallSession:
         loop = LoopResult.of(final, steps=tuple(self._steps), stopped_by=self._stopped_by)
         run = Run(loop, self._opening, loop.evidence, self._budget.spent(), self._recorder)
         self.result = recall_result(self._runner.store, run, self._form)
+        self._final = final
         if not self._keep:  # only now: where the result cannot be recorded, the caller may finish again
             self._leave()
         return self.result

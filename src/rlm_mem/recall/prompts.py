@@ -42,8 +42,8 @@ from rlm_mem.recall.question_kinds import (
     subject_of,
     weighs,
 )
-from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
-from rlm_mem.sandbox.line_functions import users_of
+from rlm_mem.sandbox.functions import StoreFunctions, described
+from rlm_mem.sandbox.line_functions import speakers, users_of
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.search.query import question_kind
 from rlm_mem.text.analysis import Analyser, get_analyser
@@ -368,7 +368,7 @@ def _outline(store: ChunkStore, question: str, kind: Outlined) -> tuple[tuple[di
             if row["points"]:
                 hit["headed"] = True
     cut = functions.cut.remark().partition(";")[0]
-    found = cut or "these are all turns that share a word with the question"
+    found = cut or "all turns that share a word with the question are here"
     return tuple(
         hits.values()
     ), f"; {found}; others: print_rows(outline([WORDS], chars=2500, points=False, unseen=True))"

@@ -76,8 +76,8 @@ _DURATION_TASK = (
 
 FROM_EXCERPTS = "If this answers the question, answer now; else write the first program."
 _FROM_OUTLINE = (
-    "Answer from this outline now; write one program only for a name, figure or reason that the answer needs and no "
-    "row has (rows are shortened: print_rows(turns(chunks=[IDS], whole=True, chars=600)) has more of a few)."
+    "Answer from this outline now; write one program only for what it needs and no row has (rows are shortened; more "
+    "of a few: print_rows(turns(chunks=[IDS], whole=True, chars=600)))."
 )
 """The last line of an opening. A count needs every instance, of which an outline may lack some."""
 
@@ -107,8 +107,8 @@ _ORDERED = Outlined(
 _SUMMED_UP = Outlined(
     11_000,
     True,
-    "Tell by phase, from the first day to the last, what each row about the subject says: what was done, decided and "
-    "changed, and each problem with its solution (what the reply advised is after |), with names and figures.",
+    "Tell by phase, from the first day to the last, of every row about the subject what was asked, done or decided, "
+    "and what the reply advised (after |), with names and figures.",
 )
 _COUNTED = Outlined(4_000, False, _COUNT_TASK, FROM_EXCERPTS, every=True)
 _LARGE = 1_000

@@ -219,6 +219,8 @@ class Runner:
             recorder.trajectory.result_schema = form.json_schema
         opening = self.opening(query, task, outline=not is_offline(llm))
         recorder.begin(opening.store, opening.hits)
+        if recorder.recording and (stop := stop_of_context()) is not None:
+            stop.runs.append(recorder.trajectory.id)
         try:
             loop = answering.answer(opening, on_text=on_text)
         except BaseException as error:

@@ -276,11 +276,12 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
         stored, name = store.backend.files(store.namespace), trajectory_file(trajectory_id)
         data = _content(stored, name)
         trajectory = None if data is None else _parsed(stored, name, data)
+    if trajectory is None and trajectory_id == "last":
+        raise NotFoundError("no run is recorded yet", hint="recall and reason record theirs")
     if trajectory is None:
-        problem = (
-            "no run is recorded yet" if trajectory_id == "last" else f"there is no trajectory {trajectory_id}"
+        raise NotFoundError(
+            f"there is no trajectory {trajectory_id}", hint="rlm-mem trajectories list shows them"
         )
-        raise NotFoundError(problem, hint="rlm-mem trajectories list shows them")
     return trajectory
 
 

@@ -194,10 +194,15 @@ def timed_out(state: str) -> TimeoutError:
 
 
 class Stop(threading.Event):
-    """Ends all work for one caller: ``set`` calls the registered actions at once, in the same thread."""
+    """Ends all work for one caller: ``set`` calls the registered actions at once, in the same thread.
+
+    Attributes:
+        runs: ids of the recorded runs that were begun in the work that it ends, in order.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.runs: list[str] = []
         self._guard = threading.Lock()
         self._actions: list[Callable[[], None]] = []
 

@@ -31,9 +31,8 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (
     LineFunctions,
     Lines,
-    is_assistant,
     part_of,
-    users_among,
+    speakers,
     users_of,
 )
 from rlm_mem.sandbox.reference import PAGES
@@ -58,7 +57,6 @@ MAX_RESULTS = 100
 MAX_IDS = 2_000
 MAX_LINKS = 50
 MAX_DATE_CHARS = 200
-MAX_SPEAKERS = 20
 
 
 def message_of(error: Exception) -> str:
@@ -187,6 +185,8 @@ class StoreFunctions(LineFunctions, TurnFunctions, SubjectFunctions):
             if words
             else ()
         )
+        if not hits and isinstance(speaker, str):
+            self._remark_unknown("search", speaker)
         return [
             {
                 "chunk_id": hit.chunk_id,
@@ -364,16 +364,6 @@ def _distance(first: date, second: date) -> dict[str, Any]:
     days = (late - early).days
     months = 12 * (late.year - early.year) + late.month - early.month - (late.day < early.day)
     return {"days": days, "weeks": days // 7, "months": months, "years": months // 12}
-
-
-def speakers(store: ChunkStore) -> list[str]:
-    """Return the speakers of the memory; at most 20 names, sorted.
-
-    For chats with an assistant, only users and assistant, since many headings in its long answers look like speakers.
-    """
-    names = store.authors()
-    users = users_among(names)
-    return sorted({*users, *filter(is_assistant, names)} if users else names)[:MAX_SPEAKERS]
 
 
 def described(name: str, function: Callable[..., Any]) -> str:

@@ -378,7 +378,7 @@ class Rewriter(ast.NodeTransformer):
                 return call_of("_rlm_sorted_cmp", *node.args, key.args[0], keywords=rest)
             if key is not None and not self._is_callback_safe(key):
                 return self._renamed(node, name)
-        elif name in ("map", "filter", "reduce"):
+        elif name in ("map", "filter"):
             if node.args and not self._is_callback_safe(node.args[0]):
                 return self._renamed(node, name)
         elif name == "next":
@@ -455,10 +455,6 @@ class Rewriter(ast.NodeTransformer):
             self._use("dumps")
             node.keywords = [word for word in node.keywords if word.arg != "default"]
             node.args[0] = call_of("_rlm_plain", node.args[0], default)
-        elif name == "reduce" and isinstance(value, ast.Name) and value.id == "functools":
-            if not self._is_callback_safe(node.args[0]):
-                node.func = _name("reduce")
-                return self._renamed(node, "reduce")
         elif name == "OrderedDict" and isinstance(value, ast.Name) and value.id == "collections":
             self.changed = True
             node.func = _name("_rlm_b_dict")

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, filterfalse, islice
 from pathlib import PurePosixPath
@@ -27,6 +28,8 @@ from rlm_mem.sandbox.arguments import (
     shortened,
     wanted_texts,
 )
+from rlm_mem.store.core.lookup import Filters, JoinedSource
+from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.instructions import standing_instructions
@@ -35,6 +38,7 @@ from rlm_mem.text.segments import headings_at
 if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.records import LinkedChunk
 
 MAX_LINE_CHARS = 4_000
@@ -343,6 +347,10 @@ _FOLLOWED_CHARS = 1_500
 MAX_FOLLOWED = 50
 _MAX_LINKS = 5
 _LINKED_CHARS = 300
+_MAX_SPEAKERS, _MAX_NEAR = 20, 5
+"""Maximum speakers that are listed: of a memory, and beside an unknown one."""
+_MAX_SPOKEN = 200
+"""Maximum chunks that are searched for speakers of conversations without an assistant."""
 _USERS = frozenset(("user", "human"))
 _ASSISTANTS = frozenset(("assistant", "ai", "bot", "chatbot", "chatgpt", "claude", "model", "system", "tool"))
 
@@ -358,6 +366,15 @@ class HostFunctions:
         self._lines = lines
         self._store = lines.store
         self.cut = TruncatedLists()
+
+    def _remark_unknown(self, function: str, speaker: str) -> None:
+        """Remark that a list is empty since the memory has no such speaker, if so, and name those that it has."""
+        names = self._store.authors()
+        if any(is_speaker(name, speaker) for name in names):
+            return
+        near = get_close_matches(speaker, names, _MAX_NEAR) or speakers(self._store)[:_MAX_NEAR]
+        known = f"it has {', '.join(map(repr, near))}" if near else "nobody speaks in it"
+        self.cut.add_remark(f"{function} is empty, since the memory has no speaker {speaker!r:.80}: {known}")
 
 
 class LineFunctions(HostFunctions):
@@ -590,6 +607,41 @@ def users_among(names: Collection[str]) -> frozenset[str]:
         return frozenset()
     called = frozenset(name for name in others if name.casefold() in _USERS)
     return called or (others if len(others) == 1 else frozenset())
+
+
+def speakers(store: ChunkStore) -> list[str]:
+    """Return the speakers of the memory, first those of chats with an assistant; at most 20 names.
+
+    Of such chats only users and assistant, since many headings in its long answers look like speakers.
+    """
+    names = store.authors()
+    users = users_among(names)
+    chatting = {*users, *filter(is_assistant, names)} if users else set()
+    others = names - chatting
+    if users and others:
+        source = store.candidate_source()
+        sources = source.sources if isinstance(source, JoinedSource) else [source]
+        others &= set().union(*(_apart(one, others, chatting) for one in sources))
+    return [*sorted(chatting), *sorted(others)][:_MAX_SPEAKERS]
+
+
+def _apart(source: CandidateSource, names: Set[str], chatting: Set[str]) -> set[str]:
+    """Return those of the names who speak in a conversation in which nobody of ``chatting`` does."""
+    import numpy as np
+
+    terms, users = (source.term_ids([AUTHOR_PREFIX + name for name in some]) for some in (names, chatting))
+    terms = terms[terms >= 0]
+    docs, _ = source.best(terms, np.ones(len(terms)), _MAX_SPOKEN, Filters())
+    rows, segments = source.rows(docs, Filters())
+    conversations = np.array(rows.conversation, np.int64)
+    known = np.unique(conversations[conversations >= 0])
+    counts, _ = source.conversation_terms(known, users)
+    chats = known[counts.any(axis=1)]
+    chunk = np.repeat(np.arange(len(docs)), np.diff(segments.chunk_start))
+    chunk_in_chat = np.isin(conversations, chats)
+    chunk_in_chat[chunk[np.isin(segments.author, users)]] = True  # chunks without a conversation
+    spoken = (segments.author >= 0) & ~chunk_in_chat[chunk]
+    return set(source.author_names(np.unique(segments.author[spoken])).values())
 
 
 def is_assistant(speaker: str | None) -> bool:

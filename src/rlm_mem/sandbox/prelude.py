@@ -222,18 +222,6 @@ def _rlm_filter(function, items):
         return iter([item for item in items if item])
     return iter([item for item in items if function(item)])
 """,
-    "reduce": """
-_rlm_missing = ['missing']
-def _rlm_reduce(function, items, start=_rlm_missing):
-    items = list(items)
-    if start is _rlm_missing:
-        if not items:
-            raise TypeError('reduce() of empty iterable with no initial value')
-        start = items.pop(0)
-    for item in items:
-        start = function(start, item)
-    return start
-""",
     "sorted": """
 def _rlm_sorted(items, *, key=None, reverse=False):
     items = list(items)

@@ -38,98 +38,50 @@ _PROT_EXEC, _MAP_ANONYMOUS = 4, 0x20
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-_CALLS: dict[str, dict[str, int]] = {
-    "x86_64": {
-        "read": 0,
-        "write": 1,
-        "mmap": 9,
-        "mprotect": 10,
-        "munmap": 11,
-        "brk": 12,
-        "rt_sigaction": 13,
-        "rt_sigprocmask": 14,
-        "rt_sigreturn": 15,
-        "sched_yield": 24,
-        "mremap": 25,
-        "madvise": 28,
-        "setitimer": 38,
-        "getpid": 39,
-        "getppid": 110,
-        "socket": 41,
-        "connect": 42,
-        "clone": 56,
-        "fork": 57,
-        "vfork": 58,
-        "execve": 59,
-        "exit": 60,
-        "kill": 62,
-        "ptrace": 101,
-        "sigaltstack": 131,
-        "gettid": 186,
-        "futex": 202,
-        "restart_syscall": 219,
-        "clock_gettime": 228,
-        "clock_nanosleep": 230,
-        "exit_group": 231,
-        "process_vm_readv": 310,
-        "process_vm_writev": 311,
-        "bpf": 321,
-        "execveat": 322,
-        "getrandom": 318,
-        "rseq": 334,
-        "io_uring_setup": 425,
-        "clone3": 435,
-    },
-    "aarch64": {
-        "io_uring_setup": 425,
-        "read": 63,
-        "write": 64,
-        "exit": 93,
-        "exit_group": 94,
-        "futex": 98,
-        "setitimer": 103,
-        "clock_gettime": 113,
-        "clock_nanosleep": 115,
-        "ptrace": 117,
-        "sched_yield": 124,
-        "restart_syscall": 128,
-        "kill": 129,
-        "sigaltstack": 132,
-        "rt_sigaction": 134,
-        "rt_sigprocmask": 135,
-        "rt_sigreturn": 139,
-        "getpid": 172,
-        "getppid": 173,
-        "gettid": 178,
-        "socket": 198,
-        "connect": 203,
-        "brk": 214,
-        "munmap": 215,
-        "mremap": 216,
-        "clone": 220,
-        "execve": 221,
-        "mmap": 222,
-        "mprotect": 226,
-        "madvise": 233,
-        "process_vm_readv": 270,
-        "process_vm_writev": 271,
-        "getrandom": 278,
-        "bpf": 280,
-        "execveat": 281,
-        "rseq": 293,
-        "clone3": 435,
-    },
+# System calls with their numbers on each machine, in the order of _AUDIT; None: it has no such call.
+_ALLOWED = {
+    "munmap": (11, 215),
+    "brk": (12, 214),
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "sched_yield": (24, 124),
+    "mremap": (25, 216),
+    "madvise": (28, 233),
+    "setitimer": (38, 103),
+    "getpid": (39, 172),
+    "getppid": (110, 173),
+    "exit": (60, 93),
+    "sigaltstack": (131, 132),
+    "gettid": (186, 178),
+    "futex": (202, 98),
+    "restart_syscall": (219, 128),
+    "clock_gettime": (228, 113),
+    "clock_nanosleep": (230, 115),
+    "exit_group": (231, 94),
+    "getrandom": (318, 278),
+    "rseq": (334, 293),
 }
-
-_ALLOWED = (
-    *("munmap", "brk", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_yield", "mremap", "madvise"),
-    *("setitimer", "getpid", "getppid", "exit", "sigaltstack", "gettid", "futex", "restart_syscall"),
-    *("clock_gettime", "clock_nanosleep", "exit_group", "getrandom", "rseq"),
-)
-_KILLED = (
-    *("socket", "connect", "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev"),
-    *("bpf", "io_uring_setup", "kill", "fork", "vfork"),
-)
+_BY_ARGUMENTS = {
+    "read": (0, 63),
+    "write": (1, 64),
+    "mmap": (9, 222),
+    "mprotect": (10, 226),
+}
+_KILLED: dict[str, tuple[int, int | None]] = {
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "bpf": (321, 280),
+    "io_uring_setup": (425, 425),
+    "kill": (62, 129),
+    "fork": (57, None),
+    "vfork": (58, None),
+}
 """Starting a thread (clone, clone3) fails with EPERM instead, since library code may try it and handle the error."""
 
 
@@ -166,7 +118,8 @@ def build(machine: str) -> bytes:
     """
     if machine not in _AUDIT:
         raise Unsupported(f"no system-call table for {machine}")
-    calls = _CALLS[machine]
+    place = list(_AUDIT).index(machine)
+    numbers = {name: of[place] for name, of in _BY_ARGUMENTS.items()}
     allow, refuse, kill = (
         _instruction(_RETURN, _ALLOW),
         _instruction(_RETURN, _ERRNO_EPERM),
@@ -181,16 +134,16 @@ def build(machine: str) -> bytes:
     if machine == "x86_64":
         # Numbers with this bit set are x32 calls, which a table of x86-64 numbers would miss.
         code += [_instruction(_AT_LEAST, 0x40000000, 0, 1), kill]
-    for name in _ALLOWED:
-        code += _block(calls[name], [allow])
-    for name in _KILLED:
-        if name in calls:
-            code += _block(calls[name], [kill])
+    for of in _ALLOWED.values():
+        code += _block(of[place], [allow])
+    for of_killed in _KILLED.values():
+        if (number := of_killed[place]) is not None:
+            code += _block(number, [kill])
     for name, descriptor in (("read", 0), ("write", 1)):
         body = [_instruction(_LOAD, _argument(0)), _instruction(_EQUAL, descriptor, 0, 1), allow, refuse]
-        code += _block(calls[name], body)
+        code += _block(numbers[name], body)
     code += _block(
-        calls["mmap"],
+        numbers["mmap"],
         [
             _instruction(_LOAD, _argument(2)),
             _instruction(_HAS_BITS, _PROT_EXEC, 3, 0),
@@ -201,7 +154,7 @@ def build(machine: str) -> bytes:
         ],
     )
     code += _block(
-        calls["mprotect"],
+        numbers["mprotect"],
         [_instruction(_LOAD, _argument(2)), _instruction(_HAS_BITS, _PROT_EXEC, 1, 0), allow, refuse],
     )
     return b"".join([*code, refuse])

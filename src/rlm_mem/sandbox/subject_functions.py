@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain, islice, zip_longest
 from operator import mul
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
@@ -39,14 +40,21 @@ _ROW_CHARS, _FITTING_CHARS, _FACTS_CHARS, _POINTS_CHARS = 120, 250, 40, 50
 clauses, of the headings of the reply."""
 _MAX_ROWS = 200
 """Maximum rows of the outline of an opening."""
-_LENGTHS = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0)
-"""How many times as many characters a row may have if all rows then have room, the most first."""
-_SHORT_LENGTH, _MIN_LISTED = 2 / 3, 0.3
-"""The same for rows without headings if fewer than this share of them have room otherwise: in a long chat, more topics
-tell more than more words of a few."""
+_LENGTHS = (4.0, 3.0, 2.0, 1.5, 1.25, 1.0, 2 / 3)
+"""How many times as many characters a row of an opening may have if all rows then have room, the most first; the last
+one if they never have."""
+_MIN_LISTED = 0.3
+"""Minimum share of the rows without headings that must have room at their usual length for that to be taken: shorter,
+they tell less of their turn, but in a long chat, more topics tell more than more words of a few."""
 _EVERY_LENGTH, _SHORTEST = 1 / 2, 2 / 5
 """The same for a count, which needs every instance: with turns that match well at their usual length, if these have
 room, and without."""
+_FITTING_HEADED, _MIN_HEADED, _OTHER_HEADED = 1.5, 0.5, 0.5
+"""How many times as many characters the headings have for a turn that has at least this share of the best turn's weight
+for a subject, and for another one."""
+_MIN_LIKENESS = 0.75
+"""Minimum likeness to the turns about a vague subject ("my plans") of a turn that has no word of it, relative to the
+median of their own."""
 _MAX_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
 """Follow-up questions listed with the first turn of their conversation: maximum number, and characters of each in full
 and as listed."""
@@ -108,7 +116,8 @@ class SubjectFunctions(HostFunctions):
     def account(self, subject: str, chars: int, *, points: bool, every: bool = False) -> list[dict[str, Any]]:
         """Return the outline of a subject for an opening.
 
-        Its rows are longer where all of them then have room, and shorter where few have and they have no headings.
+        Its rows are longer where all of them then have room, and shorter where not all have. Those of turns without a
+        word of the subject, but much like the others, get what is left of the space, half of it if there are many.
 
         Args:
             chars: maximum characters of all rows.
@@ -116,14 +125,13 @@ class SubjectFunctions(HostFunctions):
             every: rows are as short as is needed for all to have room, those of turns that match well last, and of
                 what they say of the subject.
         """
-        lengths = _LENGTHS if points else (*_LENGTHS, _SHORT_LENGTH)
         return self._outlined(
             [subject],
             (None, None),
             maximum=_MAX_ROWS,
             room=chars,
             points=points,
-            lengths=(*lengths, _EVERY_LENGTH, _SHORTEST) if every else lengths,
+            lengths=(*_LENGTHS, _EVERY_LENGTH, _SHORTEST) if every else _LENGTHS,
             every=every,
         )
 
@@ -174,7 +182,8 @@ class SubjectFunctions(HostFunctions):
             who: the speaker, in a memory without an assistant.
             left_out: ids of chunks without rows.
             lengths: how many times the usual characters a row may have; the first is taken with which all rows have
-                room, or from 1 on ``_MIN_LISTED`` of them, else the last.
+                room, or without headings, from 1 on, ``_MIN_LISTED`` of them, else the last. If there are several,
+                other turns get rows, too; see :meth:`account`.
             every: as many rows as possible are wanted, in whichever place of their day; see :meth:`account`.
         """
         analyser = get_analyser(self._store.config.search.language)
@@ -235,8 +244,15 @@ class SubjectFunctions(HostFunctions):
                 return shortener.has(texts[place], names)
             return bool(subjects) and weights[place] >= _MIN_FIT * top
 
-        def row(place: int, times: float) -> tuple[str, list[str]]:
-            """The text of a row, and its headings, with so many times the usual characters at most."""
+        def row(place: int, times: float, told: Set[str]) -> tuple[str, list[str]]:
+            """The text of a row, and its headings, with so many times the usual characters at most.
+
+            Args:
+                told: terms of other rows.
+            """
+            headed = 1.0
+            if subjects:
+                headed = _FITTING_HEADED if weights[place] >= _MIN_HEADED * top else _OTHER_HEADED
             candidates = (
                 title
                 for one in (lines[place], *later.get(place, ()))
@@ -246,8 +262,8 @@ class SubjectFunctions(HostFunctions):
             own_points = (
                 telling_titles.chosen(
                     list(dict.fromkeys(islice(candidates, _MAX_POINTS))),
-                    shortener.terms(texts[place]),
-                    int(times * _POINTS_CHARS),
+                    shortener.terms(texts[place]) | told,
+                    int(max(1, times) * _POINTS_CHARS * headed),
                 )
                 if points
                 else []
@@ -256,26 +272,45 @@ class SubjectFunctions(HostFunctions):
             if fits(place):
                 usual = every and _EVERY_LENGTH <= times < 1
                 row_chars = int((1 if usual else times) * _FITTING_CHARS)
-            text = shortener.short(lines[place].text, row_chars, _FACTS_CHARS)
+            text = shortener.short(lines[place].text, row_chars, _FACTS_CHARS, told)
             text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
             return text, own_points
 
+        akin = (
+            sorted(
+                _best_of_each_day(days, list(map(mul, _akin(texts, weights, shortener), early))),
+                key=follow_ups.__contains__,
+            )
+            if users and len(lengths) > 1 and not (every or names)
+            else []
+        )
         chosen: dict[int, tuple[str, list[str]]] = {}
-        min_listed = sum(map(fits, best)) if every else len(best) * _MIN_LISTED
-        longest = _EVERY_LENGTH if every else 1.0
-        for times in lengths:
-            chosen = {}
-            left = room
-            listed: set[str] = set()
-            for place in best[:maximum]:
-                text, own_points = row(place, times)
+        told: set[str] = set()
+        left = room
+
+        def add_rows(places: Iterable[int], times: float) -> None:
+            """Add rows while there is room; ``left`` is then negative if there was not enough."""
+            nonlocal left
+            listed = {days[place] for place in chosen}
+            for place in places:
+                text, own_points = row(place, times, told)
                 left -= _ROW_HEAD + len(text) + sum(len(one) + _BETWEEN_POINTS for one in own_points)
                 left -= 0 if days[place] in listed else _DAY_CHARS
                 if chosen and left < 0:
                     break
                 chosen[place] = text, own_points
                 listed.add(days[place])
-            if left >= 0 or (times <= longest and len(chosen) >= min_listed):
+                told.update(analyser.terms("\n".join((text, *own_points))))
+
+        least = sum(map(fits, best)) if every else len(best) * (1 if points else _MIN_LISTED)
+        longest = _EVERY_LENGTH if every else 1.0
+        for times in lengths:
+            chosen, told, left = {}, set(), room
+            add_rows(best[:maximum], times)
+            if left >= (room // 2 if akin and times > 1 else 0):
+                add_rows(akin[: maximum - len(chosen)], min(times, 1))
+                break
+            if times <= longest and len(chosen) >= least:
                 break
         for place in chosen:
             for question in later.get(place, ()):
@@ -286,10 +321,11 @@ class SubjectFunctions(HostFunctions):
             key=lambda row: row[0].at,
         )
         outlined = list(self._outline_rows(rows))
-        if len(outlined) < len(best):
+        listed_best = sum(place in chosen for place in best)
+        if listed_best < len(best):
             matching = " that share a word with its query" if subjects else ""
             self.cut.add_remark(
-                f"outline returned {len(outlined)} of {len(best):,} turns{matching}; "
+                f"outline returned {listed_best} of {len(best):,} turns{matching}; "
                 "more chars, or start and end, give others"
             )
         return outlined
@@ -480,6 +516,16 @@ def _group_by_names(
         [place for place in places if place in answered],
         [place for place in others if shortener.has(lines[place].text, telling)],
     ]
+
+
+def _akin(texts: Sequence[str], weights: Sequence[float], shortener: Shortener) -> list[float]:
+    """Return how like each text is to those with a weight; 0 for these, and for those much less like them."""
+    matching = {place for place, weight in enumerate(weights) if weight}
+    if not matching:
+        return [0.0] * len(texts)
+    likeness = shortener.likeness(texts, matching)
+    least = _MIN_LIKENESS * median(likeness[place] for place in matching)
+    return [0.0 if place in matching or one < least else one for place, one in enumerate(likeness)]
 
 
 def _follow_ups(period_lines: list[Line], lines: list[Line], shortener: Shortener) -> set[int]:

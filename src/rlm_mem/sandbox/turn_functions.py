@@ -109,6 +109,8 @@ class TurnFunctions(HostFunctions):
             first = next(matching, None)
             matching = found(code=True) if first is None else chain((first,), matching)
         listed = self.cut.part("turns", matching, limit, offset)
+        if not listed and who is not None:
+            self._remark_unknown("turns", who)
         following_turns = FollowingTurns(self._lines)
         if whole:
             listed, shown = self._whole_rows(listed, following_turns, chars, bool(code))
@@ -168,10 +170,10 @@ class TurnFunctions(HostFunctions):
             for words in (line.text,)
             if (match := search(words)) is not None
         )
-        return [
-            self._matched(line, words, *match)
-            for line, words, match in self.cut.part("grep", found, limit, offset)
-        ]
+        listed = self.cut.part("grep", found, limit, offset)
+        if not listed and who is not None:
+            self._remark_unknown("grep", who)
+        return [self._matched(line, words, *match) for line, words, match in listed]
 
     # Parts.
 

@@ -50,6 +50,9 @@ MOST_SHARED = 10.0
 _ROUNDING = 1 - 1e-9
 _DIGITS = 9
 
+_FEW_WORDS = 20
+"""Words added to those of each speaker before their shares are compared: about three turns."""
+
 
 def weighted_sum(values: Floats, weights: Floats) -> Floats:
     """Return `values @ weights`, rounded alike whatever the position of a row.
@@ -70,6 +73,11 @@ class Scene(FrozenRecord, frozen=True, dict=True):
     def size(self) -> int:
         """Number of segments."""
         return len(self.candidates.chunk_index)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the search is a question, to which the reply to a question with the same words may be the answer."""
+        return self.query.kind != "words" or self.query.text.rstrip().endswith(("?", "？", "؟"))
 
     @cached_property
     def words(self) -> npt.NDArray[np.int64]:
@@ -121,16 +129,24 @@ class Scene(FrozenRecord, frozen=True, dict=True):
     def talk(self) -> float:
         """How evenly the speakers share the text of the candidates, 0 to 1.
 
-        0 for texts without speakers; 1 where nobody has more than half of the segments that have a speaker; near 0
-        where one speaker has nearly all, as an assistant does.
+        0 for texts without speakers; 1 where nobody has more than half of the text that has a speaker; near 0 where one
+        speaker has nearly all, as an assistant does. A few turns are not enough to tell.
         """
-        author = self.candidates.author
-        lengths = np.bincount(author + 1, self.candidates.length, minlength=2)
+        lengths = np.bincount(self.candidates.author + 1, self.candidates.length, minlength=2)
         total = float(lengths.sum())
         if total <= 0 or not lengths[1:].any():
             return 0.0
-        spoken = float(lengths[1:].sum())
-        return spoken / total * min(1.0, 2 * (1 - float(lengths[1:].max()) / spoken))
+        return float(lengths[1:].sum()) / total * min(1.0, 2 * (1 - float(self.shares.max())))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of each speaker in the words of the candidates, moved towards equal ones where these are few."""
+        author = self.candidates.author + 1
+        words = np.bincount(author, self.candidates.length, minlength=2)[1:]
+        speaks = np.bincount(author, minlength=2)[1:] > 0
+        if np.count_nonzero(speaks) > 1:
+            words = words + _FEW_WORDS * speaks
+        return np.asarray(words / max(float(words.sum()), 1.0), np.float64)
 
     @cached_property
     def in_talk(self) -> Bools:
@@ -410,25 +426,22 @@ def asks_within(scene: Scene) -> Floats:
 
 def answers(scene: Scene) -> Floats:
     """BM25 of the segment before, if it ends with a question."""
-    return scene.shifted(scene.flag(analysis.IS_QUESTION) * scene.own, -1)
+    return scene.shifted(scene.flag(analysis.IS_QUESTION) * scene.own, -1) * scene.asks
 
 
 def answers_within(scene: Scene) -> Floats:
     """BM25 of the segment before, if it contains a question."""
-    return scene.shifted(scene.flag(analysis.HAS_QUESTION) * scene.own, -1)
+    return scene.shifted(scene.flag(analysis.HAS_QUESTION) * scene.own, -1) * scene.asks
 
 
 def after_question(scene: Scene) -> Floats:
     """The segment before ends with a question."""
-    return scene.shifted(scene.flag(analysis.IS_QUESTION), -1)
+    return scene.shifted(scene.flag(analysis.IS_QUESTION), -1) * scene.asks
 
 
 def says_less(scene: Scene) -> Floats:
     """How far its author's share of the words in the candidates is below half, 1 to -1; 0 without an author."""
-    author = scene.candidates.author + 1
-    lengths = np.bincount(author, scene.candidates.length, minlength=1)
-    share = lengths / max(float(lengths[1:].sum()), 1.0)
-    return (1 - 2 * share[author]) * scene.spoken
+    return (1 - 2 * scene.shares[scene.candidates.author]) * scene.spoken
 
 
 def opens_conversation(scene: Scene) -> Floats:

@@ -142,7 +142,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
         best, totals = eligible, scores.total[eligible]
     else:
         owner = candidates.chunk_index if by == "chunk" else candidates.conv
-        best = _best_of(owner, scores.total, eligible)
+        best = _best_of(owner, scores.total, eligible, candidates.eligible)
         totals = score_chunks(scores, owner, relevant, summed=by == "conversation")[owner[best]]
     # Chunks ordered by succession keep that order.
     ordered = "supersedes" in scores.parts or "succeeded" in scores.parts
@@ -156,9 +156,9 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
         yield _result(candidates, int(best[place]), float(totals[place]), scores.parts, float(penalty[place]))
 
 
-def _best_of(owner: Ints, scores: Floats, eligible: Ints) -> Ints:
-    """Return the best eligible segment of each owner that has one."""
-    order = eligible[np.lexsort((-scores[eligible], owner[eligible]))]
+def _best_of(owner: Ints, scores: Floats, eligible: Ints, preferred: npt.NDArray[np.bool_]) -> Ints:
+    """Return the best eligible segment of each owner that has one, a preferred one (of the asked speaker) if any."""
+    order = eligible[np.lexsort((-scores[eligible], ~preferred[eligible], owner[eligible]))]
     first = np.ones(len(order), np.bool_)
     first[1:] = owner[order][1:] != owner[order][:-1]
     return order[first]

@@ -99,24 +99,7 @@ MEASURES = words("second minut hour day week month year time euro dollar percent
 
 def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
     """Whether a note may give no lasting answer: a guess, a denial, limited in time, or about another thing."""
-    parts = [one for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
-    if not parts:
-        return False
-    best = max(parts, key=lambda one: len(asked.stems & stems_in(one, analyser)))
-    return (
-        (not ENDED.found_in(text[:LONGEST]) and _is_of_the_past(best, asked, "", frozenset(), analyser))
-        or DENIAL.search(text[:LONGEST]) is not None
-        or any(_is_called_off(one, best, asked.stems, analyser) for one in parts)
-        or is_denied(best, asked.text, year)
-        or _doubted(best, asked, asked.stems, analyser)
-        or is_temporary(best, asked.text)
-        or best.rstrip().endswith(_ASKS)
-        or _limit_of(best, asked.stems, analyser) > 0
-        or is_elsewhere(best, asked.text, text[: text.find(best)])
-        or _is_about_part(best, asked, asked.stems, analyser)
-        or _is_about_another_person(best, asked.stems, asked, analyser)
-        or (NOT.search(asked.text) is None and _denies_another_value(best, frozenset(), analyser))
-    )
+    return any(exceptions(asked, "", text, {text: stems_in(text, analyser)}, analyser, year))
 
 
 def exceptions(
@@ -130,42 +113,46 @@ def exceptions(
     """Whether a later note certainly does not supersede an earlier one, and otherwise whether it may not.
 
     Args:
+        earlier: the earlier note; empty for none.
         texts, year: as for :func:`rlm_mem.text.update_score.retelling`.
     """
-    before, after = texts[earlier], texts[later]
-    had, has = asked_stems(asked, earlier, texts, later, analyser), asked.stems & after
+    before, after = texts.get(earlier, frozenset()), texts[later]
+    had = asked_stems(asked, earlier, texts, later, analyser) if earlier else asked.stems
+    has = asked.stems & after
     parts = sentences(later, analyser)
     if not parts or _have_other_titles(earlier, later, analyser):
         return True, False
     best = best_of(parts, had, before)
     known, value = before | asked.stems, before - asked.stems
-    limit = _limit_of(best, known, analyser)
     telling, context = value - MEASURES, f"{asked.text}\n{earlier}"
-    is_question = any(
-        one.rstrip().endswith(_ASKS) and not (has | telling).isdisjoint(stems) for one, stems in parts
-    )
     if (
-        is_question
+        best.rstrip().endswith(_ASKS)
         or any(_is_called_off(one, best, known, analyser) for one, _ in parts)
         or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
         or is_taken_back(later)
         or _holds_again(telling & after, parts, analyser)
         or is_denied(best, asked.text, year)
         or is_elsewhere(best, context, later[: later.find(best)])
-        or limit == _ONLY_WITHIN
         or (not ENDED.found_in(later[:LONGEST]) and _is_of_the_past(best, asked, earlier, telling, analyser))
         or DENIAL.search(later[:LONGEST])
-        or _is_about_unnamed_thing(best, has, known, analyser)
-        or _is_about_another_of_the_sort(asked, later, known, after, analyser)
-        or (not says(later).change and _is_said_of_another(asked, earlier, best, analyser))
+        or _is_about_another_of_the_sort(asked, earlier, later, known, after, analyser)
         or (asked.is_english and _is_about_another_person(best, known, asked, analyser))
-        or _denies_another_value(best, value & after, analyser)
+        or ((earlier or not NOT.search(asked.text)) and _denies_another_value(best, value & after, analyser))
+    ):
+        return True, False
+    if earlier and (
+        _is_about_unnamed_thing(best, has, known, analyser)
+        or (not says(later).change and _is_said_of_another(asked, earlier, best, analyser))
     ):
         return True, False
     names = asked.names - asked.abbreviations if ENDED.found_in(later) else asked.names
     return False, bool(
-        (not (had - has).isdisjoint(names) and not _names_answer(earlier, telling & after, analyser))
-        or limit > 0
+        (
+            earlier
+            and not (had - has).isdisjoint(names)
+            and not _names_answer(earlier, telling & after, analyser)
+        )
+        or _is_limited(best, known, analyser)
         or is_temporary(best, context)
         or _doubted(best, asked, had | before, analyser)
         or _is_about_another_person(best, known, asked, analyser)
@@ -277,31 +264,24 @@ def _is_called_off(sentence: str, best: str, known: Set[str], analyser: Analyser
     return not named or not known.isdisjoint(named)
 
 
-_IN_PART, _ONLY_WITHIN = 1, 2
-
-
-def _limit_of(sentence: str, known: Set[str], analyser: Analyser) -> int:
-    """Whether a sentence without words of change begins with a limit that is not known.
-
-    Returns:
-        2 for one with "only" ("only for Tallis Ltd"), 1 for a plain one ("on match days"), 0 for none.
-    """
+def _is_limited(sentence: str, known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence without words of change begins with a limit that is not known: "only for Tallis Ltd"."""
     if ENDED.found_in(sentence) or HINTS.found_in(sentence):
-        return 0
+        return False
     found = list(islice(WORD.finditer(sentence), _MAX_LIMIT + 3))
     lows = [one[0].lower() for one in found]
-    only = lows[:1] != [] and lows[0] in ONLY
-    if lows[only : only + 1] == [] or lows[only] not in WITHIN.get(analyser.language, ()):
-        return 0
+    only = int(not ONLY.isdisjoint(lows[:1]))
+    if WITHIN.get(analyser.language, ONLY).isdisjoint(lows[only : only + 1]):
+        return False
     end, telling = found[only].end(), False
     for match in found[only + 1 :]:
         stems = analyser.terms(match[0])
         if sentence[end : match.start()] != " " or not known.isdisjoint(stems) or (telling and not stems):
-            return (_ONLY_WITHIN if only else _IN_PART) if telling else 0
+            return telling
         if DIGIT.search(match[0]) or match[0].lower() in POSSESSIVES or (lows[only] in _AT and not stems):
-            return 0  # "in 2026", "in its place", "at the meeting"
+            return False  # "in 2026", "in its place", "at the meeting"
         telling, end = telling or bool(stems), match.end()
-    return 0
+    return False
 
 
 def _is_of_the_past(
@@ -393,21 +373,23 @@ def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) ->
 
 
 def _is_about_another_of_the_sort(
-    asked: PresentQuestion, later: str, known: Set[str], after: Set[str], analyser: Analyser
+    asked: PresentQuestion, earlier: str, later: str, known: Set[str], after: Set[str], analyser: Analyser
 ) -> bool:
     """Whether a word of the question has another companion in the later note: "the big compressor" for "the small one".
 
-    Only if no word of either pair occurs anywhere in the other text; in other languages than English, whose order of
-    words is freer, only for companions behind a preposition: "the key for the attic" for "the key for the cellar".
+    Only if the earlier note has the one of the question, and no word of either pair occurs anywhere in the other text;
+    in other languages than English, whose order of words is freer, only for companions behind a preposition: "the key
+    for the attic" for "the key for the cellar".
     """
     if asked.spaceless or asked.stems <= after:
         return False
-    theirs = _beside(later[:LONGEST], analyser)
+    mine, theirs = (_beside(text[:LONGEST], analyser) for text in (earlier, later))
     for place, words_beside in _beside(asked.text, analyser).items():
         if not asked.is_english and place[1] not in LINKS:
             continue
         others = theirs.get(place, frozenset())
-        if others and words_beside.isdisjoint(after) and known.isdisjoint(others):
+        has = not words_beside.isdisjoint(mine.get(place, frozenset()))
+        if has and others and words_beside.isdisjoint(after) and known.isdisjoint(others):
             return True
     return False
 

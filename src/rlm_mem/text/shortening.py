@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
@@ -41,6 +41,8 @@ _NAMED = 0.75
 """Minimum weight of a name, relative to a word of one text only, since it shows the subject of a row."""
 _NAME_GAIN = 1.2
 """The same for the choice of clauses, since without the name a row does not identify the person."""
+_TOLD = 0.5
+"""Factor for words that other rows tell: repeated matter leaves space for new."""
 _CODE_SIGN = late(r"\w[(\[{]\S|[=<>{};]")
 """Matches words of code: "db.add(user", "<div", "+="."""
 _CODE_GAIN = 0.25
@@ -146,15 +148,33 @@ class Shortener:
         within = self._analyser.terms(" ".join(_NAME.findall(query)))
         return frozenset(within).union(self._named.intersection(capital))
 
+    def likeness(self, texts: Sequence[str], shared: Collection[int]) -> list[float]:
+        """The share of the words of each text, weighted by rarity, that the average of some of the texts has, too.
+
+        Args:
+            shared: places of these texts; each of them is compared with the others.
+        """
+        counts = Counter(chain.from_iterable(self.terms(texts[place]) for place in shared))
+        found = []
+        for place, text in enumerate(texts):
+            own = place in shared
+            terms = self.terms(text)
+            whole = sum(map(self._weight, terms)) * max(1, len(shared) - own)
+            found.append(
+                sum(self._weight(term) * (counts[term] - own) for term in terms) / whole if whole else 0.0
+            )
+        return found
+
     def rare(self, query: str) -> frozenset[str]:
         """Terms of a query that few of the texts have."""
         return frozenset(one for one in self._analyser.terms(query) if self._counts.get(one, 0) <= self._few)
 
-    def short(self, text: str, chars: int, facts: int = 0) -> str:
+    def short(self, text: str, chars: int, facts: int = 0, told: Set[str] = frozenset()) -> str:
         """Shorten a text to one line of at most ``chars`` characters, clauses in order; empty if it is only code.
 
         Args:
             facts: characters of rare numbers, dates and names of omitted clauses beyond ``chars``.
+            told: terms that other rows tell: of such facts, none is repeated, and clauses of other words come first.
         """
         said = list(_prose(text[:_MAX_CHARS]))
         whole = one_line(" ".join(said), chars + 1)
@@ -170,7 +190,7 @@ class Shortener:
         first = 0.0
         while left:
             gains = {
-                number: self._gain(part, covered)
+                number: self._gain(part, covered, told)
                 * (1 if number else _FIRST)
                 * (1 if self._about.isdisjoint(part.terms) else _ABOUT)
                 for number, part in left.items()
@@ -188,12 +208,12 @@ class Shortener:
                 continue
             covered |= part.terms
             room -= len(chosen[best]) + _BETWEEN
-        told = frozenset(self._terms_of(" ".join(chosen.values())))
-        for number, omitted in self._facts(clauses, told, facts).items():
+        known = told | self.terms(" ".join(chosen.values()))
+        for number, omitted in self._facts(clauses, known, facts).items():
             chosen[number] = _GAP.join(filter(None, (chosen.get(number, "").rstrip("…"), omitted)))
         return ", ".join(chosen[number] for number in sorted(chosen))
 
-    def _facts(self, clauses: Mapping[int, _Clause], told: frozenset[str], room: int) -> dict[int, str]:
+    def _facts(self, clauses: Mapping[int, _Clause], told: Set[str], room: int) -> dict[int, str]:
         """Numbers, dates and names that are not told and have room, by the number of their clause."""
         found: dict[int, str] = {}
         for number, clause in clauses.items():
@@ -212,7 +232,7 @@ class Shortener:
                 room -= len(shown) + _BETWEEN
                 if room < 0:
                     return found
-                told = told.union(self._analyser.terms(shown))
+                told = told | set(self._analyser.terms(shown))
                 found[number] = f"{found[number]}, {shown}" if number in found else shown
         return found
 
@@ -228,9 +248,12 @@ class Shortener:
             return self._most if self._counts.get(term, 0) <= self._few else weight
         return max(weight, self._least_of_name) if term in self._named else weight
 
-    def _gain(self, part: _Clause, covered: set[str]) -> float:
-        new = part.terms - covered
-        whole = sum(map(self._weight, new - self._named)) + _NAME_GAIN * self._most * len(new & self._named)
+    def _gain(self, part: _Clause, covered: set[str], told: Set[str]) -> float:
+        whole = sum(
+            (_NAME_GAIN * self._most if term in self._named else self._weight(term))
+            * (_TOLD if term in told else 1)
+            for term in part.terms - covered
+        )
         words = part.text.split()
         code = 2 * sum(_CODE_SIGN.search(word) is not None for word in words) >= len(words)
         return whole * (_CODE_GAIN if code else 1) / math.sqrt(len(part.text) + _JOINED)

@@ -113,6 +113,9 @@ _CALENDAR = MONTHS | words(
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS | FOREIGN_DAYS | FOREIGN_MONTHS}
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
+_LIST_NUMBER = late(r"\d{1,4}[.)]\s")
+_OPENING_NAME = late(r"(?:\d{1,4}[.)]\s)?([^\W\d_a-z]\w{0,40}(?: [^\W\d_a-z][\w.]{0,40})+) ")
+"""Two or more capitalised words at the beginning, possibly after the number of a list: "Dave Filoni is"."""
 _OF_OWNER = late(r"['’]s?$")
 
 
@@ -210,13 +213,22 @@ def is_telling(stem: str) -> bool:
 
 
 def is_of_another(asked: PresentQuestion, answer: str, note: str, analyser: Analyser) -> bool:
-    """Whether a note has the answer to a question, of another name, and no word of change.
+    """Whether a note without a word of change has the answer to a question, of another name, or is on another person.
 
-    "Jack Dorsey is from St. Louis", if the answer is Jack Dorsey and the question about Twitter.
+    "Jack Dorsey is from St. Louis", if the answer is Jack Dorsey and the question about Twitter; "Dave Filoni works at
+    the BBC", if it is about the director of the BBC.
     """
     stems, value = stems_in(note, analyser), stems_in(answer, analyser) - asked.stems
-    return bool(
-        asked.names and asked.names.isdisjoint(stems) and value and value <= stems and not says(note).change
+    if not asked.names or says(note).change:
+        return False
+    if asked.names.isdisjoint(stems):
+        return bool(value) and value <= stems
+    person = _OPENING_NAME.match(note)
+    known = asked.stems | value
+    return (
+        person is not None
+        and asked.stems & stems <= asked.names
+        and known.isdisjoint(analyser.terms(person[1]))
     )
 
 
@@ -323,8 +335,8 @@ def signs(
 
 
 def _closeness(before: Set[str], after: Set[str], often: Mapping[str, int]) -> float:
-    """Similarity of a text to the earlier note, with rare words weighing more."""
-    return sum(1 / often[stem] for stem in (before & after) - MEASURES)
+    """Similarity of a text to the earlier note, with rare words weighing more; exact, so that equal ones are equal."""
+    return math.fsum(1 / often[stem] for stem in (before & after) - MEASURES)
 
 
 def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
@@ -377,7 +389,8 @@ def _values(text: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     opens = True
     unit_of = ""  # the number before
-    for match in _VALUE_WORD.finditer(text):
+    listed = _LIST_NUMBER.match(text)
+    for match in _VALUE_WORD.finditer(text, listed.end() if listed else 0):
         word = match.group()
         begins, opens = opens, word[-1] in ".!?:;"
         low = word.lower().strip("(),.!?:;").removesuffix("'s").removesuffix("’s")
@@ -424,8 +437,6 @@ def _narrows_subject(
 
     In a question, a word after a preposition also narrows it: "the code of the shop".
     """
-    if not missing:
-        return False
     written = WORD.findall(text)
     found = WORD.findall(text.lower())
     for place, word in enumerate(found):

@@ -4,6 +4,8 @@ A backend makes no decisions about chunks: ids, revisions, validation and the wo
 store.
 """
 
+# ruff: noqa: ARG002 - a method with a body does not use what others do
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rlm_mem.results import Progress
-from rlm_mem.store.core.records import ACTIVE
+from rlm_mem.store.core.records import ACTIVE, SyncReport
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.brain_files import BrainFiles
-    from rlm_mem.store.core.changes import WriteTransaction
+    from rlm_mem.store.core.changes import Rewrite, WriteTransaction
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import CandidateSource
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
         ListFilter,
         StoreStatus,
         Summary,
-        SyncReport,
         Vacuumed,
         Version,
     )
@@ -111,11 +112,15 @@ class IndexQueries(Protocol):
 
 
 class Backend(Protocol):
-    """Stores chunks and answers index queries."""
+    """Stores chunks and answers index queries.
+
+    The methods with a body are those that a backend may inherit: what it needs of them is done elsewhere, or nothing.
+    """
 
     read_only: bool
     is_far: bool  # whether each query requires a round trip to a server
-    caught_up: int  # how often a read or a check in between indexed changes that other programs made to files
+    # How often a read or a check in between indexed changes that other programs made to files.
+    caught_up: int = 0
 
     @property
     def location(self) -> str:
@@ -137,9 +142,11 @@ class Backend(Protocol):
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """Return the row of a chunk to repair; in a folder, of any namespace, since its check covers all of them."""
+        return self.find(namespace, chunk_id)
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
         """Return whether a chunk of another namespace has this id; always False if ids are unique per namespace."""
+        return False
 
     def read(self, row: ChunkRow) -> Chunk | None:
         """Return the chunk of a row; None if it no longer exists or does not validate."""
@@ -215,6 +222,7 @@ class Backend(Protocol):
 
     def write_views(self, *, up_to: int | None = None) -> list[str]:
         """Write the JSON views, unless there are more than ``up_to`` chunks; return their names."""
+        return []
 
     def sync(self, *, full: bool = False, wait_seconds: float | None = None) -> SyncReport:
         """Index changes that other programs made to files.
@@ -226,6 +234,7 @@ class Backend(Protocol):
         Raises:
             StoreLocked: another process writes.
         """
+        return SyncReport()
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
         """Rebuild the index of this namespace, or of the whole store if all namespaces share one index."""
@@ -250,10 +259,8 @@ class Backend(Protocol):
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
         """Free unneeded space; others can read and write meanwhile."""
 
-    def rewrite_events(
-        self, namespace: str, rewrite: Callable[[dict[str, Any]], dict[str, Any] | None], *, dry_run: bool
-    ) -> int:
-        """Replace events of the audit log by the results of ``rewrite`` (None: unchanged); return how many."""
+    def rewrite_events(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
+        """Replace events of the audit log by the results of ``rewrite``; return how many."""
 
     def rewrite_stray_events(
         self, namespaces: Collection[str], rewrite: Callable[[bytes], bytes | None], *, dry_run: bool
@@ -262,6 +269,7 @@ class Backend(Protocol):
 
         ``rewrite`` returns the new line, empty to remove it, or None to leave it unchanged.
         """
+        return 0
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield what is stored of chunks and former versions that do not validate: namespace, chunk id and bytes.
@@ -271,6 +279,7 @@ class Backend(Protocol):
 
     def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
         """Yield the ids of chunks that no longer exist, in any namespace, each with its former versions."""
+        yield from ()
 
     def erase_stray_versions(self, namespace: str, chunk_ids: Sequence[str]) -> None:
         """Delete the versions that ``stray_versions`` returned for these chunks."""
@@ -293,15 +302,18 @@ class Backend(Protocol):
         The queries that ``reading`` makes are included; it runs with empty answers. Does nothing if queries require
         no round trip.
         """
+        return
 
     def together(self, namespace: str, reading: Callable[[], _T]) -> _T:
         """Return the result of ``reading``, sending its independent queries at once if queries require round trips.
 
         All queries are of one namespace. ``reading`` may be called twice, first with empty answers.
         """
+        return reading()
 
     def retried(self, ask: Callable[[], _T]) -> _T:
         """Return the result of ``ask``, called again if an index was damaged, or caught up with files meanwhile."""
+        return ask()
 
     def close(self) -> None:
         """Flush buffers and release all resources."""

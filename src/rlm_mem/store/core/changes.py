@@ -8,7 +8,7 @@ record with their former and new contents, in the same transaction (docs/spec/st
 from __future__ import annotations
 
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -133,6 +133,10 @@ def name_namespaces(events: Sequence[dict[str, Any]], change_id: str) -> None:
     if len(names) > 1:
         for event in own:
             event["namespaces"] = names
+
+
+Rewrite = Callable[[dict[str, Any]], dict[str, Any] | None]
+"""Returns an event of the audit log as it is to be, or None to leave it unchanged."""
 
 
 def utc_now() -> datetime:

@@ -131,10 +131,7 @@ class ChunkStore(ChunkReader):
         """
         first = None if start is None else start.timestamp()
         last = None if end is None else end.timestamp() + 1e-6
-        wanted = ListFilter(
-            conversation_id, first, last, (), (), None, archived=False, limit=limit, offset=0,
-            newest_first=newest_first, alone=alone,
-        )  # fmt: skip
+        wanted = ListFilter(conversation_id, first, last, limit=limit, newest_first=newest_first, alone=alone)
         return self.backend.queries.list_places(self.namespace, wanted)
 
     # --- create, update, delete -------------------------------------------------------------------------

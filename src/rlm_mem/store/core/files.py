@@ -216,6 +216,14 @@ def translate(error: OSError, what: str) -> NoReturn:
     raise StorageError(f"{what}: {reason}") from error
 
 
+def with_unchanged_note(error: StorageError) -> StorageError:
+    """Return the error of a failed write with the note that nothing was changed."""
+    outcome = "nothing was changed"
+    if outcome in error.message:
+        return error
+    return type(error)(f"{error.message}: {outcome}", hint=error.hint)
+
+
 def make_folder(path: Path) -> None:
     """Create a folder and its parents; no error if it exists."""
     try:

@@ -52,7 +52,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "replaced-twice": (
         "a chunk has a link supersedes to one that names another successor",
-        "left for a person: remove the link, or undo the other replacement",
+        "left for a person: remove the link (rlm-mem link remove NEWER OLDER --type supersedes), and let one of "
+        "the two successors replace the other if only one of them holds (rlm-mem chunk supersede OLD NEW)",
     ),
     "self-link": (
         "the chunk links to itself, or names itself as its successor",

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any
+
+from msgspec import structs
 
 from rlm_mem.chunk import Chunk, check_chunk_ids
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.lookup import JoinedSource
-from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, Version, page
-
-if TYPE_CHECKING:
-    from rlm_mem.store.core.reader import Listing, MoreFilters
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary, Version, page
 
 _LOT = 200
 _SUMMED = (
@@ -65,10 +64,6 @@ class JoinedStore(ChunkStore):
                 break
         return found
 
-    def exists(self, chunk_id: str) -> bool:
-        """Return whether an active chunk of either namespace has this id."""
-        return any(part.exists(chunk_id) for part in self._parts)
-
     def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:
         """Return the ids among these that are in the other namespace, each with its namespace."""
         other = self._parts[1]
@@ -80,37 +75,15 @@ class JoinedStore(ChunkStore):
 
     # --- listings -----------------------------------------------------------------------------------------
 
-    def list_chunks(
-        self,
-        conversation_id: str | None = None,
-        start_date: str | date | None = None,
-        end_date: str | date | None = None,
-        tags: Sequence[str] | str | None = None,
-        chunk_type: str | None = None,
-        **more: Unpack[MoreFilters],
-    ) -> list[str]:
-        """Return ids of both namespaces in order of time; archived ones only of its own."""
-        if more.get("namespace") is not None or more.get("archived"):
-            return super().list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-        limit, offset = more.get("limit"), page(more.get("offset", 0), "offset")
-        filters: dict[str, Any] = {
-            name: more[name] for name in ("any_tags", "newest_first", "origin", "trust") if name in more
-        }
-        wanted: dict[str, Any] = {"conversation_id": conversation_id, "start": start_date, "end": end_date}
-        wanted |= {"tags": tags, "chunk_type": chunk_type, **filters}
-        places = self.places(None if limit is None else page(limit, "limit") + offset, **wanted)
-        self.check_type_filter(chunk_type)
-        return [place[0] for place in places[offset:]]
-
-    def places(
-        self, limit: int | None, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
-    ) -> list[tuple[str, float, int]]:
+    def _places(self, namespace: str | None, wanted: ListFilter) -> list[tuple[str, float, int]]:
         """Return ids of both namespaces, each with its position; archived ones only of its own."""
-        if filters.get("archived"):
-            return super().places(limit, after=after, **filters)
-        found = (part.places(limit, after=after, **filters) for part in self._parts)
-        newest_first = bool(filters.get("newest_first"))
-        return list(islice(merge(*found, key=lambda place: place[1:], reverse=newest_first), limit))
+        if namespace is not None or wanted.archived:
+            return super()._places(namespace, wanted)
+        end = None if wanted.limit is None else wanted.offset + wanted.limit
+        first = structs.replace(wanted, limit=end, offset=0)
+        found = (part._places(None, first) for part in self._parts)
+        merged = merge(*found, key=lambda place: place[1:], reverse=wanted.newest_first)
+        return list(islice(merged, wanted.offset, end))
 
     def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[Chunk]:  # noqa: ARG002 - both
         """Yield chunks of either namespace, read in batches."""
@@ -126,26 +99,10 @@ class JoinedStore(ChunkStore):
         wanted = check_chunk_ids(chunk_ids)
         return [one for part in self._parts for one in part.summaries(wanted)]
 
-    def timeline(
-        self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
-    ) -> list[Summary]:
-        """Return summaries in order of time."""
-        found = (part.timeline(start, end, limit) for part in self._parts)
-        return list(islice(merge(*found, key=lambda one: one.at), limit))
-
-    def latest(
-        self,
-        limit: int,
-        *,
-        conversation_id: str | None = None,
-        since: str | date | None = None,
-        tag: str | None = None,
-    ) -> list[Summary]:
-        """Return summaries of the newest chunks."""
-        found = (
-            part.latest(limit, conversation_id=conversation_id, since=since, tag=tag) for part in self._parts
-        )
-        return list(islice(merge(*found, key=lambda one: one.at, reverse=True), limit))
+    def _listed(self, wanted: ListFilter, limit: int) -> list[Summary]:
+        """Return the first visible summaries of both namespaces that pass a filter."""
+        found = (part._listed(wanted, limit) for part in self._parts)
+        return list(islice(merge(*found, key=lambda one: one.at, reverse=wanted.newest_first), limit))
 
     # --- relations ----------------------------------------------------------------------------------------
 

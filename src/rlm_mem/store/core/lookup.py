@@ -18,14 +18,9 @@ from msgspec import Struct
 from rlm_mem.record import FrozenRecord
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from rlm_mem.store.core.arrays import Bools, Floats, Ints
     from rlm_mem.store.core.records import DecodedSegments
 
-    Ints: TypeAlias = npt.NDArray[np.int64]
-    Floats: TypeAlias = npt.NDArray[np.float64]
-    Bools: TypeAlias = npt.NDArray[np.bool_]
 
 #: BM25 parameters of both stages: term saturation and length correction (tuned on dialogue memories).
 BM25_K1 = 0.9
@@ -68,7 +63,7 @@ class Filters(FrozenRecord, frozen=True):
 
 
 class CorpusStatistics(Struct, frozen=True):
-    """Figures of one namespace for BM25 at three levels; arrays follow the order of the requested terms.
+    """Words of one namespace for BM25 at three levels; arrays follow the order of the requested terms.
 
     A chunk without a conversation counts as a conversation of its own.
     """

@@ -55,31 +55,28 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.writer import Writer
 
-    class Listing(TypedDict, total=False):
+    class _Filters(TypedDict, total=False):
+        any_tags: Sequence[str] | str | None
+        archived: bool
+        newest_first: bool
+        origin: Sequence[str] | str | None
+        trust: str | None
+
+    class Listing(_Filters, total=False):
         """The filters of list_chunks, as passed to ``list_page``; ``start`` and ``end`` are the dates."""
 
         conversation_id: str | None
         start: str | date | None
         end: str | date | None
         tags: Sequence[str] | str | None
-        any_tags: Sequence[str] | str | None
         chunk_type: str | None
-        archived: bool
-        newest_first: bool
-        origin: Sequence[str] | str | None
-        trust: str | None
 
-    class MoreFilters(TypedDict, total=False):
+    class MoreFilters(_Filters, total=False):
         """The keyword-only filters of list_chunks."""
 
-        any_tags: Sequence[str] | str | None
         namespace: str | None
-        archived: bool
         limit: int | None
         offset: int
-        newest_first: bool
-        origin: Sequence[str] | str | None
-        trust: str | None
 
 
 _audit_logger = logger("rlm_mem.audit")
@@ -344,8 +341,7 @@ class ChunkReader:
     def expired(self, limit: int | None = None) -> list[str]:
         """Return ids of expired chunks that are still stored, oldest first; ``ChunkStore.sweep`` removes them."""
         most = None if limit is None else page(limit, "limit")
-        wanted = ListFilter(expired_at=self._now(), limit=most)
-        return self._ids(self.namespace, wanted)
+        return self._ids(self.namespace, ListFilter(expired_at=self._now(), limit=most))
 
     # --- listings ---------------------------------------------------------------------------------------
 
@@ -386,10 +382,10 @@ class ChunkReader:
             chunk_type=chunk_type, any_tags=any_tags, archived=archived, newest_first=newest_first, origin=origin,
             trust=trust,
         )  # fmt: skip
-        self.check_type_filter(chunk_type, place)
-        if not archived or not (wanted.tags or wanted.any_tags):
-            return self._ids(place, self._filter(wanted))
-        return self._list_archived_by_tags(place, wanted)
+        self.check_type_filter(chunk_type, *([] if namespace is None else [place]))
+        if archived and (wanted.tags or wanted.any_tags):
+            return self._list_archived_by_tags(place, wanted)
+        return [chunk_id for chunk_id, _, _ in self._places(namespace, wanted)]
 
     def check_type_filter(self, chunk_type: Sequence[str] | str | None, *namespaces: str) -> None:
         """Raise InvalidQuery for a type that is neither registered nor that of any chunk.
@@ -446,7 +442,11 @@ class ChunkReader:
             raise InvalidQuery(
                 "deleted chunks are not listed by tag in pages", hint="leave out one of the two"
             )
-        return self.backend.queries.list_places(self.namespace, self._filter(wanted))
+        return self._places(None, wanted)
+
+    def _places(self, namespace: str | None, wanted: ListFilter) -> list[tuple[str, float, int]]:
+        """Return the ids that pass a filter in a namespace (None: wherever this store reads), with their positions."""
+        return self.backend.queries.list_places(namespace or self.namespace, self._filter(wanted))
 
     def iter_chunks(
         self,

@@ -36,9 +36,7 @@ from rlm_mem.store.core.files import Signature
 from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from rlm_mem.store.core.arrays import Frequencies, Ints, Words
     from rlm_mem.text.analysis import AnalysedSegment
 
 _audit_logger = logger("rlm_mem.audit")
@@ -452,7 +450,7 @@ def reliability(confidence: float, success_rate: float | None, volatility: str |
     return round(confidence * success_factor * _VOLATILITY_FACTORS.get(volatility or "low", 1.0), 4)
 
 
-def tier_of(tags: list[str] | tuple[str, ...]) -> str | None:
+def tier_of(tags: Iterable[str]) -> str | None:
     """Return the tier named by a chunk's tags; None for a chunk that mirrors no tiered memory."""
     return next((tag[len(TIER_TAG) :] for tag in tags if tag.startswith(TIER_TAG)), None)
 
@@ -500,14 +498,14 @@ class DecodedSegments(Struct, frozen=True):
         terms: term numbers, repeated as often as they occur, equal ones adjacent.
     """
 
-    chunk_start: npt.NDArray[np.int64]
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    author: npt.NDArray[np.int64]
-    flags: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]
-    term_start: npt.NDArray[np.int64]
-    terms: npt.NDArray[np.uint32]
+    chunk_start: Ints
+    start: Ints
+    end: Ints
+    author: Ints
+    flags: Ints
+    length: Ints
+    term_start: Ints
+    terms: Words
 
 
 class DocumentTerms(Struct, frozen=True):
@@ -520,10 +518,10 @@ class DocumentTerms(Struct, frozen=True):
         segments: number of the chunk's segments that contain the term, at most 255.
     """
 
-    chunk: npt.NDArray[np.int64]
-    term: npt.NDArray[np.int64]
-    frequency: npt.NDArray[np.uint8]
-    segments: npt.NDArray[np.uint8]
+    chunk: Ints
+    term: Ints
+    frequency: Frequencies
+    segments: Frequencies
 
 
 def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], int]) -> bytes:
@@ -660,7 +658,7 @@ def document_terms(decoded: DecodedSegments) -> DocumentTerms:
     )
 
 
-def spans(starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def spans(starts: Ints, lengths: Ints) -> Ints:
     """Concatenate the numbers of all ranges `starts[i] … starts[i] + lengths[i] - 1`."""
     import numpy as np
 
@@ -669,7 +667,7 @@ def spans(starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.
     return np.repeat(shift, lengths) + np.arange(total, dtype=np.int64)
 
 
-def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _starts(counts: Ints) -> Ints:
     import numpy as np
 
     starts = np.zeros(len(counts) + 1, np.int64)

@@ -14,21 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
+from rlm_mem.store.core.arrays import Array, Bools, Floats, Frequencies, Ints, Scores, Slots
 from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, WEIGHED, Neighbourhood
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Ints = npt.NDArray[np.int64]
-    Floats = npt.NDArray[np.float64]
-    Slots = npt.NDArray[np.int32]
-    Scores = npt.NDArray[np.float32]
-    Frequencies = npt.NDArray[np.uint8]
 
 #: Initial score of a chunk that must not be returned: too low for any sum of term scores to compensate.
 _EXCLUDED = np.float32(-1e30)
@@ -121,7 +117,7 @@ def best(
     terms: list[Scorer[_Postings]],
     limit: int,
     *,
-    admitted: npt.NDArray[np.bool_] | None = None,
+    admitted: Bools | None = None,
     excluded: Slots | None = None,
     floor: np.float32 = _ZERO,
 ) -> tuple[Slots, Scores]:
@@ -192,9 +188,7 @@ def _look_up(
     return slots, scores
 
 
-def places(
-    haystack: npt.NDArray[np.int32], needles: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def places(haystack: Slots, needles: Slots) -> tuple[Ints, Ints]:
     """Return which of the sorted `needles` are in the sorted `haystack`, and where."""
     if not len(haystack) or not len(needles):
         return _NOTHING, _NOTHING
@@ -207,9 +201,9 @@ def places(
     return which, place[which]
 
 
-def held_in(haystack: npt.NDArray[np.int32], needles: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+def held_in(haystack: Slots, needles: Slots) -> Bools:
     """Return which of the sorted `needles` are in the sorted `haystack`, as a mask."""
-    found: npt.NDArray[np.bool_]
+    found: Bools
     if len(needles) > len(haystack):
         found = np.zeros(len(needles), np.bool_)
         found[places(haystack, needles)[0]] = True
@@ -256,7 +250,7 @@ def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     return ordered[keep]
 
 
-def changed_at(ordered: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def changed_at(ordered: Array) -> Ints:
     """Return the positions at which a sorted array takes a new value."""
     if not len(ordered):
         return np.zeros(0, np.int64)
@@ -268,14 +262,14 @@ def union(first: npt.NDArray[_Number], second: npt.NDArray[_Number]) -> npt.NDAr
     return distinct(np.concatenate([first, second]))
 
 
-def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> npt.NDArray[np.bool_]:
+def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> Bools:
     """Return which of `values` occur in `among` (any order), as a mask."""
     if not len(among) or not len(values):
         return np.zeros(len(values), np.bool_)
     ordered = np.sort(among)
     place = np.searchsorted(ordered, values)
     np.minimum(place, len(ordered) - 1, out=place)
-    found: npt.NDArray[np.bool_] = ordered[place] == values
+    found: Bools = ordered[place] == values
     return found
 
 
@@ -343,7 +337,7 @@ def walked(
     return _gathered(line, place, is_near), enough
 
 
-def _gathered(line: ConversationLine, place: Ints, is_near: npt.NDArray[np.bool_]) -> Neighbourhood:
+def _gathered(line: ConversationLine, place: Ints, is_near: Bools) -> Neighbourhood:
     """Return each position once, in order, with its run and the number of segments before it."""
     unique = distinct(place)
     back = np.searchsorted(unique, place)

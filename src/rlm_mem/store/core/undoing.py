@@ -138,7 +138,8 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
         for edit in reversed(record.edits if record else []):
             if files.read(edit.file) != edit.data(edit.after):
                 raise ConflictError(
-                    f"{edit.file} was changed since this change", hint="undo the later changes first"
+                    f"{edit.file} was changed since this change",
+                    hint="undo the later changes first; take back by hand what was edited by hand",
                 )
             before = edit.data(edit.before)
             if before is None:
@@ -186,7 +187,10 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
         or content_hash(left.content) != last["after"]  # its file was edited by hand
         or not _same(versions[-1].chunk, left)
     ):
-        raise ConflictError(f"{chunk_id} was changed since this change", hint="undo the later changes first")
+        raise ConflictError(
+            f"{chunk_id} was changed since this change",
+            hint="undo the later changes first; take back by hand what was edited by hand",
+        )
     if first["op"] == "create" or (first["op"] == "import" and first.get("before") is None):
         if active:
             store.delete_chunk(chunk_id)

@@ -18,6 +18,7 @@ import msgspec
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import parse_event
+from rlm_mem.store.core.changes import Rewrite
 from rlm_mem.store.core.files import make_folder
 from rlm_mem.store.core.records import log_events
 
@@ -155,13 +156,7 @@ class EventLog:
             except OSError as error:
                 raise files.unreadable(path, error) from error
 
-    def rewrite(
-        self,
-        namespace: str,
-        rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
-        *,
-        dry_run: bool,
-    ) -> int:
+    def rewrite(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
         """Replace the lines of a namespace for which ``rewrite`` returns an event; return how many were replaced."""
 
         def replaced(_: bytes, event: dict[str, Any] | None) -> bytes | None:

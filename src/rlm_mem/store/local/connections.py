@@ -70,7 +70,8 @@ def healed(method: Callable[Concatenate[_C, _P], _T]) -> Callable[Concatenate[_C
             try:
                 answer = method(self, *args, **kwargs)
             except (sqlite3.Error, CorruptStore, DamagedSnapshot) as failure:
-                connections.mend(failure, generation)
+                if state.drops == drops:  # else the call went on with a connection that it had given up
+                    connections.mend(failure, generation)
                 error = failure
             else:
                 connection = state.connection
@@ -94,6 +95,8 @@ class _ThreadState(threading.local):
     connection: sqlite3.Connection | None = None
     inode: int | None = None
     """Of the file that the connection has open: as long as it is open, no other file gets this number."""
+    writable: bool = True
+    """Whether the file could be written when it was opened; if not, SQLite never writes by this connection."""
     drops: int = 0
     """How often the thread has given up a connection."""
     flush: Callable[[], None] | None = None
@@ -199,7 +202,7 @@ class Connections:
                 if self.thread.flush is not None:
                     self.thread.flush()
                 return connection
-            if self.in_place:
+            if self.in_place and (self.thread.writable or not os.access(self.database, os.W_OK)):
                 return connection
             self.drop()
         return self._connect()
@@ -248,6 +251,7 @@ class Connections:
         with self._renewing:
             former, self._inode = self._inode, _CLOSED if after is None else after
             self.thread.connection, self.thread.inode = connection, after
+            self.thread.writable = self._read_only or os.access(self.database, os.W_OK)
             with self._guard:
                 self._close_for_ended_threads()
                 self._all.append((threading.current_thread(), connection))

@@ -100,13 +100,13 @@ class Layout:
         """Return the absolute path as a string: much faster than ``absolute`` when many files are written."""
         return f"{self._base}/{relative}" if os.sep == "/" else str(self.absolute(relative))
 
-    def has_archived(self) -> bool:
-        """Return whether an archived chunk file of any namespace exists."""
-        return _has_file(self.archive, ".json")
-
     def is_interrupted(self) -> bool:
         """Return whether a killed process left a redo record, so that its write must be finished (see ``redo``)."""
-        return _has_file(self.unfinished, REDO_SUFFIX)
+        try:
+            with os.scandir(self.unfinished) as entries:
+                return any(entry.name.endswith(REDO_SUFFIX) for entry in entries)
+        except FileNotFoundError:
+            return False
 
     def relative(self, path: str | Path) -> str:
         """Return the path as it is recorded: relative to the base, ``../…`` for a file of the brain around it."""
@@ -141,14 +141,6 @@ class Layout:
         if self.archive.is_dir():
             found.append("archive")
         return found
-
-
-def _has_file(folder: Path, suffix: str) -> bool:
-    try:
-        with os.scandir(folder) as entries:
-            return any(entry.name.endswith(suffix) for entry in entries)
-    except FileNotFoundError:
-        return False
 
 
 def status_at(path: str) -> int:

@@ -18,7 +18,8 @@ from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
-from rlm_mem.store.core.changes import MAX_OFF, clock_fault
+from rlm_mem.store.core.backend import Backend
+from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ANY_REVISION,
@@ -50,7 +51,7 @@ _logger = logger("rlm_mem.store")
 _NEWEST_MEMORY = "the time at which the newest memory was written, whose clock may have been wrong"
 
 
-class LocalBackend(LocalIndex):
+class LocalBackend(LocalIndex, Backend):
     """`Backend` over files, index and locks of one store folder; the protocol documents the methods.
 
     One object may be used by several threads: each has its own connection, and SQLite's write lock serialises the
@@ -99,7 +100,7 @@ class LocalBackend(LocalIndex):
         if self.read_only:
             raise StoreReadOnly(
                 f"the store {self.layout.base} was opened read-only",
-                hint="open it for writing, in a folder that can be written",
+                hint="open it again for writing, once its folder can be written: a server has to be restarted",
             )
         outer = self._thread.transaction
         if outer is not None:
@@ -149,7 +150,8 @@ class LocalBackend(LocalIndex):
             return CorruptStore(
                 "the index was damaged and has been rebuilt: nothing was changed", hint="repeat the change"
             )
-        return schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
+        failure = schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
+        return files.with_unchanged_note(failure)
 
     @healed
     def _begin(self) -> None:
@@ -468,13 +470,7 @@ class LocalBackend(LocalIndex):
             self.fold_reads()
         return back_up_folder(store, self, target, progress=progress, source=source)
 
-    def rewrite_events(
-        self,
-        namespace: str,
-        rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
-        *,
-        dry_run: bool,
-    ) -> int:
+    def rewrite_events(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
         # In a transaction, no other process appends an event of a change meanwhile.
         with contextlib.nullcontext() if dry_run else self.transaction(namespace):
             return self._log.rewrite(namespace, rewrite, dry_run=dry_run)

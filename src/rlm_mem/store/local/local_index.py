@@ -30,7 +30,6 @@ from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import Queries, merge_is_due
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.local.postings import PostingsIndex
     from rlm_mem.store.local.rows import LocalRowWriter, ThreadRows
@@ -130,8 +129,6 @@ class LocalIndex:
         self.caught_up = 0
         self._mark = UnsyncedMark(self.layout.index, config.store.lock_wait_seconds)
         self._healing = threading.RLock()
-        self.queries = Queries(self._connections)
-        """Queries that need only the index."""
         self._recorded_times: dict[str, int] = {}
         self._edited_before: int | None = None  # where the next check for files edited in place continues
         # Files already logged, so that repeated reads do not log them again
@@ -147,6 +144,11 @@ class LocalIndex:
     def _rows(self) -> ThreadRows:
         """The row writers of all threads, created only by a process that writes."""
         return local.ThreadRows(self._connections, self.config.search.language)
+
+    @cached_property
+    def queries(self) -> Queries:
+        """Queries that need only the index."""
+        return Queries(self._connections)
 
     # --- opening ---------------------------------------------------------------------------------------
 
@@ -341,9 +343,6 @@ class LocalIndex:
     def together(self, namespace: str, reading: Callable[[], _T]) -> _T:  # noqa: ARG002 - see the protocol
         """Return the result of ``reading``; a local query needs no round trip, so nothing is batched."""
         return reading()
-
-    def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
-        """Do nothing: a query of a local index needs no round trip."""
 
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:

@@ -6,16 +6,17 @@ One `LocalSource` serves one search, on the postings as of its creation.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import compress, repeat
 from operator import and_, attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
+from rlm_mem.store.core.arrays import Array, Bools, Floats, Ints, Scores, Slots
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
@@ -49,14 +50,6 @@ from rlm_mem.store.core.selection import (
 )
 from rlm_mem.store.local.snapshot import NO_CONVERSATION, LocalTermPostings, View, select_docs, term_list
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Ints = npt.NDArray[np.int64]
-    Slots = npt.NDArray[np.int32]
-    Floats = npt.NDArray[np.float64]
-    Bools = npt.NDArray[np.bool_]
-
 _EXCLUDED_SCORE = np.float32(-1e30)
 
 
@@ -68,11 +61,6 @@ _HIDDEN = (
     "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
     " UNION ALL SELECT doc FROM chunks WHERE ns = ? AND expires_at <= ?"
 )
-_MAX_CACHED_ANSWERS = 1_000
-"""Maximum number of cached answers of `holding`."""
-
-
-_Question = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, float], ...], int, str | None]
 
 
 class LocalSource:
@@ -86,10 +74,8 @@ class LocalSource:
         self._view = view
         self._names = {} if names is None else names  # number → author; numbers are never reused
         self._lists: dict[int, LocalTermPostings] = {}
-        self._term_postings: dict[str, LocalTermPostings] = {}  # of the terms in questions to `holding`
         self._masks: dict[Filters, Bools | None] = {}
         self._known: dict[tuple[object, ...], Ints] = {}  # by query and values, the chunks that it finds
-        self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # answers of `holding`
 
     # -- terms and statistics --------------------------------------------------------------------------------------
 
@@ -101,12 +87,7 @@ class LocalSource:
         return terms
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
-        counts = {}
-        for text, number in self._numbers(terms).items():
-            df = self._list(number).df
-            if df:
-                counts[text] = df
-        return counts
+        return {term: postings.df for term, postings in self._lists_of(terms).items()}
 
     def authors(self) -> Collection[str]:
         view = self._view
@@ -216,13 +197,7 @@ class LocalSource:
         limit: int,
         shown_at: str | None = None,
     ) -> list[Held]:
-        # Notes that follow one pattern ask the same question many times, and its answer does not change.
-        question = tuple(map(tuple, groups)), tuple(weights.items()), limit, shown_at
-        found = self._answered.get(question)
-        if found is None:
-            if len(self._answered) >= _MAX_CACHED_ANSWERS:
-                self._answered.clear()
-            found = self._answered[question] = self._best_holding(groups, weights, limit, shown_at)
+        found = self._best_holding(groups, weights, limit, shown_at)
         if not found:
             return []
         rows = self._connection.execute(
@@ -240,7 +215,7 @@ class LocalSource:
         shown_at: str | None,
     ) -> dict[int, frozenset[str]]:
         """Answer `holding` from the postings alone: chunk number → the terms that the chunk contains."""
-        lists = self._lists_of([term for group in groups for term in group])
+        lists = self._lists_of(term for group in groups for term in group)
         found = [
             self._holding_all([lists[term] for term in group])
             for group in groups
@@ -285,7 +260,7 @@ class LocalSource:
         view = self._view
         snap, most_before = view.snapshot, most + len(view.masked_ordinals)
         held = []
-        for number in self._numbers(list(terms)).values():
+        for number in self._numbers(terms).values():
             place = snap.term_index(number)
             if place < 0 or snap.offsets[place + 1] - snap.offsets[place] <= most_before:
                 postings = self._list(number)  # which is read only if it may be short
@@ -356,7 +331,7 @@ class LocalSource:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _numbers(self, terms: Sequence[str]) -> dict[str, int]:
+    def _numbers(self, terms: Iterable[str]) -> dict[str, int]:
         # A lone surrogate cannot be bound as text, and no stored term contains one.
         known = [term for term in dict.fromkeys(terms) if term.isascii() or not has_surrogate(term)]
         rows = self._connection.execute(
@@ -365,14 +340,10 @@ class LocalSource:
         )
         return dict(rows.fetchall())
 
-    def _lists_of(self, terms: Collection[str]) -> dict[str, LocalTermPostings]:
-        """Return the postings of those terms that some chunk contains; cached, since the view does not change."""
-        known = self._term_postings
-        missing = [term for term in terms if term not in known]
-        if missing:
-            numbers = self._numbers(missing)
-            known |= {term: self._list(numbers.get(term, -1)) for term in missing}
-        return {term: postings for term in terms if (postings := known[term]).df}
+    def _lists_of(self, terms: Iterable[str]) -> dict[str, LocalTermPostings]:
+        """Return the postings of those terms that some chunk contains."""
+        numbers = self._numbers(terms).items()
+        return {term: postings for term, number in numbers if (postings := self._list(number)).df}
 
     def _list(self, term: int) -> LocalTermPostings:
         postings = self._lists.get(term)
@@ -551,15 +522,13 @@ def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
     return place[hit], hit
 
 
-def _sums(where: Ints, values: npt.NDArray[Any] | None, count: int) -> Ints:
+def _sums(where: Ints, values: Array | None, count: int) -> Ints:
     """Sum `values` (None: 1 each) per position in `where`, for `count` positions."""
     summed = np.bincount(where, None if values is None else values.astype(np.float64), count)
     return summed.astype(np.int64)
 
 
-def _new_scores(
-    view: View, collection: CorpusLengths, terms: list[Scorer[LocalTermPostings]]
-) -> npt.NDArray[np.float32]:
+def _new_scores(view: View, collection: CorpusLengths, terms: list[Scorer[LocalTermPostings]]) -> Scores:
     scores = np.zeros(view.delta.size, np.float32)
     length = view.delta.columns.length
     for scorer in terms:

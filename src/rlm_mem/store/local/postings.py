@@ -13,15 +13,14 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store import local
 from rlm_mem.store.core import files
+from rlm_mem.store.core.arrays import Bools
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.local.connections import DamagedSnapshot
 from rlm_mem.store.local.local_lookup import LocalSource
@@ -44,9 +43,6 @@ from rlm_mem.store.local.snapshot import (
     postings_of,
     save_snapshot,
 )
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 _Written = Callable[[int], None]
 """Called with the number of chunks written so far."""
@@ -127,7 +123,7 @@ class PostingsIndex:
         view = self.view(connection)
         if view.generation is not None and not view.waiting:
             return False
-        with self._folder_lock(wait=False) as acquired:
+        with folder_lock(self._directory / str(self._ns), wait=False) as acquired:
             if not acquired:
                 return False
             try:
@@ -152,7 +148,7 @@ class PostingsIndex:
         damaged: CurrentSnapshot | None = None
         while True:
             state = read_state(connection, self._ns)
-            if state is None and self._is_small(connection):
+            if state is None and not merge_is_due(connection, self._directory, self._ns):  # few chunks
                 with contextlib.suppress(_StateChanged):  # another process has just published the first one
                     return self._advance_from(
                         connection, _view_of(empty_snapshot(), 0, None), seq, every=True
@@ -193,7 +189,7 @@ class PostingsIndex:
     ) -> bool:
         """Replace a damaged snapshot, unless another process has done so; False if none can be written."""
         try:
-            with self._folder_lock(wait=True):
+            with folder_lock(self._directory / str(self._ns), wait=True):
                 if read_state(connection, self._ns) == damaged:  # no other process has replaced it meanwhile
                     self._write_from_rows(connection, seq)
         except (OSError, DamagedSnapshot):  # a full or write-protected disk: a search must still answer
@@ -236,14 +232,6 @@ class PostingsIndex:
             delta = delta.plus(part)
         return View(view.snapshot, delta, masked, seq, view.generation)
 
-    def _is_small(self, connection: sqlite3.Connection) -> bool:
-        bound = most_pending(0)
-        found = connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM chunks WHERE ns = ? AND status = 0 LIMIT {bound + 1})",
-            (self._ns,),
-        ).fetchone()
-        return int(found[0]) <= bound
-
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _merge_in_background(self, view: View) -> None:
@@ -260,7 +248,7 @@ class PostingsIndex:
         with contextlib.suppress(OSError, sqlite3.Error, CorruptStore, DamagedSnapshot, _Stopped):
             connection = connect()
             try:
-                with self._folder_lock(wait=False) as acquired:
+                with folder_lock(self._directory / str(self._ns), wait=False) as acquired:
                     if acquired:
                         self._write(connection, view, self._check_stop)
             finally:
@@ -272,7 +260,7 @@ class PostingsIndex:
 
     def _write(self, connection: sqlite3.Connection, view: View, progress: _Written | None = None) -> bool:
         """Build and publish the snapshot of `view`; the caller holds the folder lock."""
-        if view.generation is None and not view.snapshot.size and not self._is_small(connection):
+        if view.generation is None and not view.snapshot.size and view.delta.size > most_pending(0):
             return self._write_from_rows(connection, view.seq, progress)
         return self._publish(connection, view.snapshot, view.masked, [view.delta], view.seq, progress)
 
@@ -286,7 +274,7 @@ class PostingsIndex:
         self,
         connection: sqlite3.Connection,
         base: Snapshot,
-        masked: npt.NDArray[np.bool_] | None,
+        masked: Bools | None,
         parts: Iterable[ChunkPostings],
         seq: int,
         progress: _Written | None,
@@ -312,10 +300,6 @@ class PostingsIndex:
             if other.is_dir() and other != folder:
                 shutil.rmtree(other, ignore_errors=True)
         return True
-
-    def _folder_lock(self, *, wait: bool) -> AbstractContextManager[bool]:
-        """Take the lock file of this namespace's folder; only its holder writes or removes snapshots."""
-        return folder_lock(self._directory / str(self._ns), wait=wait)
 
 
 @contextlib.contextmanager

@@ -10,8 +10,7 @@ changes after it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -196,36 +195,15 @@ def _listed(values: Collection[object]) -> str:
     return msgspec.json.encode(list(values)).decode()
 
 
-def _rarest(connection: sqlite3.Connection, namespace: str, tags: Sequence[str]) -> str:
-    if len(tags) == 1:
-        return tags[0]
-
-    def size(tag: str) -> int:
-        counted = connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM tags WHERE ns = {_NUMBER} AND tag = ? LIMIT 10000)",
-            (namespace, tag),
-        ).fetchone()
-        return int(counted[0])
-
-    return min(tags, key=size)
-
-
-def _summaries(connection: sqlite3.Connection, namespace: str, rows: Sequence[Any]) -> list[Summary]:
-    tags: dict[int, list[str]] = {}
-    for doc, tag in connection.execute(
-        f"SELECT doc, tag FROM tags WHERE doc {_SOME} ORDER BY tag", (_listed([row[0] for row in rows]),)
-    ):
-        tags.setdefault(doc, []).append(tag)
-    return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
-
-
-def _links(
-    connection: sqlite3.Connection, query: str, values: tuple[object, ...], link_type: str | None, limit: int
-) -> Iterator[LinkedChunk]:
-    if link_type is not None:
-        query, values = f"{query} AND l.type = ?", (*values, link_type)
-    query += f" ORDER BY l.strength DESC, {_LINKED} DESC, l.doc, l.position LIMIT ?"
-    return (LinkedChunk(*row) for row in connection.execute(query, (*values, limit)))
+_LINKS = {
+    "out": f"SELECT t.id, l.type, l.strength, 'out', l.reasoning, {_LINKED} FROM chunks s"
+    " JOIN links l ON l.doc = s.doc JOIN chunks t ON t.id = l.dst_id AND +t.ns = s.ns AND +t.status = 0"
+    f" WHERE s.id = ? AND s.ns = {_NUMBER} AND s.status = 0",
+    "in": f"SELECT s.id, l.type, l.strength, 'in', l.reasoning, {_LINKED} FROM links l"
+    f" JOIN chunks s ON s.doc = l.doc AND +s.status = 0 WHERE l.dst_id = ? AND +s.ns = {_NUMBER}"
+    " AND EXISTS (SELECT 1 FROM chunks t WHERE t.id = l.dst_id AND t.ns = s.ns)",
+}
+_STRONGEST = f" ORDER BY l.strength DESC, {_LINKED} DESC, l.doc, l.position LIMIT ?"
 
 
 class Queries:
@@ -234,137 +212,128 @@ class Queries:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
+    @healed
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._connections.get().execute(query, values).fetchall()
+
     def number(self, namespace: str) -> int:
         """Return the number of a namespace: -1, which no row has, if it has no chunks."""
         found = self._connections.get().execute("SELECT ns FROM namespaces WHERE name = ?", (namespace,))
         return int(next(found, (-1,))[0])
 
-    @healed
     def namespaces(self) -> list[tuple[str, int]]:
-        rows = self._connections.get().execute(
+        return self._rows(
             "SELECT name, coalesce((SELECT sum(chunks) FROM totals t WHERE t.ns = n.ns AND t.status = 0), 0)"
             " FROM namespaces n ORDER BY name"
         )
-        return rows.fetchall()
 
-    @healed
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:  # noqa: ARG002 - one dictionary
-        found = self._connections.get().execute(
-            f"SELECT text FROM terms WHERE text {_SOME} LIMIT 1", (_listed(terms),)
-        )
-        return next(found, (None,))[0]
+        found = self._rows(f"SELECT text FROM terms WHERE text {_SOME} LIMIT 1", _listed(terms))
+        return found[0][0] if found else None
 
-    @healed
     def next_term(self, namespace: str) -> int:  # noqa: ARG002 - one dictionary
-        found = self._connections.get().execute("SELECT ifnull(max(term), 0) + 1 FROM terms").fetchone()
-        return int(found[0])
+        return int(self._rows("SELECT ifnull(max(term), 0) + 1 FROM terms")[0][0])
 
-    @healed
     def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
-        found = self._connections.get().execute(
-            f"SELECT text FROM terms WHERE text {_SOME} AND term < ?", (_listed(sorted(terms)), number)
-        )
-        return {text for (text,) in found}
+        query = f"SELECT text FROM terms WHERE text {_SOME} AND term < ?"
+        return {text for (text,) in self._rows(query, _listed(sorted(terms)), number)}
 
     # --- listings --------------------------------------------------------------------------------------
 
-    @healed
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        connection, page, values = self._page_query(namespace, wanted)
-        return connection.execute(page, values).fetchall()
+        page, values = self._page_query(namespace, wanted)
+        return self._rows(page, *values)
 
     @healed
     def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
-        connection, page, values = self._page_query(namespace, wanted)
+        page, values = self._page_query(namespace, wanted)
         order = "DESC" if wanted.newest_first else "ASC"
-        rows = connection.execute(
+        rows = self._rows(
             f"SELECT {_SUMMARY} FROM chunks WHERE doc IN (SELECT doc FROM ({page})) ORDER BY at {order}, doc {order}",
-            values,
+            *values,
         )
-        return _summaries(connection, namespace, rows.fetchall())
+        return self._summaries(namespace, rows)
 
-    def _page_query(self, namespace: str, wanted: ListFilter) -> tuple[sqlite3.Connection, str, list[object]]:
-        """Return the connection, and the statement and its values for the id, time and number of each listed chunk."""
-        connection = self._connections.get()
-        where = [f"chunks.ns = {_NUMBER}", "status = ?"]
-        values: list[object] = [namespace, int(wanted.archived)]
+    def _page_query(self, namespace: str, wanted: ListFilter) -> tuple[str, list[object]]:
+        """Return the statement and its values for the id, time and number of each listed chunk."""
+        # The plus sign makes SQLite look up the conversation, not scan in order of time
+        status = "status = ?" if wanted.conversation_id is None else "+status = ?"
+        # Conditions, each with its values
+        where: list[tuple[Any, ...]] = [(f"chunks.ns = {_NUMBER}", namespace), (status, int(wanted.archived))]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
         if wanted.trusts == ("quarantined",):
             at = "+chunks.at"  # they are few: looked up by trust instead of a scan in order of time
         if wanted.tags and not wanted.archived:
             # Start from the rows of the rarest tag, which are in order of time: the cost depends on the answer, not
             # the store.
-            first = _rarest(connection, namespace, wanted.tags)
+            counts = dict(self.tag_counts(namespace, None, among=wanted.tags) if len(wanted.tags) > 1 else ())
+            first = min(wanted.tags, key=lambda tag: counts.get(tag, 0))
             source, at, doc = "tags t CROSS JOIN chunks ON chunks.doc = t.doc", "t.at", "t.doc"
-            where += [f"t.ns = {_NUMBER}", "t.tag = ?"]
-            values += [namespace, first]
+            where.append((f"t.ns = {_NUMBER} AND t.tag = ?", namespace, first))
             for tag in wanted.tags:
                 if tag != first:
-                    where.append(
-                        "EXISTS (SELECT 1 FROM tags x"
-                        " WHERE x.ns = t.ns AND x.tag = ? AND x.at = t.at AND x.doc = t.doc)"
-                    )
-                    values.append(tag)
+                    of_tag = "x.ns = t.ns AND x.tag = ? AND x.at = t.at AND x.doc = t.doc"
+                    where.append((f"EXISTS (SELECT 1 FROM tags x WHERE {of_tag})", tag))
         if wanted.any_tags and not wanted.archived:
-            where.append(f"chunks.doc IN (SELECT doc FROM tags WHERE ns = {_NUMBER} AND tag {_SOME})")
-            values += [namespace, _listed(wanted.any_tags)]
+            tagged = f"SELECT doc FROM tags WHERE ns = {_NUMBER} AND tag {_SOME}"
+            where.append((f"chunks.doc IN ({tagged})", namespace, _listed(wanted.any_tags)))
         if wanted.conversation_id is not None:
-            # The plus sign makes SQLite look up the conversation, not scan in order of time
-            where[1] = "+status = ?"
-            where.append(f"conversation = {_CONVERSATION}")
-            values += [namespace, wanted.conversation_id]
-        for condition, value in (
+            where.append((f"conversation = {_CONVERSATION}", namespace, wanted.conversation_id))
+        optional = (
             (f"{at} >= ?", wanted.start),
             (f"{at} < ?", wanted.end),
             ("type = ?", wanted.chunk_type),
             (_VISIBLE, wanted.shown_at),
             ("expires_at <= ?", wanted.expired_at),
-        ):
-            if value is not None:
-                where.append(condition)
-                values.append(value)
+        )
+        where += [one for one in optional if one[1] is not None]
         if wanted.held_at is not None:
             seconds, text = wanted.held_at
-            where.append(_VALID_AT)
-            values += [text, seconds, text]
-        for column, names in (("origin", wanted.origins), ("trust", wanted.trusts)):
-            if names:
-                where.append(f"{column} {_SOME}")
-                values.append(_listed(names))
+            where.append((_VALID_AT, text, seconds, text))
+        named = ("origin", wanted.origins), ("trust", wanted.trusts)
+        where += [(f"{column} {_SOME}", _listed(names)) for column, names in named if names]
         if wanted.after is not None:
-            where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
-            values += wanted.after
+            where.append((f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)", *wanted.after))
         order = "DESC" if wanted.newest_first else "ASC"
         more = "" if wanted.alone is None else ", conversation, origin, source, trust, expires_at"
-        page = f"SELECT chunks.id, {at} AS at, {doc} AS doc{more} FROM {source} WHERE {' AND '.join(where)}"
+        condition = " AND ".join(one for one, *_ in where)
+        page = f"SELECT chunks.id, {at} AS at, {doc} AS doc{more} FROM {source} WHERE {condition}"
         page += f" ORDER BY {at} {order}, {doc} {order} LIMIT ? OFFSET ?"
+        values = [value for _, *given in where for value in given]
         values += [-1 if wanted.limit is None else wanted.limit, wanted.offset]
         if wanted.alone is not None:
             page = (
                 f"SELECT id, at, doc FROM ({page}) WHERE {_NO_CONVERSATION} ORDER BY at {order}, doc {order}"
             )
-        return connection, page, [*values, *(wanted.alone or ())]
+        return page, [*values, *(wanted.alone or ())]
 
     @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
-        connection, wanted = self._connections.get(), list(dict.fromkeys(ids))
-        rows = connection.execute(
+        wanted = list(dict.fromkeys(ids))
+        rows = self._rows(
             f"SELECT {_SUMMARY} FROM chunks WHERE {_OF_NAMESPACE} AND +status = 0 AND id {_SOME}",
-            (namespace, _listed(wanted)),
-        ).fetchall()
-        found = {item.id: item for item in _summaries(connection, namespace, rows)}
+            namespace,
+            _listed(wanted),
+        )
+        found = {item.id: item for item in self._summaries(namespace, rows)}
         return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
 
-    @healed
+    def _summaries(self, namespace: str, rows: Sequence[Any]) -> list[Summary]:
+        tags: dict[int, list[str]] = {}
+        query = f"SELECT doc, tag FROM tags WHERE doc {_SOME} ORDER BY tag"
+        for doc, tag in self._rows(query, _listed([row[0] for row in rows])):
+            tags.setdefault(doc, []).append(tag)
+        return [Summary(*(row[1], row[2], tuple(tags.get(row[0], ())), *row[3:], namespace)) for row in rows]
+
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
         # The plus sign: one scan of the rows, no sorting.
         some = "" if ids is None else f" AND id {_SOME}"
-        rows = self._connections.get().execute(
+        rows = self._rows(
             f"SELECT doc, id, status, revision, {_MODIFIED}, content_hash FROM chunks"
             f" WHERE {_OF_NAMESPACE} AND doc > ?{some} ORDER BY doc LIMIT ?",
-            (namespace, after, *(() if ids is None else (_listed(ids),)), limit),
+            *(namespace, after, *(() if ids is None else (_listed(ids),)), limit),
         )
         return [ChunkState(*row) for row in rows]
 
@@ -374,123 +343,92 @@ class Queries:
     def linked(
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
-        connection = self._connections.get()
-        found: list[LinkedChunk] = []
-        if direction in ("out", "both"):
-            found += _links(
-                connection,
-                f"SELECT t.id, l.type, l.strength, 'out', l.reasoning, {_LINKED} FROM chunks s"
-                " JOIN links l ON l.doc = s.doc JOIN chunks t ON t.id = l.dst_id AND +t.ns = s.ns AND +t.status = 0"
-                f" WHERE s.id = ? AND s.ns = {_NUMBER} AND s.status = 0",
-                (chunk_id, namespace), link_type, limit,
-            )  # fmt: skip
-        if direction in ("in", "both"):
-            found += _links(
-                connection,
-                f"SELECT s.id, l.type, l.strength, 'in', l.reasoning, {_LINKED} FROM links l"
-                f" JOIN chunks s ON s.doc = l.doc AND +s.status = 0 WHERE l.dst_id = ? AND +s.ns = {_NUMBER}"
-                " AND EXISTS (SELECT 1 FROM chunks t WHERE t.id = l.dst_id AND t.ns = s.ns)",
-                (chunk_id, namespace), link_type, limit,
-            )  # fmt: skip
-        return strongest(found)[:limit]
+        some, values = ("", ()) if link_type is None else (" AND l.type = ?", (link_type,))
+        rows: list[tuple[Any, ...]] = []
+        for side in _LINKS if direction == "both" else (direction,):
+            rows += self._rows(f"{_LINKS[side]}{some}{_STRONGEST}", chunk_id, namespace, *values, limit)
+        return strongest([LinkedChunk(*row) for row in rows])[:limit]
 
     @healed
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int
     ) -> tuple[list[str], list[str]]:
-        connection = self._connections.get()
-        found = connection.execute(
-            f"SELECT ns, conversation, at, doc FROM chunks WHERE id = ? AND {_OF_NAMESPACE} AND status = 0",
-            (chunk_id, namespace),
-        ).fetchone()
-        if found is None or found[1] is None:
+        query = (
+            f"SELECT ns, conversation, at, doc FROM chunks WHERE id = ? AND {_OF_NAMESPACE} AND status = 0"
+        )
+        found = self._rows(query, chunk_id, namespace)
+        if not found or found[0][1] is None:
             return [], []
-        ns, conversation, at, doc = found
+        ns, conversation, at, doc = found[0]
         query = (
             "SELECT id FROM chunks WHERE ns = ? AND conversation = ? AND status = 0"
             " AND (at {sign} ? OR (at = ? AND doc {sign} ?)) ORDER BY at {order}, doc {order} LIMIT ?"
         )
         values = (ns, conversation, at, at, doc)
-        earlier = connection.execute(query.format(sign="<", order="DESC"), (*values, before)).fetchall()
-        later = connection.execute(query.format(sign=">", order="ASC"), (*values, after)).fetchall()
+        earlier = self._rows(query.format(sign="<", order="DESC"), *values, before)
+        later = self._rows(query.format(sign=">", order="ASC"), *values, after)
         return [row[0] for row in reversed(earlier)], [row[0] for row in later]
 
-    @healed
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> list[str]:
         query, values = _SAME_ALONE, [digest[:16], digest, namespace]
         if conversation_id is not None:
             query = _SAME_IN_CONVERSATION
             values += [namespace, conversation_id]
-        return [one for (one,) in self._connections.get().execute(query, values)]
+        return [one for (one,) in self._rows(query, *values)]
 
-    @healed
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
-        rows = self._connections.get().execute(
-            f"SELECT id FROM chunks WHERE norm_hash = ? AND {_OF_NAMESPACE} AND {_KEPT} ORDER BY doc DESC LIMIT ?",
-            (digest[:NORMALISED], namespace, limit),
-        )
-        return list(map(itemgetter(0), rows))
+        query = f"SELECT id FROM chunks WHERE norm_hash = ? AND {_OF_NAMESPACE} AND {_KEPT} ORDER BY doc DESC LIMIT ?"
+        return [one for (one,) in self._rows(query, digest[:NORMALISED], namespace, limit)]
 
-    @healed
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
         query = f"SELECT norm_hash FROM chunks WHERE norm_hash {_SOME} AND {_OF_NAMESPACE} AND {_KEPT}"
         begin = {digest[:NORMALISED]: digest for digest in digests}
-        found = self._connections.get().execute(query, (_listed(begin), namespace))
-        return {begin[digest] for (digest,) in found}
+        return {begin[digest] for (digest,) in self._rows(query, _listed(begin), namespace)}
 
-    @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        rows = self._connections.get().execute(
+        rows = self._rows(
             "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc"
             f" WHERE l.dst_id = ? AND +c.ns = {_NUMBER} ORDER BY c.id",
-            (chunk_id, namespace),
+            chunk_id,
+            namespace,
         )
         return [row[0] for row in rows]
 
     # --- counts ----------------------------------------------------------------------------------------
 
-    @healed
     def tag_counts(
         self, namespace: str, limit: int | None, *, among: Collection[str] | None = None
     ) -> list[tuple[str, int]]:
         some = "" if among is None else f" AND tag {_SOME}"
-        rows = self._connections.get().execute(
+        return self._rows(
             f"SELECT tag, chunks FROM tag_totals WHERE ns = {_NUMBER} AND chunks > 0{some}"
             " ORDER BY chunks DESC, tag LIMIT ?",
-            (namespace, *(() if among is None else (_listed(among),)), -1 if limit is None else limit),
+            *(namespace, *(() if among is None else (_listed(among),)), -1 if limit is None else limit),
         )
-        return rows.fetchall()
 
-    @healed
     def conversations(self, namespace: str, limit: int | None) -> list[ConversationInfo]:
-        rows = self._connections.get().execute(
+        rows = self._rows(
             "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
             f" c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = {_NUMBER}"
             " AND last_at > -1e16 ORDER BY last_at DESC, id LIMIT ?",
-            (namespace, -1 if limit is None else limit),
+            namespace,
+            -1 if limit is None else limit,
         )
         return [ConversationInfo(*row) for row in rows]
 
-    @healed
     def stats(self, namespace: str) -> dict[str, Any]:
-        rows = (
-            self._connections.get()
-            .execute(
-                f"SELECT {_END.format('ASC')}, {_END.format('DESC')}, status, type, chunks, tokens, bytes FROM totals t"
-                f" WHERE ns = {_NUMBER} AND chunks > 0 ORDER BY type",
-                (namespace,),
-            )
-            .fetchall()
+        rows = self._rows(
+            f"SELECT {_END.format('ASC')}, {_END.format('DESC')}, status, type, chunks, tokens, bytes FROM totals t"
+            f" WHERE ns = {_NUMBER} AND chunks > 0 ORDER BY type",
+            namespace,
         )
         first, last = rows[0][:2] if rows else (None, None)
         return totals_of([row[2:] for row in rows], first, last)
 
-    @healed
     def count_rows(self, table: str, namespace: str) -> int:
         query = {
             "tags": "tag_totals WHERE chunks > 0 AND ns",
             "conversations": "conversations WHERE last_at > -1e16 AND ns",
             "links": "link_rows l JOIN chunks c ON c.doc = l.doc WHERE c.ns",
         }[table]
-        found = self._connections.get().execute(f"SELECT count(*) FROM {query} = {_NUMBER}", (namespace,))
-        return int(found.fetchone()[0])
+        return int(self._rows(f"SELECT count(*) FROM {query} = {_NUMBER}", namespace)[0][0])

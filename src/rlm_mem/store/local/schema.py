@@ -301,9 +301,7 @@ def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
     """Return the project's own exception for an SQLite error."""
     text = str(error)
     if is_damage(error):
-        return CorruptStore(
-            f"{what} is damaged: {text}: nothing was changed", hint="run: rlm-mem store rebuild"
-        )
+        return CorruptStore(f"{what} is damaged: {text}", hint="run: rlm-mem store rebuild")
     if "locked" in text or "busy" in text:
         return StoreLocked(f"{what}: another process holds the write lock", hint="retry in a moment")
     if "readonly" in text or "unable to open" in text:
@@ -311,9 +309,7 @@ def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
             f"{what} cannot be opened for writing: {text}", hint="check the folder's permissions"
         )
     if "disk is full" in text:
-        return StoreFull(
-            f"the disk is full: {what} was not written: nothing was changed", hint="free some space and retry"
-        )
+        return StoreFull(f"the disk is full: {what} was not written", hint="free some space and retry")
     if "disk I/O" in text:
-        return StorageError(f"{what}: {text}: nothing was changed", hint="free some space and retry")
+        return StorageError(f"{what}: {text}", hint="free some space and retry")
     return StorageError(f"{what}: {text}")

@@ -27,6 +27,7 @@ import numpy as np
 from msgspec import Struct
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.store.core.arrays import Array, Bools, Floats, Frequencies, Ints, Slots, Words
 from rlm_mem.store.core.files import sync_folder
 from rlm_mem.store.core.records import NO_SEGMENTS, decode_many, document_terms
 from rlm_mem.store.core.selection import contained, distinct, held_in, places, union
@@ -35,7 +36,6 @@ from rlm_mem.store.local.connections import DamagedSnapshot
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Array = npt.NDArray[Any]
 
 #: Conversation number of a chunk that belongs to no conversation.
 NO_CONVERSATION = -1
@@ -129,29 +129,29 @@ class Snapshot(Struct, frozen=True):
     of term `i` is at `offsets[i]:offsets[i + 1]` of the postings, ordered by ordinal.
     """
 
-    doc: npt.NDArray[np.int64]
-    conversation: npt.NDArray[np.int64]
-    at: npt.NDArray[np.float64]
+    doc: Ints
+    conversation: Ints
+    at: Floats
     length: npt.NDArray[np.int32]
     segment_count: npt.NDArray[np.int32]
     type_code: npt.NDArray[np.uint16]
-    superseded: npt.NDArray[np.bool_]
-    valid_from: npt.NDArray[np.float64]
-    valid_to: npt.NDArray[np.float64]
-    doc_order: npt.NDArray[np.int32]  # ordinals in the order of doc
-    time_order: npt.NDArray[np.int32]  # ordinals in the order of (at, doc)
-    length_before: npt.NDArray[np.int64]  # [N + 1] running sum of length
+    superseded: Bools
+    valid_from: Floats
+    valid_to: Floats
+    doc_order: Slots  # ordinals in the order of doc
+    time_order: Slots  # ordinals in the order of (at, doc)
+    length_before: Ints  # [N + 1] running sum of length
 
-    term: npt.NDArray[np.uint32]  # sorted term numbers
-    offsets: npt.NDArray[np.int64]  # [T + 1]
-    segment_df: npt.NDArray[np.int64]
+    term: Words  # sorted term numbers
+    offsets: Ints  # [T + 1]
+    segment_df: Ints
     conversation_df: npt.NDArray[np.int32]
-    max_frequency: npt.NDArray[np.uint8]
-    author_terms: npt.NDArray[np.uint32]  # numbers of the terms that name authors
+    max_frequency: Frequencies
+    author_terms: Words  # numbers of the terms that name authors
 
-    ordinal: npt.NDArray[np.int32] | FileArray
-    frequency: npt.NDArray[np.uint8] | FileArray
-    segments: npt.NDArray[np.uint8] | FileArray
+    ordinal: Slots | FileArray
+    frequency: Frequencies | FileArray
+    segments: Frequencies | FileArray
 
     types: tuple[str, ...]
     seq: int
@@ -164,7 +164,7 @@ class Snapshot(Struct, frozen=True):
         """Number of chunks."""
         return len(self.doc)
 
-    def ordinals_of(self, docs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def ordinals_of(self, docs: Ints) -> Ints:
         """The ordinal of each doc; -1 if it is not in this snapshot."""
         found = np.full(len(docs), -1, np.int64)
         if not self.size or not len(docs):
@@ -182,7 +182,7 @@ class Snapshot(Struct, frozen=True):
         place = int(np.searchsorted(self.term, np.uint32(term)))
         return place if place < len(self.term) and int(self.term[place]) == term else -1
 
-    def range_of(self, conversations: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+    def range_of(self, conversations: Ints) -> tuple[Array, Array]:
         """Return the first ordinal of each conversation, and one past its last."""
         return (
             np.searchsorted(self.conversation, conversations, side="left"),
@@ -322,17 +322,17 @@ _SOME = (
 class Columns(Struct, frozen=True):
     """The columns of a snapshot, but with type names instead of type codes."""
 
-    doc: npt.NDArray[np.int64]
-    conversation: npt.NDArray[np.int64]
-    at: npt.NDArray[np.float64]
+    doc: Ints
+    conversation: Ints
+    at: Floats
     length: npt.NDArray[np.int32]
     segment_count: npt.NDArray[np.int32]
     type_name: npt.NDArray[np.object_]
-    superseded: npt.NDArray[np.bool_]
-    valid_from: npt.NDArray[np.float64]
-    valid_to: npt.NDArray[np.float64]
+    superseded: Bools
+    valid_from: Floats
+    valid_to: Floats
 
-    def taken(self, keep: npt.NDArray[Any]) -> Columns:
+    def taken(self, keep: Array) -> Columns:
         """Return the chunks that `keep` (a mask or positions) selects."""
         return Columns(*(getattr(self, name)[keep] for name in self.__struct_fields__))
 
@@ -351,18 +351,18 @@ class ChunkPostings(Struct, frozen=True):
     """
 
     columns: Columns
-    term: npt.NDArray[np.uint32]
-    slot: npt.NDArray[np.int32]
-    frequency: npt.NDArray[np.uint8]
-    segments: npt.NDArray[np.uint8]
-    author_terms: npt.NDArray[np.uint32]
+    term: Words
+    slot: Slots
+    frequency: Frequencies
+    segments: Frequencies
+    author_terms: Words
 
     @property
     def size(self) -> int:
         """Number of chunks."""
         return len(self.columns.doc)
 
-    def without(self, docs: npt.NDArray[np.int64]) -> ChunkPostings:
+    def without(self, docs: Ints) -> ChunkPostings:
         """Return a copy without the given chunks."""
         removed = contained(self.columns.doc, docs)
         if not removed.any():
@@ -391,9 +391,7 @@ class ChunkPostings(Struct, frozen=True):
         )
 
 
-def load_rows(
-    connection: sqlite3.Connection, ns: int, docs: npt.NDArray[np.int64] | None = None
-) -> Iterator[ChunkPostings]:
+def load_rows(connection: sqlite3.Connection, ns: int, docs: Ints | None = None) -> Iterator[ChunkPostings]:
     """Yield a namespace's active chunks, or those among `docs`, in batches."""
     if docs is None:
         # Read all numbers first, so that no cursor stays open: an open read cursor blocks commits of writers.
@@ -432,7 +430,7 @@ def postings_of(rows: Sequence[tuple[Any, ...]]) -> ChunkPostings:
     )
 
 
-def _times(texts: Sequence[str | None], missing: float) -> npt.NDArray[np.float64]:
+def _times(texts: Sequence[str | None], missing: float) -> Floats:
     """Convert stored times to epoch seconds; None becomes `missing`."""
     found = np.full(len(texts), missing)
     for place, text in enumerate(texts):
@@ -441,7 +439,7 @@ def _times(texts: Sequence[str | None], missing: float) -> npt.NDArray[np.float6
     return found
 
 
-def select_docs(docs: Iterable[int] | npt.NDArray[np.int64]) -> str:
+def select_docs(docs: Iterable[int] | Ints) -> str:
     """Encode docs as the JSON array for `IN (SELECT value FROM json_each(?))`: any number of them in one parameter."""
     return msgspec.json.encode(docs.tolist() if isinstance(docs, np.ndarray) else list(docs)).decode()
 
@@ -463,13 +461,13 @@ class View:
         self,
         snapshot: Snapshot,
         delta: ChunkPostings,
-        masked: npt.NDArray[np.bool_],
+        masked: Bools,
         seq: int,
         generation: str | None,
     ) -> None:
         self.snapshot, self.delta, self.masked = snapshot, delta, masked
         self.seq, self.generation = seq, generation
-        self.members: dict[int, npt.NDArray[np.int64]] = {}
+        self.members: dict[int, Ints] = {}
         self.authors: frozenset[str] | None = None
         new = delta.columns
         self.masked_ordinals = ordinals = np.flatnonzero(masked).astype(np.int32)
@@ -487,39 +485,39 @@ class View:
         self.total_length = snapshot.total_length - _total(snapshot.length[ordinals]) + _total(new.length)
         self.conversations = snapshot.conversations + alone + int((now > 0).sum()) - int((before > 0).sum())
 
-    def take(self, name: str, slots: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def take(self, name: str, slots: Ints) -> Array:
         """Return the values of a column at the given slots."""
         size = self.snapshot.size
-        old: npt.NDArray[Any] = getattr(self.snapshot, name)
+        old: Array = getattr(self.snapshot, name)
         if not self.delta.size:
             return old[slots]
-        new: npt.NDArray[Any] = getattr(self.delta.columns, name)
+        new: Array = getattr(self.delta.columns, name)
         taken = np.empty(len(slots), new.dtype)
         in_snapshot = slots < size
         taken[in_snapshot] = old[slots[in_snapshot]]
         taken[~in_snapshot] = new[slots[~in_snapshot] - size]
         return taken
 
-    def both(self, name: str, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+    def both(self, name: str, old: Slots, new: Slots) -> Array:
         """Return the values of a column at some ordinals of the snapshot, followed by some chunks of the delta."""
         first, last = getattr(self.snapshot, name), getattr(self.delta.columns, name)
         if not len(old):
             return last[new]  # type: ignore[no-any-return]
         return np.concatenate((first[old], last[new])) if len(new) else first[old]
 
-    def column(self, name: str) -> npt.NDArray[Any]:
+    def column(self, name: str) -> Array:
         """Return a column over all slots."""
-        old: npt.NDArray[Any] = getattr(self.snapshot, name)
+        old: Array = getattr(self.snapshot, name)
         if not self.delta.size:
             return old
         return np.concatenate([old, getattr(self.delta.columns, name)])
 
 
-def _total(values: npt.NDArray[Any]) -> int:
+def _total(values: Array) -> int:
     return int(values.sum(dtype=np.int64))
 
 
-def _count_in(values: npt.NDArray[np.int64], among: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _count_in(values: Ints, among: Ints) -> Ints:
     """Count how often each value of the sorted `among` occurs in `values`."""
     values = np.sort(values)
     return np.searchsorted(values, among, side="right") - np.searchsorted(values, among, side="left")
@@ -531,29 +529,27 @@ _NO_PLACES = np.zeros(0, np.int64)
 class LocalTermPostings(Struct, frozen=True):
     """Postings of one term: its list in the snapshot (sorted ordinals) and in the delta (positions of chunks)."""
 
-    ordinal: npt.NDArray[np.int32]
-    frequency: npt.NDArray[np.uint8]
-    segments: npt.NDArray[np.uint8]
-    new: npt.NDArray[np.int32]
-    new_frequency: npt.NDArray[np.uint8]
-    new_segments: npt.NDArray[np.uint8]
+    ordinal: Slots
+    frequency: Frequencies
+    segments: Frequencies
+    new: Slots
+    new_frequency: Frequencies
+    new_segments: Frequencies
     max_frequency: int
     index: int  # position among the terms of the snapshot; -1 if the snapshot does not contain the term
-    lost: npt.NDArray[np.int64]  # positions in `ordinal` of masked chunks
+    lost: Ints  # positions in `ordinal` of masked chunks
     df: int  # number of chunks that contain the term
 
-    def whole(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    def whole(self) -> tuple[Slots, Frequencies]:
         """Return every ordinal of the snapshot that contains the term, masked or not, and its frequency there."""
         return self.ordinal, self.frequency
 
-    def find(self, slots: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    def find(self, slots: Slots) -> tuple[Ints, Frequencies]:
         """Return the positions in `slots` of ordinals that contain the term, and its frequency there."""
         which, place = places(self.ordinal, slots)
         return which, self.frequency[place]
 
-    def among(
-        self, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    def among(self, old: Slots, new: Slots) -> tuple[Bools, Bools]:
         """Return which sorted ordinals of the snapshot, and which sorted chunks of the delta, contain the term."""
         return held_in(self.ordinal, old), held_in(self.new, new)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
+from rlm_mem.store.core.arrays import Array, Bools, Ints, Slots, Words
 from rlm_mem.store.core.selection import changed_at, contained, distinct
 from rlm_mem.store.local.snapshot import (
     NO_CONVERSATION,
@@ -37,22 +38,22 @@ _MAX_CHUNKS = 1 << 27
 class _Run(Struct, frozen=True):
     """Postings of some new chunks, sorted by term; `chunk` numbers the new chunks from 0."""
 
-    term: npt.NDArray[np.uint32]
-    chunk: npt.NDArray[np.int32]
+    term: Words
+    chunk: Slots
     payload: npt.NDArray[np.uint16]  # frequency << 8 | segments
 
 
 class _Numbering(Struct, frozen=True):
     """Maps old ordinals and new chunks to ordinals of the snapshot being built (-1: dropped)."""
 
-    old: npt.NDArray[np.int64]
-    new: npt.NDArray[np.int64]
-    group: npt.NDArray[np.int64]  # conversation of each ordinal, numbered in order
+    old: Ints
+    new: Ints
+    group: Ints  # conversation of each ordinal, numbered in order
 
 
 def make_snapshot(
     base: Snapshot,
-    masked: npt.NDArray[np.bool_] | None,
+    masked: Bools | None,
     parts: Iterable[ChunkPostings],
     seq: int,
     folder: Path | None = None,
@@ -108,7 +109,7 @@ def _run_of(part: ChunkPostings, first_chunk: int) -> _Run:
 
 
 def _ordered(
-    base: Snapshot, kept: npt.NDArray[np.int64], new: Columns
+    base: Snapshot, kept: Ints, new: Columns
 ) -> tuple[Columns, tuple[str, ...], npt.NDArray[np.uint16], _Numbering]:
     """Return all chunks in the order (conversation, at, doc), their types, and the new ordinal of each."""
     types = list(base.types)
@@ -143,9 +144,7 @@ def _ordered(
     )
 
 
-def _term_counts(
-    base: Snapshot, masked: npt.NDArray[np.bool_] | None, runs: list[_Run]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _term_counts(base: Snapshot, masked: Bools | None, runs: list[_Run]) -> tuple[Ints, Ints]:
     """Return every remaining term and the length of its list."""
     if masked is None or not masked.any():
         base_counts = np.diff(base.offsets)
@@ -168,7 +167,7 @@ def _term_counts(
     return all_terms[starts][sums > 0], sums[sums > 0]
 
 
-def _slabs(term: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _slabs(term: Array, counts: Ints) -> Iterator[tuple[int, int]]:
     """Yield ranges of terms whose lists together fit one slab; a single longer list is a slab of its own."""
     ends = np.cumsum(counts)
     first = 0
@@ -181,11 +180,9 @@ def _slabs(term: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> Iterator[tu
         first = last
 
 
-def _slab_keys(
-    base: Snapshot, runs: list[_Run], numbering: _Numbering, low: int, high: int
-) -> npt.NDArray[np.int64]:
+def _slab_keys(base: Snapshot, runs: list[_Run], numbering: _Numbering, low: int, high: int) -> Ints:
     """Return the sorted postings of the terms `low` to `high`: (term - low) << 43 | ordinal << 16 | payload."""
-    parts: list[npt.NDArray[np.int64]] = []
+    parts: list[Ints] = []
     first = int(np.searchsorted(base.term, low, side="left"))
     last = int(np.searchsorted(base.term, high, side="right"))
     if last > first:
@@ -211,9 +208,7 @@ def _slab_keys(
 class _Postings:
     """The posting arrays while they are being filled, slab by slab."""
 
-    def __init__(
-        self, term: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], folder: Path | None
-    ) -> None:
+    def __init__(self, term: Ints, counts: Ints, folder: Path | None) -> None:
         total = int(counts.sum())
         self._term = term
         self._offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -224,7 +219,7 @@ class _Postings:
         self._conversation_df = np.zeros(len(term), np.int32)
         self._max_frequency = np.zeros(len(term), np.uint8)
 
-    def add(self, first: int, last: int, keys: npt.NDArray[np.int64], group: npt.NDArray[np.int64]) -> None:
+    def add(self, first: int, last: int, keys: Ints, group: Ints) -> None:
         """Write the next lists, those of the terms at `first` to `last` (excluded), from their sorted keys."""
         lo = int(self._offsets[first])
         ordinal = (keys >> 16) & (_MAX_CHUNKS - 1)
@@ -248,7 +243,7 @@ class _Postings:
         types: tuple[str, ...],
         codes: npt.NDArray[np.uint16],
         numbering: _Numbering,
-        authors: npt.NDArray[np.uint32],
+        authors: Words,
         seq: int,
     ) -> Snapshot:
         length_before = np.concatenate([[0], np.cumsum(columns.length, dtype=np.int64)]).astype(np.int64)
@@ -280,13 +275,13 @@ class _InMemory:
     """Collects an array in memory if there is no folder to write it to."""
 
     def __init__(self, dtype: type[np.generic]) -> None:
-        self._parts: list[npt.NDArray[Any]] = [np.zeros(0, dtype)]
+        self._parts: list[Array] = [np.zeros(0, dtype)]
         self._dtype = dtype
 
-    def add(self, values: npt.NDArray[Any]) -> None:
+    def add(self, values: Array) -> None:
         self._parts.append(values.astype(self._dtype, copy=False))
 
-    def finish(self) -> npt.NDArray[Any]:
+    def finish(self) -> Array:
         """Return the whole array."""
         return np.concatenate(self._parts)
 

@@ -48,7 +48,6 @@ class _Publish(Struct, gc=False):
     temp: str
     target: str
     version: Path | None  # where the file now at the target is kept first
-    is_new: bool = False  # there is no file at the target
 
 
 class Transaction:
@@ -72,8 +71,6 @@ class Transaction:
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
         self._free: set[str] = set()  # ids that were looked up and are not in the index
-        self._vacant: set[str] = set()  # the ids among them for which no file exists either
-        self._none_archived = False  # whether the archive was found to have no files
         self.files: dict[Path, Path | None] = {}
         self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
@@ -127,7 +124,7 @@ class Transaction:
             self.rows.put(chunk, path, written, status, former=former)
         except sqlite3.Error as error:
             files.remove(temp)
-            raise sqlite_error(error, chunk.id) from error
+            raise files.with_unchanged_note(sqlite_error(error, chunk.id)) from error
         earlier = self._pending.pop(chunk.id, None)
         version = None
         if earlier:
@@ -137,8 +134,7 @@ class Transaction:
             version = self._layout.versions(chunk.id) / f"{row.revision}.json"
         if row and row.path != path and not earlier:
             self._replace_file(self._layout.absolute(row.path), version)
-        self._pending[chunk.id] = _Publish(temp, self._layout.place(path), version, chunk.id in self._vacant)
-        self._vacant.discard(chunk.id)
+        self._pending[chunk.id] = _Publish(temp, self._layout.place(path), version)
         self._chunks[chunk.id] = chunk
 
     def _has_same_segments(self, row: ChunkRow, chunk: Chunk) -> bool:
@@ -162,7 +158,6 @@ class Transaction:
             The conversations of the new chunks that have no chunk in the index yet.
         """
         ids = [chunk.id for chunk in chunks]
-        self._none_archived = not self._layout.has_archived()
         self._free.update(ids)
         self._free.difference_update(
             chunk_id
@@ -189,13 +184,8 @@ class Transaction:
         if chunk.id not in self._free and find_row(self.connection, chunk.id) is not None:
             return False
         self._free.add(chunk.id)
-        place, path_of = self._layout.place, self._layout.path_of
-        if os.access(place(path_of(chunk, ACTIVE)), os.F_OK):
-            return False
-        if not self._none_archived and os.access(place(path_of(chunk, ARCHIVED)), os.F_OK):
-            return False
-        self._vacant.add(chunk.id)
-        return True
+        paths = (self._layout.path_of(chunk, status) for status in (ACTIVE, ARCHIVED))
+        return not any(os.access(self._layout.place(path), os.F_OK) for path in paths)
 
     def keep(self, chunk: Chunk) -> None:
         target = self._layout.versions(chunk.id) / f"{chunk.revision}.json"
@@ -337,7 +327,7 @@ class Transaction:
             in_turn(self.connection, "COMMIT", self._wait_seconds)
         except sqlite3.Error as error:
             self.rollback()
-            raise sqlite_error(error, "the index") from error
+            raise files.with_unchanged_note(sqlite_error(error, "the index")) from error
         except OSError as error:
             self.rollback()
             if isinstance(error, FileNotFoundError):
@@ -448,7 +438,7 @@ class Transaction:
                 files.remove(kept)
 
         self._undo.append(undo)
-        if not item.is_new and os.path.exists(item.target):  # noqa: PTH110 - a path object takes longer
+        if os.path.exists(item.target):  # noqa: PTH110 - a path object takes longer
             # Kept under a second name until the commit for an undo, even if no version is wanted.
             name = f"{os.path.basename(item.target)}.{os.urandom(4).hex()}.undo"  # noqa: PTH119
             kept = item.version or self._layout.unfinished / name

@@ -146,7 +146,7 @@ class _Pool:
     def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
         """Yield the answers in the order of the lots; a few lots are worked on ahead of the one that is needed."""
         rest = iter(lots)
-        waiting = deque(_QueuedLot(lot, Future()) for lot in islice(rest, self._ahead))
+        waiting = deque(map(_QueuedLot, islice(rest, self._ahead)))
         # Until the children have loaded their modules, this process works on the first lots and continues with the
         # answers.
         ready = any(child is not None and child.is_ready for child in self._children)
@@ -154,7 +154,7 @@ class _Pool:
         for one in (*islice(waiting, first_here, None), *islice(waiting, first_here)):
             self._lots.put(one)
         for lot in rest:
-            waiting.append(_QueuedLot(lot, Future()))
+            waiting.append(_QueuedLot(lot))
             self._lots.put(waiting[-1])
             yield self._first_answer(waiting)
         self._end()
@@ -164,7 +164,7 @@ class _Pool:
     def _first_answer(self, waiting: deque[_QueuedLot]) -> Any:
         """Return the answer to the first lot; until another process has it, this process works on lots itself."""
         first = waiting[0]
-        while not first.is_answered:
+        while not first.answer.done():
             if not (
                 self._run_other_work(waiting)
                 or self._work_on_one(waiting)
@@ -172,7 +172,7 @@ class _Pool:
             ):
                 break
         waiting.popleft()
-        return (first.here or first.future).result()
+        return first.answer.result()
 
     def _run_other_work(self, waiting: deque[_QueuedLot], *, idle: bool = False) -> bool:
         """Call the caller's other work; return whether there was any."""
@@ -197,10 +197,9 @@ class _Pool:
 
     def _work_on_one(self, waiting: deque[_QueuedLot]) -> bool:
         """Work on the first lot that nobody has taken; return whether there was one."""
-        one = next((one for one in waiting if one.is_untaken and one.future.cancel()), None)
+        one = next((one for one in waiting if one.take()), None)
         if one is not None:
-            one.here = Future()
-            _answer(one.lot, one.here)
+            one.work()
         return one is not None
 
     def _drive(self, child: _Child | None) -> None:
@@ -214,8 +213,8 @@ class _Pool:
                     one = self._lots.get(block=not asked)
                     more = one is not None
             if one is not None:
-                if not one.future.set_running_or_notify_cancel():
-                    continue  # answered already, in `_first_answer`
+                if not one.take():
+                    continue  # this process works on it
                 asked.append(one)
             elif not asked:
                 if child is not None:
@@ -223,14 +222,13 @@ class _Pool:
                 return
             try:
                 if child is None:
-                    one = asked.popleft()
-                    _answer(one.lot, one.future)
+                    asked.popleft().work()
                 elif one is not None:
                     child.ask(msgspec.msgpack.encode(one.lot))
                 else:
                     # Decoded in this process: decoding is the more expensive half of the transfer.
                     answer = self._decoder.decode(child.answer())
-                    asked.popleft().future.set_result(answer)
+                    asked.popleft().answer.set_result(answer)
             except (OSError, EOFError, msgspec.DecodeError, UnicodeEncodeError) as error:
                 if not self._closing:
                     _logger.warning("a process that reads chunk files ended (%s): going on without it", error)
@@ -254,29 +252,24 @@ class _Pool:
             child.close()
 
 
-def _answer(lot: _Request, future: Future[Any]) -> None:
-    try:
-        future.set_result(_work(lot))
-    except Exception as error:  # noqa: BLE001 - raised again where the answer is needed
-        future.set_exception(error)
+class _QueuedLot:
+    """A lot and its answer, which either a child or this process makes."""
 
+    def __init__(self, lot: _Request) -> None:
+        self.lot = lot
+        self.answer: Future[Any] = Future()
+        self._taken = threading.Lock()
 
-class _QueuedLot(msgspec.Struct):
-    """A lot and its answer: ``future`` if a child works on it, ``here`` if this process took it first."""
+    def take(self) -> bool:
+        """Return whether the lot is the caller's to work on: no other thread has taken it."""
+        return self._taken.acquire(blocking=False)
 
-    lot: _Request
-    future: Future[Any]
-    here: Future[Any] | None = None
-
-    @property
-    def is_untaken(self) -> bool:
-        """Whether no process has started to work on it."""
-        return not (self.future.running() or self.future.done())
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether its answer is available."""
-        return (self.here or self.future).done()
+    def work(self) -> None:
+        """Make the answer in this process."""
+        try:
+            self.answer.set_result(_work(self.lot))
+        except Exception as error:  # noqa: BLE001 - raised again where the answer is needed
+            self.answer.set_exception(error)
 
 
 class _Child:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +13,7 @@ from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import Rows, Statement, plain
 
 if TYPE_CHECKING:
+    from rlm_mem.store.core.changes import Rewrite
     from rlm_mem.store.postgres.pool import Pool
 
 # Event numbers are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
@@ -117,13 +118,7 @@ def latest(ask: Rows, namespace: str, operations: Iterable[str]) -> dict[str, An
     return parse_event(max(newest)[1].encode()) if newest else None
 
 
-def rewrite_events(
-    pool: Pool,
-    namespace: str,
-    rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
-    *,
-    dry_run: bool,
-) -> int:
+def rewrite_events(pool: Pool, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
     """Replace the payloads for which ``rewrite`` returns an event, a page at a time; return how many."""
     ns, last, count = namespace_key(namespace), -1, 0
     query = "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND seq > %s ORDER BY seq LIMIT %s"

@@ -16,7 +16,8 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
-from rlm_mem.store.core.changes import MAX_OFF, clock_fault
+from rlm_mem.store.core.backend import Backend
+from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ChunkRow,
@@ -86,7 +87,7 @@ class _ThreadState(threading.local):
     ahead: Mapping[tuple[str, str], list[tuple[Any, ...]]] = MappingProxyType({})
 
 
-class PostgresBackend:
+class PostgresBackend(Backend):
     """`Backend` over one or several PostgreSQL databases; thread-safe. The protocol documents the methods.
 
     Args:
@@ -99,7 +100,6 @@ class PostgresBackend:
     """
 
     is_far = True
-    caught_up = 0
 
     def __init__(self, dsn: str, config: Config, *, read_only: bool = False) -> None:
         self.config = config
@@ -288,7 +288,10 @@ class PostgresBackend:
     def check_writable(self) -> None:
         """Raise StoreReadOnly if the store was opened read-only."""
         if self.read_only:
-            raise StoreReadOnly(f"the store {self.location} was opened read-only")
+            raise StoreReadOnly(
+                f"the store {self.location} was opened read-only",
+                hint="open it again for writing, with a user who may write: a server has to be restarted",
+            )
 
     @property
     def present(self) -> PostgresTransaction | None:
@@ -329,13 +332,6 @@ class PostgresBackend:
         ns = namespace_key(namespace)
         found = self.rows(namespace, FIND, (ns, ns, chunk_id))
         return ChunkRow(*found[0]) if found else None
-
-    def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        return self.find(namespace, chunk_id)
-
-    def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:  # noqa: ARG002 - see the protocol
-        """Return False: ids are unique within a namespace only."""
-        return False
 
     def id_taken(self, chunk: Chunk) -> bool:
         return self.find(chunk.namespace, chunk.id) is not None
@@ -400,10 +396,6 @@ class PostgresBackend:
         self._searches = self._searches or SearchCache()
         owner = pool.shown, namespace
         return PostgresSource(pool.rows, namespace_key(namespace), self._searches, owner)
-
-    def retried(self, ask: Callable[[], _T]) -> _T:
-        """Return the result of ``ask``, called once: the database maintains its own indexes."""
-        return ask()
 
     def version(self, namespace: str) -> int:
         """Return a number that grows with every change of a chunk; inside a transaction, its value after the commit."""
@@ -522,14 +514,6 @@ class PostgresBackend:
         """Write the access counts that are still in memory."""
         return {"access_counts_folded": self.flush_reads(wait=True), "views": []}
 
-    def write_views(self, *, up_to: int | None = None) -> list[str]:  # noqa: ARG002 - see below
-        """Return no names: the JSON views are files of a folder."""
-        return []
-
-    def sync(self, *, full: bool = False, wait_seconds: float | None = None) -> SyncReport:  # noqa: ARG002
-        """Do nothing: rows and index are changed together."""
-        return SyncReport()
-
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
         with self.transaction(namespace, any_analysis=True) as transaction, transaction.translating():
             return rebuild(transaction, namespace, self._analysis, progress)
@@ -568,37 +552,13 @@ class PostgresBackend:
             store, names, target, lambda name: self.pool(name).snapshot(), progress=progress, source=source
         )
 
-    def rewrite_events(
-        self,
-        namespace: str,
-        rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
-        *,
-        dry_run: bool,
-    ) -> int:
-        pool = self.pool(namespace)
-        return audit.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
-
-    def rewrite_stray_events(
-        self,
-        namespaces: Collection[str],  # noqa: ARG002 - see below
-        rewrite: Callable[[bytes], bytes | None],  # noqa: ARG002
-        *,
-        dry_run: bool,  # noqa: ARG002
-    ) -> int:
-        """Return 0: each line is a row of its namespace, written whole."""
-        return 0
+    def rewrite_events(self, namespace: str, rewrite: Rewrite, *, dry_run: bool) -> int:
+        return audit.rewrite_events(self.pool(namespace), namespace, rewrite, dry_run=dry_run)
 
     def damaged_texts(self, namespaces: Collection[str]) -> Iterator[tuple[str, str, bytes]]:
         """Yield the texts of chunks and former versions that do not validate."""
         for namespace in namespaces:
             yield from damaged_texts(self.pool(namespace).rows, namespace)
-
-    def stray_versions(self) -> Iterator[tuple[str, list[Chunk]]]:
-        """Yield nothing: the versions of a chunk are only ever deleted together with it."""
-        yield from ()
-
-    def erase_stray_versions(self, namespace: str, chunk_ids: Sequence[str]) -> None:
-        """Do nothing: there are none."""
 
     def purge(self, namespaces: Sequence[str]) -> None:
         """Rebuild the derived rows, remove unused names, and free the space of deleted rows."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rlm_mem.store.core.arrays import Array, Ints, Words
 from rlm_mem.store.core.records import decode_many, document_terms
 from rlm_mem.store.core.selection import changed_at, contained
 from rlm_mem.store.postgres.parts import Lists, pairs
-
-Ints = npt.NDArray[np.int64]
-Figures = npt.NDArray[np.uint32]
 
 Indexed = tuple[int, int | None, bytes]
 """The indexed data of a chunk: document, conversation and encoded segments."""
@@ -37,7 +33,7 @@ class IndexDifference:
     """
 
     posting: Ints
-    figures: Figures
+    figures: Words
     removed: Ints
     word: Ints
     word_frequency: Ints
@@ -101,14 +97,14 @@ def changes_of(removed_chunks: Sequence[Indexed], added_chunks: Sequence[Indexed
     )
 
 
-def replaced(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures]:
+def replaced(lists: Lists, changes: IndexDifference) -> tuple[Ints, Words]:
     """The entries of terms' lists after the changes."""
     unchanged = ~contained(lists.pair, changes.removed)
     unchanged &= ~contained(lists.pair, changes.posting)
     return _merged(lists.pair[unchanged], lists.figures[unchanged], changes.posting, changes.figures)
 
 
-def summed(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures, Ints]:
+def summed(lists: Lists, changes: IndexDifference) -> tuple[Ints, Words, Ints]:
     """Return the entries of conversations' lists after the changes, and the gain or loss of each word of `changes`.
 
     The third value is 1 if the word's conversation gained it, -1 if it lost it, else 0.
@@ -135,13 +131,13 @@ def added(among: Ints, keys: Ints, values: Ints) -> Ints:
     return total
 
 
-def _merged(pair: Ints, figures: Figures, more: Ints, more_figures: Figures) -> tuple[Ints, Figures]:
+def _merged(pair: Ints, figures: Words, more: Ints, more_figures: Words) -> tuple[Ints, Words]:
     every = np.concatenate([pair, more])
     order = np.argsort(every, kind="stable")
     return every[order], np.concatenate([figures, more_figures])[order]
 
 
-def _totals(keys: Ints, *values: npt.NDArray[Any]) -> tuple[Ints, list[Ints]]:
+def _totals(keys: Ints, *values: Array) -> tuple[Ints, list[Ints]]:
     """Return each key once, sorted, and the sums of the values by key; keys whose sums are all 0 are left out."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]

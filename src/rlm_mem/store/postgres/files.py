@@ -74,12 +74,6 @@ SELECT files.name, parts.data FROM rlm_mem.files
 LEFT JOIN rlm_mem.file_parts AS parts ON parts.ns = %s AND parts.name = files.name
 WHERE files.ns = %s AND files.name = ANY(%s) ORDER BY files.name, parts.part
 """
-_READ_FROM = """
-SELECT data, before FROM (
-    SELECT part, data, sum(octet_length(data)) OVER (ORDER BY part) - octet_length(data) AS before
-    FROM rlm_mem.file_parts WHERE ns = %s AND name = %s
-) AS parts WHERE before + octet_length(data) > %s ORDER BY part
-"""
 _LAST = """
 SELECT part, data FROM rlm_mem.file_parts WHERE ns = %s AND name = %s AND part < %s ORDER BY part DESC LIMIT %s
 """
@@ -154,23 +148,18 @@ class PostgresFiles:
             yield from ((name, b"".join(found[name])) for name in lot if name in found)
 
     def read_from(self, name: str, offset: int) -> bytes:
-        if offset < 0:
-            return self._tail(_checked(name), -offset)
-        rows = self._rows(_READ_FROM, self._ns, _checked(name), offset)
-        skipped = offset - int(rows[0][1]) if rows else 0
-        return b"".join(bytes(data) for data, _ in rows)[skipped:]
-
-    def _tail(self, name: str, wanted: int) -> bytes:
-        """Return the last ``wanted`` bytes, read from as few parts as needed: a journal has thousands."""
+        if offset >= 0:
+            return (self.read(name) or b"")[offset:]
+        # From as few parts as needed: a journal has thousands.
         found: list[bytes] = []
         before, lot = 2**31 - 1, 32
-        while sum(map(len, found)) < wanted:
-            rows = self._rows(_LAST, self._ns, name, before, lot)
+        while sum(map(len, found)) < -offset:
+            rows = self._rows(_LAST, self._ns, _checked(name), before, lot)
             found += [bytes(data) for _, data in rows]
             if len(rows) < lot:
                 break
             before, lot = int(rows[-1][0]), lot * 4
-        return b"".join(reversed(found))[-wanted:]
+        return b"".join(reversed(found))[offset:]
 
     def exists(self, name: str) -> bool:
         return self.signature(name) is not None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from rlm_mem.store.core.arrays import Bools, Floats, Ints, Scores, Slots
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
@@ -29,10 +29,6 @@ from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pai
 from rlm_mem.store.postgres.queries import HIDDEN_FROM, admitted, conditions, is_shown
 from rlm_mem.store.postgres.term_lists import PostgresTermPostings, StateCache, TermEntries, TermLists
 from rlm_mem.store.postgres.values import Rows, shown, stored
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _NO_CONVERSATION = -1
 #: Maximum number of replacements followed in a chain.
@@ -212,7 +208,7 @@ class SearchCache:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """Figures of the namespace at the beginning of a search, and its speakers."""
+    """Words of the namespace at the beginning of a search, and its speakers."""
 
     modified: int
     authors: dict[int, str]
@@ -354,8 +350,8 @@ class PostgresSource:
 
     def _ordered(
         self,
-        docs: npt.NDArray[np.int32],
-        scores: npt.NDArray[np.float32],
+        docs: Slots,
+        scores: Scores,
         limit: int,
         filters: Filters,
         sql: str = "",
@@ -383,14 +379,14 @@ class PostgresSource:
         return existing[order], scores[order].astype(np.float64)
 
     def _rows_of(
-        self, docs: npt.NDArray[np.int32], filters: Filters, sql: str, values: Sequence[object]
+        self, docs: Slots, filters: Filters, sql: str, values: Sequence[object]
     ) -> list[tuple[int, float, bool]]:
         """Return the documents that exist and pass, each with its time and whether it is superseded."""
         found = self._rows(f"{_PASSING} AND c.doc = ANY(%s::int4[]){sql}", (self._ns, docs.tolist(), *values))
         return [tuple(row) for *row, hidden_from in found if is_shown(hidden_from, filters)]
 
     def _newest_passing(
-        self, docs: npt.NDArray[np.int32], limit: int, filters: Filters, sql: str, values: Sequence[object]
+        self, docs: Slots, limit: int, filters: Filters, sql: str, values: Sequence[object]
     ) -> list[tuple[int, float, bool]] | None:
         """Return the newest of many documents that pass; None if too few of them are among the newest chunks."""
         rows = self._rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import psycopg
@@ -25,15 +24,8 @@ _SPREAD = (
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'rlm_mem'"
 )
 _VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
-_ATTEMPTS = 20  # when other programs create the same tables at the same moment
-# The errors of PostgreSQL in that case, depending on the other program's progress. A table also creates a type of
-# its name.
-_CREATED_CONCURRENTLY = (
-    errors.UniqueViolation,
-    errors.DuplicateTable,
-    errors.DuplicateSchema,
-    errors.DuplicateObject,
-)
+#: Only one program at a time creates or migrates the tables of a database. The number is that of no other program.
+_LOCK = "SELECT pg_advisory_xact_lock(7215031860477192031)"
 
 
 def opened(dsn: str, config: Config, *, read_only: bool = False) -> Pool:
@@ -73,19 +65,12 @@ def _prepare(
             f"{place} has no store of this version (schema {version or 0}, needed {SCHEMA_VERSION})",
             hint="open it once for writing, which creates the tables",
         )
-    for attempt in range(_ATTEMPTS):
-        try:
-            _migrate(connection, place, wait_seconds)
-            return
-        except _CREATED_CONCURRENTLY:
-            # Another program is creating the same tables: they will exist in a moment.
+    try:
+        _migrate(connection, place, wait_seconds)
+    except psycopg.Error as error:
+        if not connection.closed:
             connection.execute("ROLLBACK")
-            time.sleep(0.05 * (attempt + 1))
-        except psycopg.Error as error:
-            if not connection.closed:
-                connection.execute("ROLLBACK")
-            raise translated(error, place) from error
-    raise StorageError(f"{place}: the tables could not be created", hint="try again in a moment")
+        raise translated(error, place) from error
 
 
 def _check_server(connection: psycopg.Connection[Any], place: str) -> None:
@@ -121,19 +106,20 @@ def _check_version(version: int, place: str) -> None:
 
 
 def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: float) -> None:
-    if connection.execute("SELECT to_regnamespace('rlm_mem')").fetchone() == (None,):
-        # In a separate transaction: on a cluster, tables are created on other connections, which must see the
-        # schema.
-        connection.execute("CREATE SCHEMA rlm_mem")
-    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     wait = f"SET LOCAL lock_timeout = {max(1, round(wait_seconds * 1000))}"
-    connection.execute(wait)
+    begin = "BEGIN ISOLATION LEVEL READ COMMITTED", wait, _LOCK
+    for statement in begin:
+        connection.execute(statement)
+    if connection.execute("SELECT to_regnamespace('rlm_mem')").fetchone() == (None,):
+        # Committed first: on a cluster, tables are created on other connections, which must see the schema.
+        for statement in ("CREATE SCHEMA rlm_mem", "COMMIT", *begin):
+            connection.execute(statement)
     if connection.execute("SELECT to_regclass('rlm_mem.migrations')").fetchone() == (None,):
         connection.execute(
             "CREATE TABLE rlm_mem.migrations("
             "version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
         )
-    # Reading the version is not blocked; a second migration waits here, and then has nothing to do.
+    # Reading the version is not blocked; a migration by a program without `_LOCK` waits here, as this one waits for it.
     connection.execute("LOCK TABLE rlm_mem.migrations IN SHARE ROW EXCLUSIVE MODE")
     version = _version(connection) or 0
     _check_version(version, place)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from rlm_mem.store.core.arrays import Bools, Ints
 from rlm_mem.store.core.lookup import Neighbourhood
 from rlm_mem.store.core.selection import MOST, OPENING, changed_at, contained, distinct, union, walked
 from rlm_mem.store.postgres.values import Rows
-
-Ints = npt.NDArray[np.int64]
 
 #: Positions left between chunks when the rows between them are unknown: more than any search for neighbours spans.
 _GAP = MOST + OPENING + 2
@@ -112,7 +110,7 @@ class _WindowLayout:
         self.place = self._place[asked_rows]
         self.first, self.last = self._edges(group, asked_rows, opens)
 
-    def _edges(self, group: Ints, asked_rows: Ints, opens: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    def _edges(self, group: Ints, asked_rows: Ints, opens: Bools) -> tuple[Ints, Ints]:
         """Return where the conversation of each requested chunk begins and ends, as far as that is known."""
         start = changed_at(group)
         stretch = np.searchsorted(start, asked_rows, side="right") - 1

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from rlm_mem.store.core.arrays import Array, Ints, Slots, Words
 from rlm_mem.store.core.records import damaged_entry
 from rlm_mem.store.core.selection import changed_at
-
-Ints = npt.NDArray[np.int64]
 
 #: Maximum number of entries in a part.
 PART = 64
@@ -104,21 +102,23 @@ class Lists:
     first: Ints
     count: Ints
     pair: Ints
-    figures: npt.NDArray[np.uint32]
+    figures: Words
 
     @property
     def code(self) -> Ints:
         """Per part `owner << 32 | first`."""
         return pairs(self.owner, self.first)
 
-    def words(self) -> npt.NDArray[np.uint32]:
-        """Return the entries in their stored form."""
+    def entries(self) -> str:
+        """Return the entries of each part in their stored form, as the text of a `bytea[]`."""
         words = np.empty((len(self.pair), _WORDS), "<u4")
         words[:, 0], words[:, 1:] = self.pair & _LOW, self.figures
-        return words.reshape(-1)
+        digits, ends = words.tobytes().hex(), (np.cumsum(self.count) * (2 * words.itemsize * _WORDS)).tolist()
+        parts = (f'"\\\\x{digits[first:end]}"' for first, end in pairwise((0, *ends)))
+        return f"{{{','.join(parts)}}}"
 
 
-def pairs(owner: npt.NDArray[Any], key: npt.NDArray[Any]) -> Ints:
+def pairs(owner: Array, key: Array) -> Ints:
     """Combine each owner and key to one sortable number."""
     return (owner.astype(np.int64) << 32) | key.astype(np.int64)
 
@@ -140,7 +140,7 @@ def lists_of(rows: Sequence[tuple[int, int, bytes]]) -> Lists:
     return Lists(owner, first, count, pair, words[:, 1:])
 
 
-def joined(pieces: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32]]:
+def joined(pieces: Sequence[bytes]) -> tuple[Slots, Words]:
     """Decode one list's entries, in any order, to sorted keys and figures; raises `CorruptStore` on damage."""
     blob = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if len(blob) % (4 * _WORDS):
@@ -155,9 +155,7 @@ def joined(pieces: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[
     return keys, words[:, 1:]
 
 
-def regrouped(
-    table: PartTable, former: Lists, pair: Ints, figures: npt.NDArray[np.uint32]
-) -> tuple[Lists, Ints, Ints]:
+def regrouped(table: PartTable, former: Lists, pair: Ints, figures: Words) -> tuple[Lists, Ints, Ints]:
     """Split changed lists into new parts: the parts to write, and owners and firsts of those to remove.
 
     Args:

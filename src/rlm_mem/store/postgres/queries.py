@@ -54,6 +54,7 @@ HIDDEN_FROM = "CASE WHEN c.trust = 'quarantined' THEN '' ELSE c.expires_at END"
 #: Valid at a time; the values are the time as stored, in epoch seconds, and as stored. A chunk without `valid_from` is
 #: valid from when it happened.
 HELD = "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s)) AND (c.valid_to > %s OR c.valid_to IS NULL)"
+_TAGGED = "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s::text[]))"
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 
 
@@ -88,11 +89,10 @@ def conditions(ns: int, filters: Filters) -> Statement:
         also("c.origin = ANY(%s::text[])", list(origins))
     if filters.trust is not None:
         also("c.trust = ANY(%s::text[])", list(wanted_trust(filters.trust)))
-    tagged = "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s::text[]))"
     for tag in filters.tags_all:
-        also(tagged, ns, [plain(tag)])
+        also(_TAGGED, ns, [plain(tag)])
     if filters.tags_any:
-        also(tagged, ns, list(map(plain, filters.tags_any)))
+        also(_TAGGED, ns, list(map(plain, filters.tags_any)))
     return "".join(f" AND {condition}" for condition in where), tuple(values)
 
 
@@ -160,6 +160,11 @@ class PostgresQueries:
         source, at, doc = "rlm_mem.chunks c WHERE c.ns = %s", "c.at", "c.doc"
         where = ["c.status = %s"]
         values: list[object] = [ns, int(wanted.archived)]
+
+        def also(condition: str, *given: object) -> None:
+            where.append(condition)
+            values.extend(given)
+
         if not wanted.archived:
             for number, tag in enumerate(self._rarest_first(namespace, wanted.tags)):
                 if number == 0:  # rows of a tag are in order of time: only a page of them is read
@@ -171,19 +176,12 @@ class PostgresQueries:
                     )
                     values[1:1] = [ns, plain(tag)]
                 else:
-                    where.append(
-                        "EXISTS (SELECT 1 FROM rlm_mem.tags x WHERE x.ns = %s AND x.tag = %s AND x.at = c.at"
-                        " AND x.doc = c.doc)"
-                    )
-                    values += [ns, plain(tag)]
+                    tagged = "rlm_mem.tags x WHERE x.ns = %s AND x.tag = %s AND x.at = c.at AND x.doc = c.doc"
+                    also(f"EXISTS (SELECT 1 FROM {tagged})", ns, plain(tag))
             if wanted.any_tags:
-                where.append(
-                    "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s))"
-                )
-                values += [ns, [plain(tag) for tag in wanted.any_tags]]
+                also(_TAGGED, ns, list(map(plain, wanted.any_tags)))
         if wanted.conversation_id is not None:
-            where.append(f"c.conversation = {_CONVERSATION}")
-            values += [ns, plain(wanted.conversation_id)]
+            also(f"c.conversation = {_CONVERSATION}", ns, plain(wanted.conversation_id))
         kind = None if wanted.chunk_type is None else plain(wanted.chunk_type)
         for condition, value in (
             (f"{at} >= %s", wanted.start),
@@ -193,19 +191,15 @@ class PostgresQueries:
             ("c.expires_at <= %s", wanted.expired_at),
         ):
             if value is not None:
-                where.append(condition)
-                values.append(value)
+                also(condition, value)
         if wanted.held_at is not None:
             seconds, text = wanted.held_at
-            where.append(HELD)
-            values += [text, seconds, text]
+            also(HELD, text, seconds, text)
         for column, names in (("c.origin", wanted.origins), ("c.trust", wanted.trusts)):
             if names:
-                where.append(f"{column} = ANY(%s::text[])")
-                values.append(list(names))
+                also(f"{column} = ANY(%s::text[])", list(names))
         if wanted.after is not None:
-            where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)")
-            values += wanted.after
+            also(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)", *wanted.after)
         direction = "DESC" if wanted.newest_first else "ASC"
         order = f"{at} {direction}, {doc} {direction}"
         values += [wanted.limit, wanted.offset]

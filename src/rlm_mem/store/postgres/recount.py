@@ -1,4 +1,4 @@
-"""Recounts the index of a namespace from the encoded segments of its chunks, to check or repair it.
+"""Recounts the index of a namespace from the encoded segments of its chunks, to check it.
 
 Chunks are read in order of conversation, so the words of a conversation are complete as soon as the next one
 begins; postings are compared in one pass if they fit into memory, else in one pass for each range of terms.
@@ -7,21 +7,17 @@ begins; postings are compared in one pass if they fit into memory, else in one p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import psycopg
 
 from rlm_mem.errors import CorruptStore
+from rlm_mem.store.core.arrays import Ints, Words
 from rlm_mem.store.core.records import NO_SEGMENTS, decode_many
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
-from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
-from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor
-
-Ints = npt.NDArray[np.int64]
-Figures = npt.NDArray[np.uint32]
+from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of
 
 #: Chunks decoded at a time, and postings in memory at a time.
 _LOT = 5_000
@@ -41,8 +37,9 @@ class Recount:
         unknown_terms: numbers that chunks use but the dictionary lacks; only analysing the chunks again helps.
         conversations: conversations whose figures are wrong.
         chunks: chunks whose length or number of segments is wrong.
-        damaged: documents whose segments do not decode: they count as having none; analysing them again helps.
         figures: figures of the namespace that are wrong: name, stored value, correct value.
+
+    Segments that do not decode count as none, so that the figures they are in are wrong.
     """
 
     postings: int = 0
@@ -51,8 +48,7 @@ class Recount:
     unknown_terms: int = 0
     conversations: int = 0
     chunks: int = 0
-    damaged: list[int] = field(default_factory=list)
-    figures: list[tuple[str, int, int]] = field(default_factory=list)
+    figures: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -60,30 +56,29 @@ class Recount:
         return self == Recount()
 
 
-def recount(connection: psycopg.Connection[Any], ns: int, *, repair: bool = False) -> Recount:
-    """Compare postings and figures of a namespace with its chunks, and correct them with ``repair``.
+def recount(connection: psycopg.Connection[Any], ns: int) -> Recount:
+    """Compare postings and figures of a namespace with its chunks.
 
     Args:
-        connection: inside a transaction that sees one state: one that holds the namespace's lock (needed for
-            `repair`), or a read-only one with REPEATABLE READ.
+        connection: inside a transaction that sees one state: one that holds the namespace's lock, or a read-only one
+            with REPEATABLE READ.
         ns: key of the namespace.
-        repair: write the counted values. Afterwards only `unknown_terms` and `damaged` are still wrong.
     """
-    counting = _Counting(ns, repair)
-    with array_cursor(connection) as cursor:
-        counting.run(cursor)
-        counting.check_terms(cursor)
-        counting.check_conversations(cursor)
-        counting.check_head(cursor)
+    with connection.cursor(binary=True) as cursor:
+        counting = _Counting(ns, cursor)
+        counting.check_lists()
+        counting.check_terms()
+        counting.check_conversations()
+        counting.check_head()
     return counting.found
 
 
 class _Counting:
     """One recount in progress: the sums so far, and the differences found."""
 
-    def __init__(self, ns: int, repair: bool) -> None:
+    def __init__(self, ns: int, cursor: psycopg.Cursor[Any]) -> None:
         self._ns = ns
-        self._repair = repair
+        self._cursor = cursor
         self.found = Recount()
         self._df = self._segment_df = self._conversation_df = _NONE
         self._conversations: dict[int, tuple[int, int]] = {}
@@ -91,73 +86,57 @@ class _Counting:
 
     # -- reading chunks --------------------------------------------------------------------------------------------
 
-    def run(self, cursor: psycopg.Cursor[Any]) -> None:
+    def check_lists(self) -> None:
         """Check chunks and lists, and sum up the figures that the other methods check."""
-        order = cursor.execute(
-            "SELECT conversation, doc FROM rlm_mem.chunks WHERE ns = %s AND status = 0 ORDER BY conversation, doc",
-            (self._ns,),
-        ).fetchall()
+        order = self._rows(
+            "SELECT conversation, doc FROM rlm_mem.chunks WHERE ns = %s AND status = 0 ORDER BY conversation, doc"
+        )
         kept: list[IndexDifference] | None = []
         for docs in _lots(order):
-            changes = changes_of([], self._chunks(cursor, docs, check=True))
+            changes = changes_of([], self._chunks(docs, check=True))
             self._add(changes)
             numbers = sorted(changes.conversations)
             if numbers:
                 figures = np.stack([changes.word_frequency, changes.word_chunks], axis=1).astype(np.uint32)
-                last = numbers[-1]
                 self.found.words += self._compare(
-                    cursor, CONVERSATION_TERMS, numbers[0], last, changes.word, figures
+                    CONVERSATION_TERMS, numbers[0], numbers[-1], changes.word, figures
                 )
             if kept is not None:
                 kept = [*kept, changes] if self._df.sum() <= _MAX_POSTINGS else None
-        self._drop_orphaned_lists(cursor, CONVERSATION_TERMS, sorted(self._conversations))
+        self.found.words += len(self._orphaned_lists(CONVERSATION_TERMS, sorted(self._conversations)))
         for lowest, highest in self._slabs():
             if kept is None:
-                pair, figures = self._postings(cursor, order, lowest, highest)
+                pair, figures = self._postings(order, lowest, highest)
             else:
                 pair, figures = _sorted_together([(changes.posting, changes.figures) for changes in kept])
-            self.found.postings += self._compare(cursor, POSTINGS, lowest, highest, pair, figures)
-        self._drop_orphaned_lists(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
+            self.found.postings += self._compare(POSTINGS, lowest, highest, pair, figures)
+        # Lists of terms below this number have been compared.
+        orphaned = self._orphaned_lists(POSTINGS, np.flatnonzero(self._df).tolist())
+        self.found.postings += sum(term >= len(self._df) for (term,) in orphaned)
 
-    def _chunks(self, cursor: psycopg.Cursor[Any], docs: list[int], *, check: bool = False) -> list[Indexed]:
-        rows = cursor.execute(
+    def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run a statement whose last value is the key of the namespace."""
+        return self._cursor.execute(statement, (*values, self._ns)).fetchall()
+
+    def _chunks(self, docs: list[int], *, check: bool = False) -> list[Indexed]:
+        rows = self._cursor.execute(
             "SELECT c.doc, c.conversation, coalesce(b.segments, %s::bytea), c.length, c.segment_count"
             " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
             " WHERE c.ns = %s AND c.doc = ANY(%s)",
-            (NO_SEGMENTS, self._ns, self._ns, Integers(np.array(docs, np.int64))),
+            (NO_SEGMENTS, self._ns, self._ns, docs),
         ).fetchall()
         chunks = [(doc, conversation, blob or NO_SEGMENTS) for doc, conversation, blob, _, _ in rows]
         try:
-            decode_many([blob for _, _, blob in chunks])
+            decoded = decode_many([blob for _, _, blob in chunks])
         except CorruptStore:
-            chunks = [self._decodable(chunk, check) for chunk in chunks]
+            chunks = list(map(_decodable, chunks))
+            decoded = decode_many([blob for _, _, blob in chunks])
         if check:
-            self._check_chunks(cursor, chunks, np.array([row[3:] for row in rows], np.int64))
+            length = np.diff(np.concatenate([[0], np.cumsum(decoded.length)])[decoded.chunk_start])
+            right = np.stack([length, np.diff(decoded.chunk_start)], axis=1)
+            written = np.array([row[3:] for row in rows], np.int64)
+            self.found.chunks += int((right != written).any(axis=1).sum())
         return chunks
-
-    def _decodable(self, chunk: Indexed, note: bool) -> Indexed:
-        """Return the chunk, without its segments if they do not decode; with ``note`` it is recorded as damaged."""
-        try:
-            decode_many([chunk[2]])
-        except CorruptStore:
-            if note:
-                self.found.damaged.append(chunk[0])
-            return chunk[0], chunk[1], NO_SEGMENTS
-        return chunk
-
-    def _check_chunks(self, cursor: psycopg.Cursor[Any], chunks: list[Indexed], written: Ints) -> None:
-        decoded = decode_many([blob for _, _, blob in chunks])
-        length = np.diff(np.concatenate([[0], np.cumsum(decoded.length)])[decoded.chunk_start])
-        right = np.stack([length, np.diff(decoded.chunk_start)], axis=1)
-        wrong = np.flatnonzero((right != written).any(axis=1))
-        self.found.chunks += len(wrong)
-        if len(wrong) and self._repair:
-            docs = np.array([chunks[number][0] for number in wrong.tolist()], np.int64)
-            cursor.execute(
-                "UPDATE rlm_mem.chunks c SET length = d.length, segment_count = d.segments"
-                " FROM unnest(%s, %s, %s) AS d(doc, length, segments) WHERE c.ns = %s AND c.doc = d.doc",
-                (Integers(docs), Integers(right[wrong, 0]), Integers(right[wrong, 1]), self._ns),
-            )
 
     def _add(self, changes: IndexDifference) -> None:
         terms = np.concatenate([changes.term, changes.word & _KEY])
@@ -187,114 +166,57 @@ class _Counting:
             yield first, last
             first = last + 1
 
-    def _postings(
-        self, cursor: psycopg.Cursor[Any], order: list[tuple[int | None, int]], lowest: int, highest: int
-    ) -> tuple[Ints, Figures]:
+    def _postings(self, order: list[tuple[Any, ...]], lowest: int, highest: int) -> tuple[Ints, Words]:
         chosen = []
         for docs in _lots(order):
-            changes = changes_of([], self._chunks(cursor, docs))
+            changes = changes_of([], self._chunks(docs))
             lo, hi = np.searchsorted(changes.posting, [lowest << 32, (highest + 1) << 32])
             chosen.append((changes.posting[lo:hi], changes.figures[lo:hi]))
         return _sorted_together(chosen)
 
-    def _compare(
-        self,
-        cursor: psycopg.Cursor[Any],
-        table: PartTable,
-        lowest: int,
-        highest: int,
-        pair: Ints,
-        figures: Figures,
-    ) -> int:
-        """Count entries of these owners' lists that differ from `pair` and `figures`; correct them with ``repair``."""
-        rows = cursor.execute(
+    def _compare(self, table: PartTable, lowest: int, highest: int, pair: Ints, figures: Words) -> int:
+        """Count entries of these owners' lists that differ from `pair` and `figures`."""
+        rows = self._rows(
             f"SELECT {table.owner}, first, entries FROM {table.name}"
-            f" WHERE ns = %s AND {table.owner} BETWEEN %s AND %s",
-            (self._ns, lowest, highest),
-        ).fetchall()
+            f" WHERE {table.owner} BETWEEN %s AND %s AND ns = %s",
+            lowest,
+            highest,
+        )
         try:
-            wrong = _differences(lists_of(rows), pair, figures)
-        except CorruptStore:  # all these lists are replaced
-            wrong = max(len(pair), 1)
-        if wrong and self._repair:
-            cursor.execute(
-                f"DELETE FROM {table.name} WHERE ns = %s AND {table.owner} BETWEEN %s AND %s",
-                (self._ns, lowest, highest),
-            )
-            lists, _, _ = regrouped(table, lists_of([]), pair, figures)
-            if len(lists.owner):
-                blobs = Blobs(lists.words(), lists.count * 3)
-                cursor.execute(table.put, (self._ns, Integers(lists.owner), Integers(lists.first), blobs))
-        return wrong
+            return _differences(lists_of(rows), pair, figures)
+        except CorruptStore:
+            return max(len(pair), 1)
 
-    def _drop_orphaned_lists(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
-        """Count lists of owners that should have none; remove them with ``repair``."""
-        rows = cursor.execute(
-            f"SELECT {table.owner}, first, entries FROM {table.name} WHERE ns = %s AND {table.owner} <> ALL(%s)",
-            (self._ns, Integers(np.array(owners, np.int64))),
-        ).fetchall()
-        if not rows:
-            return
-        if table is POSTINGS:
-            # Lists of terms below this number have been compared.
-            rows = [row for row in rows if row[0] >= len(self._df)]
-            self.found.postings += len(rows)
-        else:
-            self.found.words += len(rows)
-        if self._repair:
-            cursor.execute(
-                f"DELETE FROM {table.name} WHERE ns = %s AND {table.owner} <> ALL(%s)",
-                (self._ns, Integers(np.array(owners, np.int64))),
-            )
+    def _orphaned_lists(self, table: PartTable, owners: list[int]) -> list[tuple[Any, ...]]:
+        """Return the owners of parts of lists that should not exist."""
+        return self._rows(
+            f"SELECT {table.owner} FROM {table.name} WHERE {table.owner} <> ALL(%s) AND ns = %s",
+            owners,
+        )
 
     # -- figures ---------------------------------------------------------------------------------------------------
 
-    def check_terms(self, cursor: psycopg.Cursor[Any]) -> None:
+    def check_terms(self) -> None:
         """Check the figures of the dictionary."""
-        rows = cursor.execute(
-            "SELECT term, df, segment_df, conversation_df FROM rlm_mem.terms WHERE ns = %s ORDER BY term",
-            (self._ns,),
-        ).fetchall()
+        rows = self._rows("SELECT term, df, segment_df, conversation_df FROM rlm_mem.terms WHERE ns = %s")
         written = np.array(rows, np.int64).reshape(-1, 4)
         term = written[:, 0]
         right = np.zeros((len(term), 3), np.int64)
         known = (term >= 0) & (term < len(self._df))
         for column, figures in enumerate((self._df, self._segment_df, self._conversation_df)):
             right[known, column] = figures[term[known]]
-        wrong = np.flatnonzero((right != written[:, 1:]).any(axis=1) | (term < 0))
-        self.found.terms = len(wrong)
+        self.found.terms = int(((right != written[:, 1:]).any(axis=1) | (term < 0)).sum())
         used = np.flatnonzero(self._df)
         self.found.unknown_terms = len(used) - int(np.count_nonzero(np.isin(used, term)))
-        if len(wrong) and self._repair:
-            cursor.execute("DELETE FROM rlm_mem.terms WHERE ns = %s AND term < 0", (self._ns,))
-            cursor.execute(
-                "UPDATE rlm_mem.terms t SET df = d.df, segment_df = d.segment_df, conversation_df = d.conversation_df"
-                " FROM unnest(%s, %s, %s, %s) AS d(term, df, segment_df, conversation_df)"
-                " WHERE t.ns = %s AND t.term = d.term",
-                (Integers(term[wrong]), *(Integers(right[wrong, column]) for column in range(3)), self._ns),
-            )
 
-    def check_conversations(self, cursor: psycopg.Cursor[Any]) -> None:
+    def check_conversations(self) -> None:
         """Check the figures of conversations."""
-        rows = cursor.execute(
-            "SELECT conversation, chunks, length FROM rlm_mem.conversations WHERE ns = %s", (self._ns,)
-        ).fetchall()
-        wrong = {
-            number: right
-            for number, chunks, length in rows
-            if (right := self._conversations.get(number, (0, 0))) != (chunks, length)
-        }
-        self.found.conversations = len(wrong)
-        if wrong and self._repair:
-            figures = np.array([(number, *right) for number, right in wrong.items()], np.int64)
-            cursor.execute(
-                "UPDATE rlm_mem.conversations v SET chunks = d.chunks, length = d.length"
-                " FROM unnest(%s, %s, %s) AS d(conversation, chunks, length)"
-                " WHERE v.ns = %s AND v.conversation = d.conversation",
-                (*(Integers(figures[:, column]) for column in range(3)), self._ns),
-            )
+        rows = self._rows("SELECT conversation, chunks, length FROM rlm_mem.conversations WHERE ns = %s")
+        self.found.conversations = sum(
+            self._conversations.get(number, (0, 0)) != (chunks, length) for number, chunks, length in rows
+        )
 
-    def check_head(self, cursor: psycopg.Cursor[Any]) -> None:
+    def check_head(self) -> None:
         """Check the figures of the namespace."""
         right = {
             "segments": self._segments,
@@ -302,21 +224,21 @@ class _Counting:
             "conversations": len(self._conversations),
             "loose": self._loose,
         }
-        rows = cursor.execute(
-            f"SELECT {', '.join(right)} FROM rlm_mem.namespaces WHERE ns = %s", (self._ns,)
-        ).fetchall()
-        written = dict(zip(right, rows[0], strict=True)) if rows else right
-        self.found.figures = [
-            (name, written[name], right[name]) for name in right if written[name] != right[name]
-        ]
-        if self.found.figures and self._repair:
-            columns = ", ".join(f"{name} = %s" for name in right)
-            cursor.execute(
-                f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*right.values(), self._ns)
-            )
+        for row in self._rows(f"SELECT {', '.join(right)} FROM rlm_mem.namespaces WHERE ns = %s"):
+            figures = zip(right, row, right.values(), strict=True)
+            self.found.figures = tuple(one for one in figures if one[1] != one[2])
 
 
-def _lots(order: list[tuple[int | None, int]]) -> Iterator[list[int]]:
+def _decodable(chunk: Indexed) -> Indexed:
+    """Return the chunk, without its segments if they do not decode."""
+    try:
+        decode_many([chunk[2]])
+    except CorruptStore:
+        return chunk[0], chunk[1], NO_SEGMENTS
+    return chunk
+
+
+def _lots(order: list[tuple[Any, ...]]) -> Iterator[list[int]]:
     """Split documents into batches that keep each conversation together."""
     lot: list[int] = []
     former: int | None = None
@@ -330,7 +252,7 @@ def _lots(order: list[tuple[int | None, int]]) -> Iterator[list[int]]:
         yield lot
 
 
-def _sorted_together(chosen: list[tuple[Ints, Figures]]) -> tuple[Ints, Figures]:
+def _sorted_together(chosen: list[tuple[Ints, Words]]) -> tuple[Ints, Words]:
     if not chosen:
         return _NONE, np.zeros((0, 2), np.uint32)
     pair = np.concatenate([pairs for pairs, _ in chosen])
@@ -338,7 +260,7 @@ def _sorted_together(chosen: list[tuple[Ints, Figures]]) -> tuple[Ints, Figures]
     return pair[order], np.concatenate([figures for _, figures in chosen])[order]
 
 
-def _differences(written: Lists, pair: Ints, figures: Figures) -> int:
+def _differences(written: Lists, pair: Ints, figures: Words) -> int:
     """Count entries that are missing, superfluous, different, or in a part where no search looks for them."""
     if not len(written.pair):
         return len(pair)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from rlm_mem.store.core.preencoding import AHEAD, LocalTerms, local_terms
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, Reads, entry_of, index_key
 from rlm_mem.store.postgres.pool import rows_of
 from rlm_mem.store.postgres.schema import Head
-from rlm_mem.store.postgres.values import Statement, array_cursor
+from rlm_mem.store.postgres.values import Statement
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -127,7 +127,8 @@ class PostgresRowWriter:
         self._keep_versions = config.store.keep_versions
         self._missing: set[str] = set()
         self._kept: set[str] = set()
-        self._conversations: dict[str, int] = {}
+        self.conversations: dict[str, int] = {}
+        """Numbers of the conversations known so far: of those asked for by ``expect``, all that have a chunk."""
         self._unknown: set[str] = set()
         self._queue: list[tuple[str, Sequence[object], str | None]] = []
         self._chunks: dict[str, tuple[Any, ...]] = {}
@@ -177,14 +178,14 @@ class PostgresRowWriter:
         """Return the questions whose answers storing these new chunks needs."""
         ns, ids = self.head.ns, [chunk.id for chunk in chunks]
         conversations = (
-            {chunk.metadata.conversation_id for chunk in chunks} - self._conversations.keys() - {None}
+            {chunk.metadata.conversation_id for chunk in chunks} - self.conversations.keys() - {None}
         )
 
         def take_ids(found: list[tuple[Any, ...]]) -> None:
             self._missing.update(set(ids) - {row[0] for row in found} - self._chunks.keys())
 
         def take_conversations(found: list[tuple[Any, ...]]) -> None:
-            self._conversations.update(found)
+            self.conversations.update(found)
             self._unknown.update(conversation for conversation in conversations if conversation is not None)
 
         return [
@@ -196,10 +197,6 @@ class PostgresRowWriter:
             ),
             self._terms.expect([text for chunk in chunks for text in self._encoded(chunk).terms]),
         ]
-
-    def without_chunks(self, conversation_ids: Iterable[str]) -> set[str]:
-        """Return which of these conversations, all asked for by ``expect``, have no chunk yet."""
-        return set(conversation_ids) - self._conversations.keys()
 
     def _encoded(self, chunk: Chunk) -> LocalTerms:
         """Return the segments of a chunk that is about to be put, which are cached until then."""
@@ -340,7 +337,7 @@ class PostgresRowWriter:
             self.send()
         former = self._formers.pop(chunk_id, None) or self._look_up(chunk_id)
         if former is not None and former.conversation_id is not None and former.conversation is not None:
-            self._conversations[former.conversation_id] = former.conversation  # it most likely stays in it
+            self.conversations[former.conversation_id] = former.conversation  # it most likely stays in it
         return former
 
     def _look_up(self, chunk_id: str) -> VersionRecord | None:
@@ -383,7 +380,7 @@ class PostgresRowWriter:
     def _conversation(self, conversation_id: str | None) -> int | None:
         if conversation_id is None:
             return None
-        number = self._conversations.get(conversation_id)
+        number = self.conversations.get(conversation_id)
         if number is None:
             found = conversation_id not in self._unknown and self._rows(
                 "SELECT conversation FROM rlm_mem.conversations WHERE ns = %s AND id = %s",
@@ -395,7 +392,7 @@ class PostgresRowWriter:
                 number = self.head.next_conversation
                 self.head.next_conversation += 1
                 self._new_conversations.append((number, conversation_id))
-            self._conversations[conversation_id] = number
+            self.conversations[conversation_id] = number
         return number
 
     def _keep_version(self, former: VersionRecord, chunk_id: str) -> None:
@@ -485,17 +482,14 @@ class PostgresRowWriter:
     def flush(self) -> None:
         """Write everything collected, so that statements on the connection see it."""
         for statement in self._send_all():
-            array_cursor(self._connection).execute(*statement)
+            self._connection.execute(*statement)
         self._count()
         if self.head.counters() != self._written:
             self._connection.execute(*self.head.write())
             self._written = self.head.counters()
 
     def finish(self) -> list[Statement]:
-        """Write everything that can be written before the commit; return the statements to run with it.
-
-        Their values include `Integers` and `Blobs`.
-        """
+        """Write everything that can be written before the commit; return the statements to run with it."""
         statements = self._send_all()
         self._count()
         return statements if self.head.counters() == self._written else [*statements, self.head.write()]
@@ -535,7 +529,7 @@ class PostgresRowWriter:
             ]
             for statement, values in self._collected():
                 self._connection.execute(statement, values)
-            asked = [array_cursor(self._connection).execute(*statement) for statement in wanted]
+            asked = [self._connection.cursor(binary=True).execute(*statement) for statement in wanted]
         for cursor, changes in results:
             if changes is not None and cursor.rowcount != 1:
                 raise ConflictError(

@@ -10,13 +10,10 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from rlm_mem.store.core.arrays import Frequencies, Ints, Slots, Words
 from rlm_mem.store.core.selection import places
 from rlm_mem.store.postgres.parts import POSTINGS, Lists, joined, lists_of, pairs
 from rlm_mem.store.postgres.values import Rows
-
-Ints = npt.NDArray[np.int64]
-Slots = npt.NDArray[np.int32]
-Frequencies = npt.NDArray[np.uint8]
 
 #: Entries that are read ahead in one statement; stores of usual size need just one.
 _READ_AHEAD = 400_000
@@ -220,7 +217,7 @@ class TermLists:
         start, end = np.searchsorted(read.pair, pairs(np.array([term, term + 1]), _TWO_ZEROS))
         return self._scoring_entries((read.pair[start:end] & _KEY).astype(np.int32), read.figures[start:end])
 
-    def _scoring_entries(self, slots: Slots, figures: npt.NDArray[np.uint32]) -> tuple[Slots, Frequencies]:
+    def _scoring_entries(self, slots: Slots, figures: Words) -> tuple[Slots, Frequencies]:
         """Record the lengths of entries; return the entries for scoring, without those newer than the search."""
         end = int(np.searchsorted(slots, self._size))
         slots, figures = slots[:end], figures[:end]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import psycopg
 
+from rlm_mem.store.core.arrays import Ints
 from rlm_mem.store.core.preencoding import LocalTerms
 from rlm_mem.store.core.records import NO_SEGMENTS
 from rlm_mem.store.core.selection import distinct
@@ -27,12 +27,11 @@ from rlm_mem.store.postgres.parts import (
     pairs,
     regrouped,
 )
-from rlm_mem.store.postgres.values import Blobs, Integers, Statement, shown, stored
+from rlm_mem.store.postgres.values import Statement, integers, shown, stored
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.schema import Head
 
-Ints = npt.NDArray[np.int64]
 
 Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]
 """A statement, its values, and the function that receives its rows."""
@@ -187,7 +186,7 @@ class TermIndex:
                 "UPDATE rlm_mem.conversations v SET chunks = v.chunks + d.chunks, length = v.length + d.length"
                 " FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS d(conversation, chunks, length)"
                 " WHERE v.ns = %s AND v.conversation = d.conversation",
-                (*map(Integers, rows.T), self._ns),
+                (*map(integers, rows.T), self._ns),
             )
         ]
 
@@ -204,17 +203,15 @@ class TermIndex:
         )
 
     def _holding(self, place: Ints) -> tuple[object, ...]:
-        return self._ns, Integers(place >> 32), Integers(place & _KEY), self._ns
+        return self._ns, integers(place >> 32), integers(place & _KEY), self._ns
 
     def _parts(self, table: PartTable, written: Lists, owner: Ints, first: Ints) -> list[Statement]:
         statements: list[Statement] = []
         if len(written.owner):
-            blobs = Blobs(written.words(), written.count * 3)
-            statements.append(
-                (table.put, (self._ns, Integers(written.owner), Integers(written.first), blobs))
-            )
+            parts = integers(written.owner), integers(written.first), written.entries()
+            statements.append((table.put, (self._ns, *parts)))
         if len(owner):
-            statements.append((table.drop, (Integers(owner), Integers(first), self._ns)))
+            statements.append((table.drop, (integers(owner), integers(first), self._ns)))
         return statements
 
     def _terms(self, changes: IndexDifference, gains: Ints) -> list[Statement]:
@@ -237,11 +234,11 @@ class TermIndex:
                 (
                     "INSERT INTO rlm_mem.terms(ns, text, term, df, segment_df, conversation_df) SELECT %s::bigint, *"
                     " FROM unnest(%s::text[], %s::int4[], %s::int4[], %s::int4[], %s::int4[])",
-                    (self._ns, texts, *map(Integers, (new, *(f[is_new] for f in figures)))),
+                    (self._ns, texts, *map(integers, (new, *(f[is_new] for f in figures)))),
                 )
             )
         if not is_new.all():
-            values = map(Integers, (term[~is_new], *(f[~is_new] for f in figures)))
+            values = map(integers, (term[~is_new], *(f[~is_new] for f in figures)))
             statements.append(
                 (
                     "UPDATE rlm_mem.terms t SET df = t.df + d.df, segment_df = t.segment_df + d.segment_df,"

@@ -14,13 +14,14 @@ from psycopg.pq import TransactionStatus
 from rlm_mem.chunk import Chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
 from rlm_mem.store.core.changes import ChangeNotes, name_namespaces
+from rlm_mem.store.core.files import with_unchanged_note
 from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import Pool, undo
 from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter
 from rlm_mem.store.postgres.schema import HEAD_COLUMNS, LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
-from rlm_mem.store.postgres.values import Statement, array_cursor
+from rlm_mem.store.postgres.values import Statement
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -183,12 +184,8 @@ class PostgresTransaction:
                 (statement, repr(values)): cursor.fetchall()
                 for cursor, (statement, values) in zip(ahead, reads, strict=True)
             }
-            conversations = ((chunk.namespace, chunk.metadata.conversation_id) for chunk in chunks)
-            return {
-                conversation
-                for namespace, conversation in conversations
-                if conversation is not None and self.lock(namespace).without_chunks([conversation])
-            }
+            named = ((self.lock(chunk.namespace), chunk.metadata.conversation_id) for chunk in chunks)
+            return {one for writer, one in named if one is not None and one not in writer.conversations}
 
     def forget(self) -> None:
         """Drop the rows that were read ahead, because something is about to be written."""
@@ -283,7 +280,7 @@ class PostgresTransaction:
         try:
             with connection.pipeline():
                 for statement, values in last:
-                    array_cursor(connection).execute(statement, values)
+                    connection.execute(statement, values)
                 end = connection.execute("COMMIT")
             ended = end.statusmessage
         except psycopg.Error as error:
@@ -334,7 +331,7 @@ class PostgresTransaction:
         except psycopg.Error as error:
             failure = translated(error, self.pool.shown)
             if (is_lost(error) or is_worker_lost(error)) and isinstance(failure, StorageError):
-                failure = _with_unchanged_note(failure)
+                failure = with_unchanged_note(failure)
             raise failure from error
 
 
@@ -344,14 +341,7 @@ def unchanged() -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        raise _with_unchanged_note(error) from error.__cause__
-
-
-def _with_unchanged_note(error: StorageError) -> StorageError:
-    outcome = "nothing was changed"
-    if outcome in error.message:
-        return error
-    return type(error)(f"{error.message}: {outcome}", hint=error.hint)
+        raise with_unchanged_note(error) from error.__cause__
 
 
 def _failed(connection: psycopg.Connection[Any]) -> bool:
