@@ -20,7 +20,7 @@ from rlm_mem.cli import main
 from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
 from rlm_mem.store.core import erasing, files
-from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
+from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, namespace_of_run
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
@@ -89,6 +89,49 @@ def test_a_person_is_gone_from_every_byte_and_the_report_verifies_it(place: Path
         assert verify_erasure(memory.store, read_report(msgspec.json.encode(report)))
     with Memory.open(place) as memory:
         assert memory.search("butterflies")[0].chunk_id == kept
+
+
+def test_an_erasure_logs_who_cleaned_the_files_of_every_namespace_and_when(
+    place: Path | str, clock: Clock
+) -> None:
+    with Memory.open(place, clock=clock, actor="Ana") as memory, Memory.open(place, namespace="b") as other:
+        other.remember("Nobody is named here.")
+        with other.store.files.transaction():
+            other.store.files.write("memory/long_term/notes.md", f"# Notes\n\n{NAME} rows.\n".encode())
+        memory.erase(person=NAME, dry_run=False)
+        edit = list(other.events(op="edit"))[-1]
+        assert (edit.actor, edit.at[:10]) == ("Ana", f"{clock():%Y-%m-%d}")
+
+
+def test_no_record_names_what_was_erased_but_the_line_that_says_so(place: Path | str, tmp_path: Path) -> None:
+    """By its id, also in underscores, after a dash, as the target of a link, and in former versions of others."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "lens.md").write_text(f"# Lens\n\n{SAYS}\n\nSee [[crane]].\n", encoding="utf-8")
+    (notes / "crane.md").write_text("# Crane\n\nThe crane is green.\n\nSee [[lens]].\n", encoding="utf-8")
+    with Memory.open(place) as memory:
+        memory.sync_folder(notes)
+        gone = memory.remember(SAYS).chunk_ids[0]
+        kept = memory.remember("The crane is tall.").chunk_ids[0]
+        memory.link(kept, gone, "supports")
+        memory.update(kept, "The crane is taller.")
+        files = memory.store.files
+        step = {"ts": "2026-03-01T00:00:00Z", "ns": "default", "id": "s", "op": "edit", "entry": f"_{gone}_"}
+        files.append(JOURNAL, json.dumps(step).encode() + b"\n")
+        files.write("personalities/MINE.md", f"As in _{gone}_, __{gone}__ and {gone}--.\n".encode())
+        report = memory.erase(person=NAME, dry_run=False)
+        stored = memory.store.backend.stored_bytes([memory.store.namespace])
+        text = b"\n".join(data for where, data in stored if not where.startswith("event_chunks"))
+        named = [line for line in text.splitlines() if any(one.encode() in line for one in report.chunk_ids)]
+        assert len(named) == len(report.chunk_ids), "the line of each in the audit log"
+        assert all(b"erase" in line and b"before" not in line for line in named)
+        assert files.read("personalities/MINE.md") == b"As in _erased_, __erased__ and erased--.\n"
+        assert len(memory.history(kept)) > 3
+        assert memory.check() == []
+        found = memory.sync_folder(notes)
+        assert found.unchanged == 2, "the file is only read again when it changes"
+        (notes / "lens.md").write_text("# Lens\n\nIt is new.\n\nSee [[crane]].\n", encoding="utf-8")
+        assert memory.sync_folder(notes).changed == ["lens.md"] and memory.check() == []
 
 
 def test_a_person_of_one_name_is_gone_from_the_words_of_the_index_too(place: Path | str) -> None:
@@ -780,7 +823,7 @@ def test_the_command_erases_a_folder_by_a_relative_path(
     assert main(["--brain", "brain", "recall", "Where is the key of notes/boat.md?"]) == 0
     capsys.readouterr()
     assert main(["--brain", "brain", "erase", "--source", "notes/boat.md"]) == 0
-    assert capsys.readouterr().out.startswith("would erase 1 chunk, 2 files, ")
+    assert capsys.readouterr().out.startswith("would erase 1 chunk, 3 files, ")
     assert main(["--brain", "brain", "remember", "--file", "notes/boat.md"]) == 0
     capsys.readouterr()
     assert main(["--brain", "brain", "erase", "--source", "notes/boat.md"]) == 0
