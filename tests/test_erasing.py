@@ -20,7 +20,8 @@ from rlm_mem.cli import main
 from rlm_mem.config import Config, RecallConfig
 from rlm_mem.errors import ConflictError, InputError, NamespaceError, StoreFull
 from rlm_mem.store.core import erasing, files
-from rlm_mem.store.core.brain_files import MIRRORED, SHOWN, namespace_of_run
+from rlm_mem.store.core.brain_files import JOURNAL, MIRRORED, SHOWN, namespace_of_run
+from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check
@@ -88,6 +89,49 @@ def test_a_person_is_gone_from_every_byte_and_the_report_verifies_it(place: Path
         assert verify_erasure(memory.store, read_report(msgspec.json.encode(report)))
     with Memory.open(place) as memory:
         assert memory.search("butterflies")[0].chunk_id == kept
+
+
+def test_an_erasure_logs_who_cleaned_the_files_of_every_namespace_and_when(
+    place: Path | str, clock: Clock
+) -> None:
+    with Memory.open(place, clock=clock, actor="Ana") as memory, Memory.open(place, namespace="b") as other:
+        other.remember("Nobody is named here.")
+        with other.store.files.transaction():
+            other.store.files.write("memory/long_term/notes.md", f"# Notes\n\n{NAME} rows.\n".encode())
+        memory.erase(person=NAME, dry_run=False)
+        edit = list(other.events(op="edit"))[-1]
+        assert (edit.actor, edit.at[:10]) == ("Ana", f"{clock():%Y-%m-%d}")
+
+
+def test_no_record_names_what_was_erased_but_the_line_that_says_so(place: Path | str, tmp_path: Path) -> None:
+    """By its id, also in underscores, after a dash, as the target of a link, and in former versions of others."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "lens.md").write_text(f"# Lens\n\n{SAYS}\n\nSee [[crane]].\n", encoding="utf-8")
+    (notes / "crane.md").write_text("# Crane\n\nThe crane is green.\n\nSee [[lens]].\n", encoding="utf-8")
+    with Memory.open(place) as memory:
+        memory.sync_folder(notes)
+        gone = memory.remember(SAYS).chunk_ids[0]
+        kept = memory.remember("The crane is tall.").chunk_ids[0]
+        memory.link(kept, gone, "supports")
+        memory.update(kept, "The crane is taller.")
+        files = memory.store.files
+        step = {"ts": "2026-03-01T00:00:00Z", "ns": "default", "id": "s", "op": "edit", "entry": f"_{gone}_"}
+        files.append(JOURNAL, json.dumps(step).encode() + b"\n")
+        files.write("personalities/MINE.md", f"As in _{gone}_, __{gone}__ and {gone}--.\n".encode())
+        report = memory.erase(person=NAME, dry_run=False)
+        stored = memory.store.backend.stored_bytes([memory.store.namespace])
+        text = b"\n".join(data for where, data in stored if not where.startswith("event_chunks"))
+        named = [line for line in text.splitlines() if any(one.encode() in line for one in report.chunk_ids)]
+        assert len(named) == len(report.chunk_ids), "the line of each in the audit log"
+        assert all(b"erase" in line and b"before" not in line for line in named)
+        assert files.read("personalities/MINE.md") == b"As in _erased_, __erased__ and erased--.\n"
+        assert len(memory.history(kept)) > 3
+        assert memory.check() == []
+        found = memory.sync_folder(notes)
+        assert found.unchanged == 2, "the file is only read again when it changes"
+        (notes / "lens.md").write_text("# Lens\n\nIt is new.\n\nSee [[crane]].\n", encoding="utf-8")
+        assert memory.sync_folder(notes).changed == ["lens.md"] and memory.check() == []
 
 
 def test_a_person_of_one_name_is_gone_from_the_words_of_the_index_too(place: Path | str) -> None:
@@ -606,6 +650,32 @@ def test_a_run_that_outlasts_an_erasure_brings_nothing_back(place: Path | str) -
         assert memory.trajectories() == []
 
 
+def test_a_run_that_has_read_what_is_erased_and_not_recorded_it_yet_brings_nothing_back(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks are deleted after the records are cleaned: another process may read one in between, or before."""
+    with Memory.open(place, llm="offline") as memory, Memory.open(place, llm="offline") as other:
+        memory.remember("The kettle is red.")
+        other.recall("What colour is the kettle?")
+        memory.remember("Wendel Tarrow: I live in Harbour Lane 7.")
+        begun = other.recall_session("What colour is the kettle?")
+        found = begun.execute("found = search('Harbour')")
+        assert found.error is None
+        delete = ChunkStore.delete_chunk
+
+        def read_at_the_last_moment(store: ChunkStore, chunk_id: str, permanent: bool = False) -> bool:
+            if permanent:
+                other.recall("Where is Harbour Lane 7?")
+            return delete(store, chunk_id, permanent)
+
+        monkeypatch.setattr(ChunkStore, "delete_chunk", read_at_the_last_moment)
+        report = memory.erase(person="Wendel Tarrow", dry_run=False)
+        begun.execute("print(found[0]['snippet'])")
+        begun.finish("red")
+        assert memory.verify_erasure(report) == []
+        assert len(memory.trajectories()) == 1
+
+
 def test_a_server_forgets_runs_and_open_recalls_with_what_it_erases(tmp_path: Path) -> None:
     with client_of(tmp_path / "brain") as client:
         client.post("remember", json={"text": "Wendel Tarrow: I live in Harbour Lane 7."})
@@ -753,7 +823,7 @@ def test_the_command_erases_a_folder_by_a_relative_path(
     assert main(["--brain", "brain", "recall", "Where is the key of notes/boat.md?"]) == 0
     capsys.readouterr()
     assert main(["--brain", "brain", "erase", "--source", "notes/boat.md"]) == 0
-    assert capsys.readouterr().out.startswith("would erase 1 chunk, 2 files, ")
+    assert capsys.readouterr().out.startswith("would erase 1 chunk, 3 files, ")
     assert main(["--brain", "brain", "remember", "--file", "notes/boat.md"]) == 0
     capsys.readouterr()
     assert main(["--brain", "brain", "erase", "--source", "notes/boat.md"]) == 0

@@ -345,3 +345,22 @@ def test_files_and_rows_give_the_same_answers(databases: Databases, seed: int) -
             "what is left", lambda side: [sorted(memory.list_chunks()) for memory in side.memories.values()]
         )
         assert pair.do("check", findings) == [], "\n".join(pair.done)
+
+
+def test_of_many_alike_the_same_ones_are_replaced_by_both(
+    databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = (
+        "Use 9 cups instead of 3 in production.", "Use 2 instead of 4 in staging.",
+        "We use 7 threads on the quay. Use 5 workers instead of 8 for the harbour.",
+        "We use 2 buckets. Use SQLite instead of SQLite for the harbour.", "Use 5 instead of 3.",
+        "3 ports are needed on the quay.", "Use 3 replicas instead of 6.", "Use 9 instead of 2.",
+        "Use 4 instead of 9. Use 3 instead of 8.",
+    )  # fmt: skip
+    with databases.lend() as dsn, ExitStack() as stack:
+        pair = Pair(dsn, tmp_path, monkeypatch)
+        for side in pair.sides:
+            stack.callback(side.close)
+        for text in texts:
+            pair.do(text, lambda side, text=text: side.memories["main"].remember(text))
+        pair.do("cases", lambda side: side.memories["main"].continuum.review.cases(None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -171,6 +172,46 @@ def test_an_import_is_not_undone_if_a_memory_was_archived_or_restored_since(
         memory.undo()
         undone = memory.undo()
         assert undone is not None and undone.change == change and memory.list_chunks() == []
+
+
+@pytest.mark.parametrize("source", ["all.jsonl", "vault", "chat.json", "note.md", "mem0.json"])
+def test_what_was_imported_and_undone_is_imported_again(
+    place: Path | str, tmp_path: Path, source: str
+) -> None:
+    """Otherwise nothing is: its files are unchanged, and its memories are in the archive."""
+    with Memory.open(tmp_path / "source") as theirs:
+        old = theirs.remember("Dana lives in Berlin.").chunk_ids[0]
+        new = theirs.remember("Dana lives in Hamburg.", replaces=old).chunk_ids[0]
+        theirs.link(old, new, "supports")
+        for target in ("all.jsonl", "vault"):
+            export_store(theirs.store, tmp_path / target)
+    said = [{"role": "user", "content": "I like plums."}, {"role": "user", "content": "I like figs."}]
+    (tmp_path / "chat.json").write_text(json.dumps(said))
+    (tmp_path / "note.md").write_text("The boat is blue.")
+    noted = [{"id": "a", "memory": "Ana likes tea.", "created_at": "2026-03-01T10:00:00Z", "user_id": "ana"}]
+    (tmp_path / "mem0.json").write_text(json.dumps({"results": noted}))
+    with Memory.open(place) as memory:
+
+        def told() -> list[object]:
+            return [(one.content, one.metadata.valid_to, one.links) for one in memory.store.iter_chunks()]
+
+        done = import_source(memory.store, tmp_path / source)
+        first = told()
+        assert memory.undo() is not None and told() == []
+        planned = import_source(memory.store, tmp_path / source, dry_run=True)
+        again = import_source(memory.store, tmp_path / source)
+        assert again.created + again.restored == planned.created + planned.restored == done.created
+        assert not again.conflicts and told() == first and memory.check() == []
+        change, ids = memory.recorded_changes()[0].id, memory.list_chunks()
+        for one in ids:
+            memory.delete(one)
+        assert import_source(memory.store, tmp_path / source, again=True).restored == 0, "deleted, not undone"
+        for one in (*memory.list_chunks(), *ids):  # a text is stored again under another id, if asked for
+            (memory.restore if one in ids else memory.delete)(one)
+        undone = memory.undo(change=change)
+        assert undone is not None and told() == []
+        memory.undo(change=undone.undo)
+        assert told() == first and memory.check() == []
 
 
 @pytest.mark.local_only("are edited by hand")

@@ -313,6 +313,38 @@ def test_a_memory_that_is_moved_onto_a_text_that_holds_no_more_holds_again(store
     assert chunk.metadata.superseded_by is None
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_that_replace_each_other_meet_again_if_they_are_moved_one_after_the_other(
+    store: ChunkStore, first: int
+) -> None:
+    old = remember(store, "The office is in Bremen.").chunk_ids[0]
+    new = remember(store, "The office is in Emden.", replaces=old).chunk_ids[0]
+    pair = [old, new]
+    (moved,) = move_chunks(store, "other", [pair[first]])
+    assert moved.apart == (pair[1 - first],)
+    (left,) = store.iter_chunks()
+    assert (left.id, left.metadata.superseded_by) == ((old, new) if first else (new, None))
+    other = store.confined_to("other", actor=None)
+    (there,) = other.iter_chunks()
+    assert (there.metadata.valid_to is None, there.metadata.superseded_by) == (bool(first), None)
+    (too,) = move_chunks(store, "other", [pair[1 - first]])
+    assert too.apart == () and not store.list_chunks()
+    older, newer = (too.chunk_id, moved.chunk_id) if first else (moved.chunk_id, too.chunk_id)
+    chunks = other.get_many([older, newer])
+    assert chunks[older].metadata.superseded_by == newer
+    assert ("supersedes", older) in [(link.type, link.target_id) for link in chunks[newer].links]
+    assert check(store) == check(other) == []
+    assert Memory(store).undo() is not None and store.list_chunks() == [pair[1 - first]]
+
+
+def test_moving_one_of_two_says_that_the_other_one_stays(run: Run, brain: Path | str) -> None:
+    with Memory.open(brain, namespace="project/a") as project:
+        old = project.remember("The office is in Bremen.").chunk_ids[0]
+        new = project.remember("The office is in Emden.", replaces=old).chunk_ids[0]
+    shown = run("--namespace", "project/a", "project", "move", new, "--to", "shared")
+    assert shown.code == 0 and f"note: {old} stays" in shown.out
+
+
 def test_a_moved_memory_is_as_far_trusted_and_as_long_kept_as_before(store: ChunkStore) -> None:
     made = store.create_chunk("From a page.", origin="web", ttl="30d", type="fact")
     (moved,) = move_chunks(store, "other", [made.id])

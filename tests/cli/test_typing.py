@@ -224,3 +224,25 @@ def test_settings_are_listed_read_written_and_taken_out(
     refused = run("config", "set", "recall.max_iterations", "6")
     assert refused.code == 2
     assert "RLM_MEM_RECALL_MAX_ITERATIONS" in refused.err
+
+
+@pytest.mark.parametrize("name", ["", " ", "../x", "a/../b", "*", "./", "dеfault"])
+def test_a_name_that_is_none_is_refused_and_not_taken_for_the_default_namespace(run: Run, name: str) -> None:
+    """As from a variable of the shell that is not set: ``--namespace "$TEAM"``."""
+    assert run("remember", "The kettle is red.").code == 0
+    for command in (["list"], ["remember", "The kettle is blue."], ["mcp"]):
+        for arguments in (["--namespace", name, *command], [*command, "--namespace", name]):
+            refused = run(*arguments)
+            assert refused.code == 2
+            assert "is not a namespace" in refused.err
+    assert run("list", "--brain", "").code == 2
+    assert "blue" not in run("list").out
+
+
+def test_an_empty_path_is_refused_and_not_taken_for_the_working_folder(run: Run) -> None:
+    Path("note.md").write_text("The kettle is red.\n", encoding="utf-8")
+    for command in (["remember", "--folder"], ["remember", "--file"], ["import"]):
+        refused = run(*command, "")
+        assert refused.code == 2
+        assert "the path is empty" in refused.err
+    assert run("remember", "--folder", ".").code == 0

@@ -130,6 +130,36 @@ def test_an_approval_can_be_undone(continuum: Continuum) -> None:
     assert continuum.review.case(case.id).status == "open"
 
 
+@pytest.mark.parametrize("decision", ["approve", "reject", "defer"])
+@pytest.mark.parametrize("kind", ["replace", "contradict", "quarantine"])
+def test_a_decision_about_memories_is_undone_with_what_it_did_and_the_journal_says_so(
+    continuum: Continuum, kind: str, decision: str
+) -> None:
+    store = continuum.store
+    old, new = (store.create_chunk(f"The gate is {colour}.", "fact") for colour in ("blue", "red"))
+    if kind == "quarantine":
+        store.quarantine(new.id, "it was planted")
+    else:
+        one = Proposal(kind, new.id, old.id, new.content, old.content, 0.6, "so", applied=False)
+        continuum.review.add_proposed([one])
+
+    def state() -> Any:
+        found = store.backend.chunks(store.namespace, [old.id, new.id], status=None)
+        about = [(one.links, one.metadata.trust, one.metadata.superseded_by) for one in found.values()]
+        return about, store.list_chunks(), continuum.review.cases()
+
+    before = state()
+    (case,) = continuum.review.cases()
+    decided = getattr(continuum.review, decision)(case.id, reviewer="Ana", reason="Yes.")
+    after = state()
+    undone = continuum.undo_change(decided.id)
+    assert undone is not None and state() == before
+    redone = continuum.undo_change(undone.undo)
+    assert redone is not None and state() == after
+    steps = [(one["op"], one.get("details", {}).get("undoes")) for one in continuum.changes.journal()]
+    assert steps == [(decided.op, None), ("undo", decided.id), ("undo", undone.undo)]
+
+
 def test_a_case_that_cannot_be_read_hides_no_other_one(continuum: Continuum) -> None:
     case = queued(continuum)
     stored = continuum.store.files

@@ -14,6 +14,7 @@ from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.interchange import export_store, import_source
 from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.proposals import Proposal
 from tests.continuum.conftest import added
 
 STEPS = [{"tool": "Fetch", "call": "the page", "validation": "status 200"}]
@@ -191,6 +192,31 @@ def test_files_name_memories_whose_ids_were_taken_by_their_new_ids(
     assert copy.continuum.review.case(case.id).chunk_ids == [new, "chunk-002"]
     copy.continuum.review.reject(case.id, reviewer="Ana", reason="Not ours.")
     assert [copy.store.exists(one) for one in ("chunk-001", new, "chunk-002")] == [True, False, False]
+
+
+def test_the_case_of_a_proposal_is_the_one_of_its_new_ids(
+    tmp_path: Path, memories: ExitStack, copy: Memory
+) -> None:
+    """Otherwise the same proposal would be queued a second time."""
+    memory = memories.enter_context(opened(tmp_path / "source"))
+    said = ["The gate is red.", "The gate is blue."]
+    ids = [
+        memory.store.create_chunk(text, chunk_id=f"chunk-00{number}").id
+        for number, text in enumerate(said, 1)
+    ]
+    with memory.store.files.transaction():
+        memory.continuum.review.add_proposed([Proposal("replace", *ids, *said, 0.6, "so", applied=False)])
+    export_store(memory.store, tmp_path / "all.jsonl")
+    copy.store.create_chunk("Mine.", chunk_id="chunk-001")
+    for again in (False, True):
+        done = import_source(copy.store, tmp_path / "all.jsonl", again=again)
+        assert (done.problems, done.conflicts) == ([], [])
+    (case,) = copy.continuum.review.cases()
+    assert case.chunk_ids == [done.mapped["chunk-001"], "chunk-002"]
+    same = Proposal("replace", *case.chunk_ids, *said, 0.6, "so", applied=False)
+    with copy.store.files.transaction():
+        assert copy.continuum.review.add_proposed([same]) == [case.id]
+    assert len(copy.continuum.review.cases()) == 1
 
 
 def test_tiered_memories_copied_to_another_namespace_are_mirrored_once(

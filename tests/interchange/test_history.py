@@ -124,6 +124,15 @@ def test_a_dry_run_counts_and_writes_nothing(source: Memory, copy: Memory, tmp_p
     assert not any(past(copy).values())
 
 
+def test_a_dry_run_counts_the_versions_of_chunks_that_are_new_too(
+    source: Memory, copy: Memory, tmp_path: Path
+) -> None:
+    export_store(source.store, tmp_path / "all.jsonl", history=True)
+    planned = import_source(copy.store, tmp_path / "all.jsonl", history=True, dry_run=True)
+    done = import_source(copy.store, tmp_path / "all.jsonl", history=True)
+    assert planned.versions == done.versions > 0
+
+
 def test_everything_goes_into_one_namespace_with_its_history(
     source: Memory, tmp_path: Path, memories: ExitStack, place: Path | str
 ) -> None:

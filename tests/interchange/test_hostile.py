@@ -140,6 +140,8 @@ def test_what_is_not_there_is_an_error(store: ChunkStore, tmp_path: Path) -> Non
         import_source(store, tmp_path / "nothing")
     with pytest.raises(InputError, match="unknown format"):
         import_source(store, tmp_path, format="pdf")
+    with pytest.raises(InputError, match="must be the path"):  # not the working folder
+        import_source(store, "")
 
 
 # --- contents --------------------------------------------------------------------------------------

@@ -66,3 +66,8 @@ def test_a_reason_may_follow_a_colon_a_dash_or_its_label(question: str, note: st
 )
 def test_a_part_of_another_kind_or_thing_does_not_answer(question: str, note: str) -> None:
     assert answer(question, note) == "None"
+
+
+def test_a_value_that_replaces_another_is_no_answer_where_another_clause_is_asked_for() -> None:
+    note = "Station Alpha logs to syslog and not to files; the limit we use is 40 MB."
+    assert "40 MB" in answer("What limit do we use for station Alpha?", note)

@@ -653,7 +653,7 @@ def test_metadata_has_a_limit_and_what_is_beyond_it_stays_readable(
     file = tmp_path / "in.jsonl"
     entries = [changed.to_dict() | {"id": "chunk-too-large"}, kept.to_dict() | {"id": "chunk-small"}]
     file.write_text("".join(json.dumps(one) + "\n" for one in entries), encoding="utf-8")
-    report = import_source(store, file)
+    report = import_source(store, file, duplicates=True)
     assert report.created == 1 and store.exists("chunk-small")
     assert ["bytes of JSON" in one.reason for one in report.problems] == [True]
 

@@ -8,7 +8,8 @@ import pytest
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
-from rlm_mem.errors import StoreReadOnly  # noqa: E402 - below what may skip the module
+from rlm_mem.config import Config  # noqa: E402 - below what may skip the module
+from rlm_mem.errors import StorageError, StoreLocked, StoreReadOnly  # noqa: E402 - below what may skip the module
 from rlm_mem.memory import Memory  # noqa: E402
 from rlm_mem.store.postgres.schema import MIGRATIONS, SCHEMA_VERSION  # noqa: E402
 from tests.postgres import Databases  # noqa: E402
@@ -96,3 +97,22 @@ def test_tags_in_another_unicode_form_are_one_tag_after_a_migration(databases: D
             assert memory.check() == []
     finally:
         databases.drop(name)
+
+
+def test_a_program_that_was_open_during_an_upgrade_writes_nothing_from_then_on(dsn: str) -> None:
+    """It refuses newer tables when it opens them; it must not go on in them either."""
+    impatient = Config.load(None, environ={}, store={"lock_wait_seconds": 0.2})
+    with Memory.open(dsn) as memory, psycopg.connect(dsn, autocommit=True) as connection:
+        with memory.batch():
+            memory.remember("The ferry leaves at six.")
+            connection.execute("DELETE FROM rlm_mem.migrations WHERE version = %s", (SCHEMA_VERSION,))
+            with pytest.raises(StoreLocked):  # the upgrade waits for writers
+                Memory.open(dsn, config=impatient)
+        Memory.open(dsn, config=impatient).close()
+        connection.execute("INSERT INTO rlm_mem.migrations(version) VALUES (%s)", (SCHEMA_VERSION + 1,))
+        with pytest.raises(StorageError, match=f"knows versions up to {SCHEMA_VERSION}"):
+            memory.remember("The kiosk opens at seven.")
+        connection.execute("DELETE FROM rlm_mem.migrations WHERE version > %s", (SCHEMA_VERSION,))
+        assert [chunk.content for chunk in memory.store.iter_chunks()] == ["The ferry leaves at six."]
+        memory.remember("The kiosk opens at seven.")
+        assert memory.check() == []

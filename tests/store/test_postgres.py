@@ -32,7 +32,8 @@ from rlm_mem.errors import (
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.postgres import migrate, pool
+from rlm_mem.store.core.recent import Recent
+from rlm_mem.store.postgres import backend, lookup, migrate, pool, routes
 from rlm_mem.store.postgres.backend import PostgresBackend
 from rlm_mem.store.postgres.rows import PostgresRowWriter
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES, namespace_key
@@ -916,3 +917,34 @@ def test_a_memory_written_while_another_process_erases_is_found(
         purge.result(20)
         assert [hit.snippet for hit in search(other, "walnut")] == ["Another walnut."]
         assert [one.id for one in other.conversations()] == ["garden"] and check(other) == []
+
+
+def test_what_a_process_keeps_of_namespaces_is_bounded(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server of many users asks for ever more of them; what it knows of one is forgotten in the end."""
+    for module, name in (
+        (routes, "MOST_NAMESPACES"),
+        (backend, "MOST_NAMESPACES"),
+        (lookup, "_MAX_NAMESPACES"),
+    ):
+        monkeypatch.setattr(module, name, 2)
+    monkeypatch.setattr(backend, "_MAX_READ_NAMESPACES", 2)
+    with ChunkStore(dsn, config=QUICK) as store:
+        for number in range(25):
+            one = store.confined_to(f"team/user{number}", actor=None)
+            chunk = one.create_chunk(f"The kettle of room {number} is red.")
+            assert [hit.chunk_id for hit in search(one, "kettle")] == [chunk.id]
+            assert one.get_chunk(chunk.id)
+        used = cast("PostgresBackend", store.backend)
+        kept = {
+            name: len(value)
+            for holder in (used, used._routes, used._searches)
+            for name, value in vars(holder).items()
+            if isinstance(value, dict | set | Recent)
+        }
+        assert {"_reads", "_places", "speakers"} <= set(kept)
+        assert max(kept.values()) <= 20, kept
+        first = store.confined_to("team/user0", actor=None)
+        (hit,) = search(first, "kettle")
+        again = first.get_chunk(hit.chunk_id)
+        assert again
+        assert again.metadata.access_count == 2

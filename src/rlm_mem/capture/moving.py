@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MovedChunk:
-    """A memory that was moved: its former id, and its id in the new namespace."""
+    """A memory that was moved: its former id, and its id in the new namespace.
+
+    Attributes:
+        apart: the memories that it replaced or that replaced it, and that stayed where they were: they still count as
+            over, or as what holds now, but the two no longer name each other in the new namespace.
+    """
 
     former_id: str
     chunk_id: str
+    apart: tuple[str, ...] = ()
 
 
 def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) -> list[MovedChunk]:
@@ -32,8 +38,8 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
     repeating the call completes the move.
 
     A memory keeps its text, type, tags, times, validity, origin and trust, and its links to memories moved with it.
-    Other links are dropped, since their targets are not in the new namespace. ``provenance.moved_from`` names the
-    original.
+    Other links are dropped, since their targets are not in the new namespace, but for replacements of, and by, memories
+    that were moved there before. ``provenance.moved_from`` names the original.
 
     Args:
         source: the store of the present namespace.
@@ -69,12 +75,35 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
             origins = {f"{source.namespace}#{one}" for one in ids}
             moved = [MovedChunk(one, _written(found[one], target, origins)) for one in ids]
             new_ids = {one.former_id: one.chunk_id for one in moved}
-            for one in ids:
-                _restore_links(found[one], new_ids, target)
+            others = {one for chunk in found.values() for one in _replacing(chunk)} - found.keys()
+            before = source.backend.chunks(source.namespace, sorted(others), status=None)
+            new_ids |= {one.id: copy for one in before.values() if (copy := _moved_before(one, target))}
+            for chunk in (*found.values(), *(one for one in before.values() if one.id in new_ids)):
+                _restore_links(chunk, new_ids, target)
         with source.batch():
             for chunk_id in ids:
                 source.delete_chunk(chunk_id)
-    return moved
+    apart = source.backend.chunks(source.namespace, sorted(before.keys() - new_ids.keys())).keys()
+    return [replace(one, apart=tuple(sorted(apart & _replacing(found[one.former_id])))) for one in moved]
+
+
+def _replacing(chunk: Chunk) -> set[str]:
+    """Return the ids of the chunks that a chunk replaces, and of the one that replaces it."""
+    by = chunk.metadata.superseded_by
+    return {*(one.target_id for one in chunk.links if one.type == SUPERSEDES), *([] if by is None else [by])}
+
+
+def _moved_before(chunk: Chunk, target: ChunkStore) -> str | None:
+    """Return the id that a chunk got in the target namespace when it was moved there earlier; None: it was not."""
+    there = target.find_same(chunk.content, chunk.metadata.conversation_id)
+    copies = [] if there is None else target.get_many([there], track=False).values()
+    return next(
+        (one.id for one in copies if one.metadata.provenance.get("moved_from") == _origin(chunk)), None
+    )
+
+
+def _origin(chunk: Chunk) -> str:
+    return f"{chunk.namespace}#{chunk.id}"
 
 
 def _restore_links(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -> None:
@@ -106,7 +135,7 @@ def _written(chunk: Chunk, target: ChunkStore, origins: Collection[str]) -> str:
         origins: ``provenance.moved_from`` of all chunks of this move.
     """
     meta = chunk.metadata
-    origin = f"{chunk.namespace}#{chunk.id}"
+    origin = _origin(chunk)
     same = target.backend.queries.with_hash(
         target.namespace, content_hash(chunk.content), meta.conversation_id
     )

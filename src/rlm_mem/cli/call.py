@@ -87,7 +87,7 @@ class Where:
             named["read_only"] = not create and not os.access(place / "memory", os.W_OK)
         if llm:
             named["llm"] = llm
-        if self.namespace:
+        if self.namespace is not None:
             named["namespace"] = self.namespace
         return rlm_mem.Memory.open(place, **named)
 
@@ -164,7 +164,8 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
         before = ctx.find_object(Where) or Where()
         given = {name: values.pop(f"shared_{name}") for name in shared}
         for name in ("brain", "namespace"):
-            given[name] = given.get(name) or getattr(before, name)
+            if given.get(name) is None:  # an empty name is refused, not taken for none
+                given[name] = getattr(before, name)
         given["namespace"] = kind.named(given["namespace"])
         function(kind(**given), **values)
 

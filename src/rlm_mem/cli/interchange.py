@@ -109,7 +109,9 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
 
 def import_(
     call: Call,
-    source: Annotated[Path, argument("SOURCE", "A file, a folder or a zip archive.")],
+    source: Annotated[
+        Path, argument("SOURCE", "A file, a folder or a zip archive.", parser=options.given_path)
+    ],
     dry_run: Annotated[bool, flag("--dry-run", "Only show what would happen.")] = False,
     format: Annotated[
         str | None, option("--format", "FORMAT", "Read every file in this format. Default: detect it.")
@@ -124,6 +126,9 @@ def import_(
             "--history", "Also import former versions and the audit log; only from a source that you trust."
         ),
     ] = False,
+    duplicates: Annotated[
+        bool, flag("--duplicates", "Also store chunks that the memory has under another id.")
+    ] = False,
     secrets: options.Secrets = None,
     trust: Annotated[
         str | None, option("--trust", "LEVEL", "Limit the trust that imported chunks claim.")
@@ -134,9 +139,10 @@ def import_(
     every: options.Every = 2.0,
 ) -> None:
     """Import memories, chats and notes from this and other tools; the format is detected, nothing is stored twice."""
-    if watch and (dry_run or replace or again or format or history or secrets or trust):
+    if watch and (dry_run or replace or again or format or history or duplicates or secrets or trust):
         raise InputError(
-            "--watch cannot be combined with --dry-run, --format, --replace, --again, --history, --secrets, --trust"
+            "--watch cannot be combined with --dry-run, --format, --replace, --again, --history, --duplicates, "
+            "--secrets, --trust"
         )
 
     def show(report: ImportReport) -> None:
@@ -159,6 +165,7 @@ def import_(
                 replace=replace,
                 again=again,
                 history=history,
+                duplicates=duplicates,
                 secrets=secrets,
                 trust=trust,
                 progress=lambda done, total: update(done // 1024, max(1, total // 1024)),

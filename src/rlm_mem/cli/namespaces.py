@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlm_mem import capture
+from rlm_mem.chunk import check_namespace
 from rlm_mem.errors import InputError
 
 PROJECT = "project"
@@ -19,10 +20,10 @@ def named_namespace(name: str | None) -> str | None:
     ``./project`` is the namespace called ``project``.
 
     Raises:
-        InputError: the working folder belongs to no project.
+        InputError: the working folder belongs to no project, or the name is not valid.
     """
     if name != PROJECT:
-        return literal(name)
+        return None if name is None else check_namespace(name.removeprefix(_LITERAL))
     project = capture.project_of(Path.cwd())
     if project is None:
         raise InputError(

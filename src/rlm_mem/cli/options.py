@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -28,6 +29,13 @@ def option(names: str, metavar: str, help: str, panel: str | None = None, **more
         more: further arguments of ``typer.Option``.
     """
     return typer.Option(*names.split(), metavar=metavar, help=help, rich_help_panel=panel, **more)
+
+
+def given_path(text: str) -> Path:
+    """Return the path of what a command reads; an empty one is refused: it would be the working folder."""
+    if not text:
+        raise typer.BadParameter("the path is empty")
+    return Path(text)
 
 
 def flag(names: str, help: str, panel: str | None = None) -> Any:

@@ -150,3 +150,10 @@ def move(
     for one in moved:
         print_text(f"{one.former_id} → {one.chunk_id}")
     print_text(f"moved {amount(len(moved), 'chunk')} to {where}", "dim", wrap=False)
+    for one in moved:
+        for other in one.apart:
+            print_text(
+                f"note: {other} stays as it is, though one of it and {one.former_id} replaced the other: "
+                "move it, too, to keep them together",
+                "yellow",
+            )

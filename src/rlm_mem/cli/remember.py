@@ -34,10 +34,18 @@ _MAX_LISTED = 20
 def remember(
     call: Call,
     words: Annotated[list[str] | None, argument("[TEXT]", "The text. Default: stdin, also with -.")] = None,
-    file: Annotated[list[Path] | None, option("--file -f", "PATH", "Remember this file; repeatable.")] = None,
+    file: Annotated[
+        list[Path] | None,
+        option("--file -f", "PATH", "Remember this file; repeatable.", parser=options.given_path),
+    ] = None,
     folder: Annotated[
         list[Path] | None,
-        option("--folder", "PATH", "Remember the text files below this folder, and sync them."),
+        option(
+            "--folder",
+            "PATH",
+            "Remember the text files below this folder, and sync them.",
+            parser=options.given_path,
+        ),
     ] = None,
     pattern: Annotated[
         list[str] | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Literal
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.merging import json_fault
+from rlm_mem.store.core.brain_files import case_id_of
 
 FOLDER = "system/review"
 """Of the brain files of a namespace, the folder with the cases."""
@@ -105,11 +105,6 @@ def case_file(case_id: str) -> str:
 def shorten(text: str) -> str:
     """The first 120 characters of a text."""
     return text if len(text) <= 120 else f"{text[:119]}…"
-
-
-def case_id_of(kind: str, key: str) -> str:
-    """The id of the case of a kind about something, which is the same whenever it is asked."""
-    return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 
 def quarantine_case(chunk: Chunk) -> Case:

@@ -149,11 +149,14 @@ class Changes:
     def apply(self, build: Callable[[], _Built], *, undoes: str | None = None) -> _Built:
         """Build a change inside a transaction and apply it; ``build`` returns None if there is nothing to do."""
         with self.locked(undoable=True) as transaction:
+            notes = transaction.change
             change = build()
             if change is None:
                 return change
             self._validate(change)
-            notes = transaction.change
+            for event in transaction.events:  # of chunks that were changed to build it
+                if event.get("change") == notes.id:
+                    event["change"] = change.id
             notes.id, notes.undoes, notes.record = change.id, undoes, change
             self._perform(change)
             self.log(change)

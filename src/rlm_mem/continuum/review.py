@@ -28,7 +28,6 @@ from rlm_mem.continuum.cases import (
     Decision,
     DecisionWord,
     case_file,
-    case_id_of,
     decode,
     encode,
     order_of,
@@ -42,7 +41,7 @@ from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import ConflictError, InputError, InvalidMemory, NotFoundError
 from rlm_mem.proposals.judging import compare_stored
-from rlm_mem.store.core.brain_files import mirror_id
+from rlm_mem.store.core.brain_files import case_id_of, mirror_id
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.statements import statements_in

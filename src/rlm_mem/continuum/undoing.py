@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.arguments import check_kind
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.results import RecordedChange, UndoneChange
-from rlm_mem.store.core.brain_files import MIRROR, mirror_id
+from rlm_mem.store.core.brain_files import LEDGER, MIRROR, mirror_id, named_ids
 from rlm_mem.store.core.undoing import LoggedChange, changes_in_force, logged_changes, record_of, undo_change
 
 if TYPE_CHECKING:
@@ -46,9 +46,30 @@ def undo_found(store: ChunkStore, tiers: Changes, found: LoggedChange) -> Undone
         return _undo_unidentified(store, tiers, found)
     record = record_of(store, found)
     if record is None or record.op == "edit":
-        return _undone_change(found, undo_change(store, found))
+        step = next((one for one in tiers.journal() if one.get("id") == found.id), None)
+        if step is None:
+            undone_by = undo_change(store, found)
+            _forget_import(store, found)
+            return _undone_change(found, undone_by)
+        with store.batch():  # a decision that changed no tiered memory, but chunks
+            undo_id = undo_change(store, found)
+            undone = tiers.draft("undo", str(step.get("entry")), _REASON, [], details={"undoes": found.id})
+            undone.id = undo_id
+            tiers.log(undone)
+        return _undone_change(found, undo_id)
     change = tiers.undo(tiers.recorded(record), _REASON)
     return _undone_change(found, change.id, record.op)
+
+
+def _forget_import(store: ChunkStore, change: LoggedChange) -> None:
+    """Let what an undone change imported be imported again: which of the files it was from is not recorded."""
+    made = {str(one.get("chunk_id")) for one in change.events if one["op"] in ("create", "import")}
+    lines = (store.files.read(LEDGER) or b"").splitlines(keepends=True) if made else []
+    from_texts = {line for line in lines if not line.startswith(b'["chunk:') and named_ids(line, made)}
+    if from_texts or any(one["op"] == "import" for one in change.events):
+        kept = [line for line in lines if line not in from_texts and not line.startswith(b'["file:')]
+        if len(kept) < len(lines):
+            store.files.write(LEDGER, b"".join(kept), durable=False)
 
 
 def recorded_changes(store: ChunkStore) -> Iterator[RecordedChange]:

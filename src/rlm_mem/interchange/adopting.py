@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-from rlm_mem.chunk import SUPERSEDES, Chunk, format_time
+from rlm_mem.chunk import ORDERED_LINK_TYPES, SUPERSEDES, Chunk, content_hash, format_time
 from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id, references, rename_references
 from rlm_mem.interchange.report import ImportOptions, ImportReport
+from rlm_mem.interchange.twins import Twin, Twins
 from rlm_mem.store.core.brain_files import MIRROR, mirror_id
 from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
+from rlm_mem.store.core.contents import NamespaceReader
+from rlm_mem.store.core.records import IMPORTED
 from rlm_mem.store.core.revising import copied, screened_chunk
 
 _ARCHIVED = 1
@@ -21,16 +26,21 @@ class Adopter:
     """Writes complete chunks with existing ids to a store.
 
     A chunk with the same id and state counts as known. Otherwise the higher revision wins; with equal revisions the
-    file was edited since its export, and the edit becomes a new revision. An id that another chunk has is mapped.
+    file was edited since its export, and the edit becomes a new revision. An id that another chunk has is mapped. A
+    chunk that the store has under another id is known by that.
 
-    Only ``dry_run``, ``keep_namespaces``, ``replace``, ``secrets`` and ``trust`` of the options apply.
+    Only ``dry_run``, ``keep_namespaces``, ``replace``, ``duplicates``, ``secrets`` and ``trust`` of the options apply.
     """
 
-    def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions) -> None:
+    def __init__(self, store: ChunkStore, report: ImportReport, options: ImportOptions, twins: Twins) -> None:
         self._store = store
         self._report = report
         self._options = options
-        self._planned: set[str] = set()
+        self._twins = twins
+        self._twin_ids: dict[tuple[str, str], str] = {}
+        """Ids of stored chunks by namespaces and ids, in the source, of the chunks that were recognised as them."""
+        self.planned: dict[str, int] = {}
+        """The revisions of the chunks that a dry run would write, by their ids."""
         self.renamed: dict[str, dict[str, str]] = {}
         """The ids of chunks whose own were taken, by namespace in the source and by their ids there."""
         self.namespaces: set[str] = set()
@@ -39,6 +49,9 @@ class Adopter:
         """Namespaces and ids, in the source, of chunks that were not taken, so what the store has stays as it is."""
         # Replacements named by chunks (namespace, newer, older); one that both chunks name is removed.
         self._one_sided: dict[tuple[str, str, str], tuple[str, bool]] = {}
+        # As these, of stored chunks that chunks of the source, which do not name them, may take the place of.
+        self._left: dict[tuple[str, str, str], str] = {}
+        self._undone: dict[str, set[str]] = {}
 
     @property
     def renamed_count(self) -> int:
@@ -59,6 +72,11 @@ class Adopter:
         """Let a chunk that was written name others of its source by their new ids; call it after the whole source."""
         source, own = memory.chunk.namespace, memory.chunk.id
         names = self.renamed.get(source, {})
+        twin_id = self._twin_ids.get((source, own))
+        if twin_id is not None:
+            rename_references(memory.chunk, names)
+            self._join_links(memory, twin_id)
+            return
         if names.keys().isdisjoint(references(memory.chunk)) or (source, own) in self._kept:
             return
         namespace, chunk_id = self._namespace(memory), names.get(own, own)
@@ -76,11 +94,41 @@ class Adopter:
                     self._one_sided.pop(key, None)
                 self._note_replacements(made, memory.where)
 
-    def agree(self) -> None:
-        """Record in both chunks the replacements that only one of them names; call it after the whole source."""
-        one_sided, self._one_sided = list(self._one_sided.items()), {}
+    def _join_links(self, memory: ImportedChunk, twin_id: str) -> None:
+        """Add what only the chunk of the source says of others to the stored one that it was recognised as."""
+        chunk, namespace, find = memory.chunk, self._namespace(memory), self._store.backend.find
+        chunk.namespace, chunk.id = namespace, twin_id
+        found = self._stored(chunk)
+        if found is None or found[1] or memory.archived:
+            return
+        stored, _ = found
+        for key, by_newer in _replacements(chunk):
+            self._one_sided.setdefault(key, (memory.where, by_newer))
+        there = {(link.target_id, link.type) for link in stored.links}
+        missing = [
+            link
+            for link in chunk.links
+            if link.type not in ORDERED_LINK_TYPES  # the order of the store and of the source may differ
+            and link.target_id != twin_id
+            and (link.target_id, link.type) not in there
+            and find(namespace, link.target_id) is not None
+        ]
+        if missing:
+            made = _as_next_revision(stored, stored, format_time(self._store.clock()), merge=False)
+            made.links += missing
+            self._store.adopt(made, secrets=self._options.secrets)
+            self.namespaces.add(namespace)
+
+    def agree(self, changing: Callable[[], AbstractContextManager[None]]) -> None:
+        """Record in both chunks the replacements that only one of them names; call it after the whole source.
+
+        Args:
+            changing: opens a transaction of the import.
+        """
+        left = {key: (where, True) for key, where in self._left.items() if self._is_one_sided(*key)}
+        one_sided, self._one_sided, self._left = list((left | self._one_sided).items()), {}, {}
         for place in range(0, len(one_sided), _REPLACEMENTS_PER_COMMIT):
-            with self._store.batch():
+            with changing():
                 for (namespace, newer_id, older_id), (where, _) in one_sided[
                     place : place + _REPLACEMENTS_PER_COMMIT
                 ]:
@@ -88,6 +136,12 @@ class Adopter:
                         self._store.agree(namespace, newer_id, older_id)
                     except InputError as error:
                         self._report.problem(where, str(error))
+
+    def _is_one_sided(self, namespace: str, newer_id: str, older_id: str) -> bool:
+        """Return whether one of two stored chunks names the replacement, and the other does not."""
+        found = self._store.backend.chunks(namespace, [newer_id, older_id])
+        key = namespace, newer_id, older_id
+        return sum(any(one == key for one, _ in _replacements(chunk)) for chunk in found.values()) == 1
 
     def _note_replacements(self, chunk: Chunk, where: str) -> None:
         for key, by_newer in _replacements(chunk):
@@ -98,13 +152,17 @@ class Adopter:
         is_kept = self._options.keep_namespaces and memory.names_namespace
         return memory.chunk.namespace if is_kept else self._store.namespace
 
-    def _name_as_stored(self, chunk: Chunk, stored: Chunk) -> None:
+    def _name_as_stored(self, chunk: Chunk, stored: Chunk, source: str) -> None:
         """Let a chunk that was imported before name others by the ids that they got then."""
         wanted, there = references(chunk), references(stored)
         if wanted == there:
             return
         others = self._store.backend.chunks(chunk.namespace, sorted(there - wanted), status=None)
         names = {str(one.metadata.provenance.get("original_id")): one.id for one in others.values()}
+        for one in wanted - there:
+            names.update(
+                (one, twin) for twin in self._twins.known(chunk.namespace, source, one) if twin in there
+            )
         rename_references(chunk, {one: names[one] for one in wanted - there if one in names})
 
     def _set_default_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
@@ -159,15 +217,29 @@ class Adopter:
                 reason = f"{chunk.id} mirrors another tiered memory, and was kept so"
                 self._report.conflict(memory.where, reason)
                 return chunk.id
+        if found is None and not (memory.derived or self._options.duplicates):
+            twin = self._twins.of(key, chunk)
+            if twin is not None:
+                return self._recognise(memory, key, twin)
         if found is not None:
-            self._name_as_stored(chunk, found[0])
+            self._name_as_stored(chunk, found[0], key[0])
         if memory.derived:
             self._set_default_trust(chunk, None if found is None else found[0])
         self._limit_trust(chunk, None if found is None else found[0])
         if found is None:
             return self._write(memory, new=True)
         stored, stored_archived = found
+        named = dict(_replacements(chunk))
+        self._left |= {one: memory.where for one, _ in _replacements(stored) if one not in named}
         same = _state(stored) == _state(chunk)
+        if stored_archived and not memory.archived and self._is_undone(chunk):
+            stored_archived = False
+            self._report.restored += 1
+            if not self._options.dry_run:
+                self._store.confined_to(chunk.namespace, actor=self._store.actor).restore_chunk(chunk.id)
+                self.namespaces.add(chunk.namespace)
+            if same:
+                return chunk.id
         if (same and stored_archived == memory.archived) or (
             memory.derived
             and stored.metadata.content_hash == chunk.metadata.content_hash
@@ -176,6 +248,12 @@ class Adopter:
             self._report.known += 1
             return chunk.id
         if memory.derived and not self._options.replace:
+            if self._is_edited(stored, chunk):
+                self._kept.add(key)
+                self._report.conflict(
+                    memory.where, f"{chunk.id} was changed in the store only, and was kept so"
+                )
+                return chunk.id
             return self._write(memory, over=stored)
         if self._options.replace or (chunk.revision > stored.revision and not same):
             return self._write(memory)
@@ -191,6 +269,55 @@ class Adopter:
                 f"{chunk.id}: the store has revision {stored.revision}, the source {chunk.revision}; kept the store's",
             )
         return chunk.id
+
+    def _recognise(self, memory: ImportedChunk, key: tuple[str, str], twin: Twin) -> str:
+        """Leave a memory that the store has under another id as it is there, unless only the source was edited."""
+        chunk, stored = memory.chunk, twin.chunk
+        self._twin_ids[key] = chunk.id = stored.id
+        self.renamed.setdefault(key[0], {})[key[1]] = stored.id
+        self._report.renamed(key[1], stored.id)
+        if content_hash(chunk.content) == twin.said:
+            self._report.known += 1
+            return stored.id
+        if self._options.replace or stored.metadata.content_hash == twin.said:
+            made = copied(stored)
+            made.content, made.tokens, made.type, made.tags = (
+                chunk.content, chunk.tokens, chunk.type, chunk.tags
+            )  # fmt: skip
+            made.metadata.content_hash = content_hash(made.content)
+            self._limit_trust(made, stored)
+            memory.chunk = made
+            self._twins.note(key, chunk, stored.id)
+            return self._write(memory, over=stored)
+        self._report.conflict(
+            memory.where, f"{stored.id}: changed in the store and in the source; kept the store's"
+        )
+        return stored.id
+
+    def _is_edited(self, stored: Chunk, chunk: Chunk) -> bool:
+        """Return whether a stored chunk had the text of the source, and was then changed, but not by an import."""
+        changes = self._store.backend.read_events(
+            namespace=stored.namespace, since=None, op=None, chunk_id=stored.id
+        )
+        texts = [one for one in changes if IMPORTED not in one and one.get("before") != one.get("after")]
+        before = {one.get("after") for one in texts[:-1]}
+        return bool(texts) and texts[-1]["op"] != "import" and content_hash(chunk.content) in before
+
+    def _is_undone(self, chunk: Chunk) -> bool:
+        """Return whether a chunk is in the archive because its import was undone, not because somebody deleted it."""
+        namespace = chunk.namespace
+        if namespace not in self._undone:
+            imported, undone = set[str](), set[str]()
+            for event in NamespaceReader(self._store, namespace).events():
+                op, chunk_id = event.get("op"), str(event.get("chunk_id"))
+                if op == "import" and IMPORTED not in event:
+                    imported.add(chunk_id)
+                elif op == "delete" and "undoes" in event and chunk_id in imported:
+                    undone.add(chunk_id)
+                elif op in ("delete", "restore"):
+                    undone.discard(chunk_id)
+            self._undone[namespace] = undone
+        return chunk.id in self._undone[namespace]
 
     def _stored(self, chunk: Chunk) -> tuple[Chunk, bool] | None:
         row = self._store.backend.find(chunk.namespace, chunk.id)
@@ -220,11 +347,11 @@ class Adopter:
             self.namespaces.add(chunk.namespace)
             if not memory.archived:
                 self._note_replacements(chunk, memory.where)
-        elif chunk.id in self._planned:  # a repeated id in the source: the outcome depends on the first chunk
+        elif chunk.id in self.planned:  # a repeated id in the source: the outcome depends on the first chunk
             self._report.known += 1
             return chunk.id
         else:
-            self._planned.add(chunk.id)
+            self.planned[chunk.id] = chunk.revision
         if new:
             self._report.created += 1
             self._report.tokens += chunk.tokens

@@ -24,6 +24,7 @@ from rlm_mem.store.core.brain_files import (
     OF_BRAIN,
     OF_STORE,
     BrainFiles,
+    case_id_of,
     folder_of,
     name_at,
     namespace_in,
@@ -191,7 +192,7 @@ class FileAdopter:
         elif namespace is None:
             namespace = namespace_in(asset.data.split(b"\n", 1)[0], "namespace") or self._store.namespace
         rename_references(asset, self._renamed.get(namespace, {}))
-        self._put(self._target(namespace).stored, name, asset)
+        self._put(self._target(namespace).stored, _name_by_content(name, asset), asset)
 
     def _target(self, namespace: str) -> NamespaceWriter:
         wanted = check_namespace(namespace) if self._options.keep_namespaces else self._store.namespace
@@ -243,6 +244,21 @@ class FileAdopter:
                 self._report.brain_files += 1
                 if not self._options.dry_run:
                     target.stored.append(JOURNAL, missing)
+
+
+def _name_by_content(name: str, asset: Asset) -> str:
+    """Return the name of a file; that of the review case of a proposal is made of the ids of its two chunks."""
+    case = (parse_event(asset.data) or {}) if name.startswith("system/review/") else {}
+    kind, chunk_ids, former_id = case.get("kind"), case.get("chunk_ids"), case.get("id")
+    if (
+        kind not in ("replace", "contradict")
+        or not isinstance(chunk_ids, list)
+        or not isinstance(former_id, str)
+    ):
+        return name
+    case_id = case_id_of(kind, " ".join(map(str, chunk_ids)))
+    asset.data = asset.data.replace(former_id.encode(), case_id.encode())
+    return name.replace(former_id, case_id)
 
 
 def _time_of(line: bytes) -> str:

@@ -208,16 +208,20 @@ def _plain(entry: FileEntry) -> dict[str, Any]:
 
 
 def _entry(raw: Mapping[str, Any]) -> FileEntry:
+    # An erasure leaves no id of a chunk that it erased.
     def pieces(name: str) -> tuple[StoredPiece, ...]:
-        return tuple(StoredPiece(check_chunk_id(one), str(digest)) for one, digest in raw.get(name, ()))
+        return tuple(
+            StoredPiece(check_chunk_id(one), str(digest)) for one, digest in raw.get(name, ()) if one
+        )
 
     return FileEntry(
         str(raw["path"]), str(raw["digest"]), pieces("pieces"), pieces("former"), bool(raw.get("archived")),
-        tuple(check_chunk_id(one) for one in raw.get("with_it", ())),
+        tuple(check_chunk_id(one) for one in raw.get("with_it", ()) if one),
         tuple(str(tag) for tag in raw.get("tags", ())), str(raw.get("title", "")),
         tuple(
             Reference(check_chunk_id(source), str(target), str(heading), check_chunk_id(chunk) if chunk else "")
             for source, target, heading, chunk in raw.get("references", ())
+            if source
         ),
-        tuple(Heading(str(name), check_chunk_id(chunk)) for name, chunk in raw.get("headings", ())),
+        tuple(Heading(str(name), check_chunk_id(chunk)) for name, chunk in raw.get("headings", ()) if chunk),
     )  # fmt: skip

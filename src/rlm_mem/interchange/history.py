@@ -87,7 +87,7 @@ class HistoryAdopter:
     Only ``dry_run``, ``keep_namespaces``, ``secrets`` and ``trust`` of the options apply.
 
     Args:
-        renamed: as ``Adopter.renamed``.
+        renamed, planned: as those of ``Adopter``.
     """
 
     def __init__(
@@ -96,11 +96,13 @@ class HistoryAdopter:
         report: ImportReport,
         options: ImportOptions,
         renamed: Mapping[str, Mapping[str, str]],
+        planned: Mapping[str, int],
     ) -> None:
         self._store = store
         self._report = report
         self._options = options
         self._renamed = renamed
+        self._planned = planned
         self._targets: dict[str, NamespaceWriter] = {}
         self._read: set[bytes] = set()
         self._pending: list[dict[str, Any]] = []
@@ -108,14 +110,17 @@ class HistoryAdopter:
     def version(self, former: ImportedVersion) -> None:
         """Add a former version of a chunk that the store has in a later version."""
         chunk = former.chunk
-        rename_references(chunk, self._renamed.get(chunk.namespace, {}))
+        names = self._renamed.get(chunk.namespace, {})
+        rename_references(chunk, names)
         if not self._options.keep_namespaces:
             chunk.namespace = self._store.namespace
         new_id = id_if_taken(chunk)
-        if self._store.backend.find(chunk.namespace, new_id) is not None:
+        if names.get(chunk.id, new_id) != new_id:
+            return  # it was recognised as a chunk that has a past of its own
+        if new_id in self._planned or self._store.backend.find(chunk.namespace, new_id) is not None:
             chunk.id = new_id
         target = self._target(chunk.namespace)
-        if not target.lacks_version(chunk):
+        if not self._lacks(target, chunk):
             return
         try:
             chunk, found = screened_chunk(chunk, self._store.config.secrets, self._options.secrets)
@@ -128,6 +133,15 @@ class HistoryAdopter:
         self._report.versions += 1
         if not self._options.dry_run:
             target.keep(chunk)
+
+    def _lacks(self, target: NamespaceWriter, former: Chunk) -> bool:
+        """Return whether the store lacks a former version of a chunk that it has, or in a dry run would have."""
+        revision = self._planned.get(former.id)
+        if revision is None:
+            return target.lacks_version(former)
+        row = self._store.backend.find(target.namespace, former.id)
+        kept = {one.revision for one in target.former(former.id)} | ({row.revision} if row else set())
+        return former.revision < revision and former.revision not in kept
 
     def event(self, step: ImportedEvent) -> None:
         """Append an event to the audit log, unless it is present."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -48,6 +49,7 @@ from rlm_mem.interchange.records import (
     conversation_of,
 )
 from rlm_mem.interchange.report import ImportOptions, ImportReport, Ledger
+from rlm_mem.interchange.twins import Twins
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore, open_store
 from rlm_mem.store.core.records import audit_line
@@ -77,6 +79,7 @@ def import_source(
     replace: bool = False,
     again: bool = False,
     history: bool = False,
+    duplicates: bool = False,
     label: str | None = None,
     secrets: SecretAction | None = None,
     trust: str | None = None,
@@ -95,6 +98,7 @@ def import_source(
         replace: a chunk of the source replaces the one with its id in the store, even if its revision is lower.
         again: also read items that were imported before and have not changed since.
         history: import former versions of chunks and the audit log, if an export has them.
+        duplicates: also store chunks of an export that the store has under another id.
         label: name of the source if its path is meaningless, as for an upload.
         secrets: ``redact``, ``keep`` or ``refuse`` keys and passwords; None: ``config.secrets.action``.
         trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are
@@ -110,7 +114,7 @@ def import_source(
     """
     for what, value in (
         ("dry_run", dry_run), ("keep_namespaces", keep_namespaces), ("replace", replace), ("again", again),
-        ("history", history),
+        ("history", history), ("duplicates", duplicates),
     ):  # fmt: skip
         check_flag(value, what)
     format_ = format_named(format) if format else None
@@ -120,7 +124,7 @@ def import_source(
     place = open_place(path)
     place.label = label
     keep_namespaces = keep_namespaces and not store.confined
-    options = ImportOptions(dry_run, keep_namespaces, replace, again, history, secrets, trust)
+    options = ImportOptions(dry_run, keep_namespaces, replace, again, history, duplicates, secrets, trust)
     quiet = copy(store)
     quiet.on_secret = _ignore_secret
     run = _Import(quiet, place, options, progress)
@@ -169,12 +173,17 @@ class _Import:
         self._place = place
         self._options = options
         self._progress = progress
-        self._adopter = Adopter(store, self.report, options)
+        self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
+        self._entries: list[Entry] = []
+        self._format: Format | None = None
+        twins = Twins(store, self._ledger, cache(self._ids_of_source))
+        self._adopter = Adopter(store, self.report, options, twins)
         self._files = FileAdopter(store, self.report, options, self._adopter.renamed)
         self._history = (
-            HistoryAdopter(store, self.report, options, self._adopter.renamed) if options.history else None
+            HistoryAdopter(store, self.report, options, self._adopter.renamed, self._adopter.planned)
+            if options.history
+            else None
         )
-        self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
         self._documents: FolderSync | None = None
         if isinstance(place, FolderPlace) and place.label is None:
             sync_options = SyncOptions(secrets=options.secrets, again=options.again)
@@ -193,7 +202,7 @@ class _Import:
 
     def all_files(self, format_: Format | None) -> None:
         """Read every file of the source, as ``format_`` unless it is None."""
-        entries: list[Entry] = []
+        entries, self._format = self._entries, format_
         for found in self._place.entries():
             if isinstance(found, ImportProblem):
                 self.report.problem(found.where, found.reason)
@@ -212,7 +221,7 @@ class _Import:
         for entry in entries:
             before = self._done
             try:
-                if self._file(entry, names, format_):
+                if self._file(entry, names):
                     documents.append(entry)
                     continue
             except Unreadable as error:
@@ -220,7 +229,7 @@ class _Import:
             self._flush()
             self._count_bytes(before + entry.size - self._done)
         self._follow_renamed(names)
-        self._adopter.agree()
+        self._adopter.agree(self._changing)
         self._join_namespaces()
         if self._documents is not None:
             self._sync_documents(self._documents, documents)
@@ -256,21 +265,15 @@ class _Import:
             report.problem(problem.where, problem.reason)
         self._count_bytes(self._total - self._done)
 
-    def _file(self, entry: Entry, names: frozenset[str], format_: Format | None) -> bool:
+    def _file(self, entry: Entry, names: frozenset[str]) -> bool:
         """Read a file; or return True if it is a note of a folder, which is synced instead."""
-        if self._documents is not None and format_ is None and self._documents.is_unchanged(entry):
+        if self._documents is not None and self._format is None and self._documents.is_unchanged(entry):
             return True
         unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
         if not self._options.again and self._ledger.mark(unit) == entry.mark:
             self.report.unchanged_files += 1
             return False
-        name = format_.name if format_ else format_by_place(entry.name, self._layout)
-        if name is None:
-            head = self._head(entry)
-            found = self._detector.detect(head)
-        else:
-            head = None
-            found = format_ or (None if name == PASSED_OVER else format_named(name))
+        found, head = self._format_of(entry, self._detector)
         if found is None or (found.name == "history" and self._history is None):
             reason = unknown_reason(head) if head else None
             # Pictures and programs among notes are expected; a file that is imported on its own should be readable.
@@ -302,6 +305,28 @@ class _Import:
         if (self.report.problem_count, self._adopter.renamed_count) == (problems, renamed):
             self._ledger.note(unit, entry.mark)
         return False
+
+    def _format_of(self, entry: Entry, detector: Detector) -> tuple[Format | None, FileHead | None]:
+        """Return the format of a file, None for one that is skipped, and its beginning if that had to be read."""
+        if self._format is not None:
+            return self._format, None
+        name = format_by_place(entry.name, self._layout)
+        if name is None:
+            head = self._head(entry)
+            return detector.detect(head), head
+        return (None if name == PASSED_OVER else format_named(name)), None
+
+    def _ids_of_source(self) -> frozenset[str]:
+        """Return the ids of the chunks in all files, those that need not be imported again included."""
+        names, detector = frozenset(entry.name for entry in self._entries), Detector()
+        found: set[str] = set()
+        for entry in self._entries:
+            with suppress(Unreadable):  # reported where it is imported
+                format_, _ = self._format_of(entry, detector)
+                if format_ is not None and format_.name not in _DOCUMENTS:
+                    records = format_.read(self._source(entry, names, lambda _: None, lambda *_: None))
+                    found.update(one.chunk.id for one in records if isinstance(one, ImportedChunk))
+        return frozenset(found)
 
     def _source(
         self,

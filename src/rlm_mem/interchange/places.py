@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from rlm_mem.arguments import check_path
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
 
@@ -89,7 +90,7 @@ class Place(ABC):
 
 def open_place(path: Path | str) -> Place:
     """Open the source at ``path``; raises NotFoundError, or InputError if it is not a file, folder or valid archive."""
-    path = Path(path)
+    path = check_path(path, "path")
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

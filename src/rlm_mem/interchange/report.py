@@ -30,6 +30,7 @@ class ImportOptions:
         replace: imported chunks and files replace the stored ones, even those of a higher revision.
         again: also read items that were imported before and have not changed since.
         history: import former versions of chunks and the audit log.
+        duplicates: also store chunks that the store has under another id.
         secrets: how to handle secrets; None: as configured.
         trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are
             trusted as configured for imports.
@@ -40,6 +41,7 @@ class ImportOptions:
     replace: bool = False
     again: bool = False
     history: bool = False
+    duplicates: bool = False
     secrets: SecretAction | None = None
     trust: str | None = None
 
@@ -215,7 +217,7 @@ class ImportReport(_Report):
     @property
     def read_anything(self) -> bool:
         """Whether any item of the source was usable, in this or an earlier import."""
-        chunks = self.created or self.updated or self.known or self.kept or self.archived
+        chunks = self.created or self.updated or self.known or self.kept or self.archived or self.restored
         files = self.persona_files or self.brain_files or self.unchanged_files
         return bool(chunks or files or self.versions or self.events)
 

@@ -449,6 +449,13 @@ def _words_before(text: str, place: int) -> str:
     return text[max(0, place - 40) : place].rstrip()
 
 
+def is_asked_elsewhere(question: Question, answer: str, former: str) -> bool:
+    """Whether what is asked for is named in an answer, but in other clauses than the one with a former value."""
+    noun = stem_of(question.focus.split()[-1]) if question.focus else ""
+    clauses = [one for one in re.split(r"[;:,]\s", answer) if noun in Sentence(one, 0).stems]
+    return bool(clauses) and not any(former in one for one in clauses)
+
+
 def only_repeats(question: Question, answer: str) -> bool:
     """Whether an answer only repeats words of a question, other than one of yes or no or a choice.
 

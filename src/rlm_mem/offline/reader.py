@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rlm_mem.offline.beginnings import SINCE_WHEN, read_beginning
 from rlm_mem.offline.examine import Examined, examine
-from rlm_mem.offline.extraction import mostly_alike, only_repeats, trimmed
+from rlm_mem.offline.extraction import is_asked_elsewhere, mostly_alike, only_repeats, trimmed
 from rlm_mem.offline.features import same_person
 from rlm_mem.offline.language import about_equal, quote, shares_matched
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
@@ -615,7 +615,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
             or (former not in answer and answer.rstrip(".") not in former)
             or former in asked
             or one.shown.lower() in asked.split()
-            or one.shown.lower() in answer  # it gives both values, and perhaps a third that is asked for
+            or is_asked_elsewhere(question, answer, former)
         ):
             continue
         if question.kind in _OF_EVENTS and one.kind not in ("time", "day", "date"):

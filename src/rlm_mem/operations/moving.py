@@ -83,6 +83,7 @@ def import_file(
         dry_run=wanted.dry_run,
         keep_namespaces=False,
         replace=isinstance(wanted, ImportQuery) and wanted.replace,
+        duplicates=isinstance(wanted, ImportQuery) and wanted.duplicates,
         again=True,
         # By name and content: the same file is recognised, a different one with that name replaces nothing.
         label=f"{path.name}~{_digest(path)}",
@@ -127,6 +128,7 @@ class ImportQuery(Request):
     format: FormatName | None = None
     dry_run: Annotated[bool, about("Only report what would happen.")] = False
     replace: Annotated[bool, about("Replace existing chunks, even newer revisions.")] = False
+    duplicates: Annotated[bool, about("Also store chunks that exist under another id.")] = False
 
 
 class ExportQuery(Request):

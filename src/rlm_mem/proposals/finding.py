@@ -215,8 +215,6 @@ class Finder:
                 self._look(self._begun)
             if self._looks:
                 self.refresh()
-            elif self._source is not None and self._looked_at != self._seen:
-                self._forget()
 
     def keep(self, text: str, stated: Sequence[Stated]) -> None:
         """Cache the statements of a text, such as one that was analysed ahead."""
@@ -259,7 +257,7 @@ class Finder:
             self._naming(told)
 
     def refresh(self) -> None:
-        """Take a new candidate source from the index if others have written since the present one was taken.
+        """Take a new candidate source from the index if anything was written since the present one was taken.
 
         Call it before the transaction, too: the index keeps what is taken there. While many texts are stored the source
         is taken by :meth:`expect`, if at all.
@@ -367,8 +365,6 @@ class Finder:
         """Open cases in the review queue for the differences that were not applied, within the transaction."""
         if self._proposals and (waiting := [one for one in self._proposals if not one.applied]):
             self.cases = self._queue(waiting)
-        if self._filling is None and self._source is not None:
-            self._seen, self._is_pending = self._version(), True
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

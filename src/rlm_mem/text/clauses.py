@@ -118,7 +118,7 @@ _STATES = {
 }  # fmt: skip
 FAMILIES = {family: tuple(verb for verb in _STATES if _STATES[verb] == family) for family in _STATES.values()}
 """The verbs of each attribute; statements of an attribute may use any of them."""
-FAMILIES["change"] = ("live", "based", "located", "lives", "office")
+FAMILIES["change"] = (*FAMILIES["live"], "based", "located", "lives", "office")
 OTHER = "other:"
 """Prefix of the family of a verb that is in no table."""
 PASTS = irregular_pasts()

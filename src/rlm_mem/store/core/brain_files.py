@@ -8,7 +8,7 @@ of the file, and its path in a brain folder (``place_of``).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -31,8 +31,8 @@ MIRRORED = "index/continuum.json"
 """The signature of each file of tiered memories at its last mirroring, and the ids of its mirrors."""
 SHOWN = "index/told.json"
 """The ids of the chunks that hooks have shown to each session, so that they are not shown twice."""
-NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
-"""The id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
+_NAMED_ID = re.compile(rb"chunk-[A-Za-z0-9_-]+")
+"""What may be the id of a chunk in a brain file or a line of the audit log, also after an escaped line break."""
 MIRROR = "chunk-memory-"
 """Prefix of the ids of the chunks that mirror tiered memories."""
 
@@ -277,17 +277,28 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
 # --- ids of chunks ----------------------------------------------------------------------------------------
 
 
+def _readings(found: bytes) -> Iterator[str]:
+    """Yield what may be the id: all that looks like one, and it without emphasis or a dash behind it."""
+    named = found.decode()
+    yield named
+    while named[-1] in "_-":
+        named = named[:-1]
+        yield named
+
+
+def named_ids(data: bytes, ids: Container[str]) -> set[str]:
+    """Return those of some ids of chunks that a brain file, or a line of the audit log, names anywhere."""
+    return {one for found in _NAMED_ID.findall(data) for one in _readings(found) if one in ids}
+
+
 def with_new_ids(data: bytes, names: Mapping[str, str]) -> bytes:
     """Return a brain file, or a line of the audit log, that names chunks by their new ids, wherever it names them."""
 
     def renamed(found: re.Match[bytes]) -> bytes:
-        named = found[0].decode()
-        for one in (named, named.rstrip("_-")):  # also in "_chunk-1_", emphasised in Markdown
-            if one in names:
-                return (names[one] + named[len(one) :]).encode()
-        return found[0]
+        one = next((one for one in _readings(found[0]) if one in names), None)
+        return found[0] if one is None else names[one].encode() + found[0][len(one) :]
 
-    return NAMED_ID.sub(renamed, data) if names else data
+    return _NAMED_ID.sub(renamed, data) if names else data
 
 
 def mirror_id(namespace: str, file: str, block: str | None) -> str:
@@ -299,6 +310,16 @@ def mirror_id(namespace: str, file: str, block: str | None) -> str:
 
     place = "\0".join((namespace, file, block or ""))
     return f"{MIRROR}{sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
+
+
+def case_id_of(kind: str, key: str) -> str:
+    """Return the id of the review case of a kind about something, which is the same whenever it is asked.
+
+    The key of a proposal is the ids of its chunks with a space between them.
+    """
+    from hashlib import sha256  # OpenSSL: opening does not need it
+
+    return f"{kind}-{sha256(key.encode()).hexdigest()[:10]}"
 
 
 # --- names and paths --------------------------------------------------------------------------------------
@@ -323,6 +344,11 @@ def namespace_of_run(line: bytes) -> str | None:
     """Return the namespace in the first line of a recorded run, even if the line is torn; None if it has none."""
     torn = _RUN_START.match(line)
     return namespace_in(line, "namespace") or (torn[1].decode("utf-8", "replace") if torn else None)
+
+
+def is_open_run(data: bytes) -> bool:
+    """Return whether a recorded run has no outcome: it goes on, or its process was killed."""
+    return not data[data.rfind(b"\n", 0, -1) + 1 :].startswith(b'{"kind": "end"')
 
 
 def checked_name(name: str) -> str:

@@ -54,6 +54,7 @@ class NamespaceReader:
     def __init__(self, store: ChunkStore, namespace: str | None = None) -> None:
         self.namespace = namespace or store.namespace
         self.stored = store.backend.files(self.namespace)
+        self.stored.actor, self.stored.clock = store.actor, store.clock
         self._backend = store.backend
 
     def count(self) -> int:

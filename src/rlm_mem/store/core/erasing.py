@@ -33,15 +33,18 @@ from rlm_mem.errors import ConflictError, InputError, StorageError
 from rlm_mem.store.core.brain_files import (
     JOURNAL,
     MIRRORED,
-    NAMED_ID,
     OF_BRAIN,
     SHOWN,
+    Runs,
+    is_open_run,
+    named_ids,
     own_lines,
     parse_event,
+    with_new_ids,
 )
 from rlm_mem.store.core.bulk import is_from
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
-from rlm_mem.store.core.contents import NamespaceReader, owners
+from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, owners
 
 if TYPE_CHECKING:
     from rlm_mem.results import Progress
@@ -62,6 +65,8 @@ _UNREAD = (
 )
 _TORN = "lines of the audit log that cannot be read, since they may be of any namespace"
 _PLACEHOLDER = "[erased]"
+_GONE = "erased"
+"""Stands for the id of an erased chunk in a text or its front matter."""
 _WINDOW = 32
 _STEP = 64
 _LOT = 200
@@ -299,10 +304,16 @@ def erase(
             if not dry_run:
                 part = store.confined_to(name, actor=store.actor)
                 for start in range(0, len(ids), _LOT):
-                    with part.batch():
+                    with part.backend.transaction(name) as transaction:
                         for chunk_id in ids[start : start + _LOT]:
                             part.delete_chunk(chunk_id, permanent=True)
+                        transaction.events[:] = _of_erasure(transaction.events, erased_ids)
+                _clean_versions(NamespaceWriter(part, name), erased_ids)
                 store.backend.erase_stray_versions(name, strays.get(name, ()))
+        if not dry_run:
+            runs = store_reader.stored.runs()
+            for name in changed:
+                _end_runs(NamespaceReader(store, name), runs, needles, set(found[name]))
         _clean_files(store_reader, list(runs.get(None, ())), needles, set(report.chunk_ids))
         if store.confined:
             report.remaining.append(_TORN)
@@ -314,7 +325,7 @@ def erase(
                 # If an earlier run was killed, it is unknown which namespaces it had changed.
                 touched = spaces if pending else changed
                 for name in touched:
-                    _drop_undo_records(NamespaceReader(store, name), needles)
+                    _drop_undo_records(NamespaceReader(store, name), needles, set(report.chunk_ids))
                 store.backend.purge(touched)
             store_reader.stored.remove(MARK)
     return report
@@ -332,11 +343,11 @@ def _in_part() -> Iterator[None]:
         ) from error
 
 
-def _drop_undo_records(reader: NamespaceReader, needles: _Matcher) -> None:
+def _drop_undo_records(reader: NamespaceReader, needles: _Matcher, erased_ids: set[str]) -> None:
     """Remove records of the change that cleaned the files, since they contain the former content."""
     for name in reader.stored.names(UNDO, recursive=True):
         data = reader.stored.read(name) or b""
-        if needles.report.namespace == reader.namespace or needles.found(data):
+        if needles.report.namespace == reader.namespace or needles.found(data) or named_ids(data, erased_ids):
             reader.stored.remove(name)
 
 
@@ -437,7 +448,7 @@ def _keep_unique(
 
 
 def _clean_files(reader: NamespaceReader, names: list[str], needles: _Matcher, erased_ids: set[str]) -> None:
-    """Remove or redact files with the name or erased content, and records that mention erased chunks."""
+    """Remove or redact files with the name or erased content, or that name erased chunks."""
     report = needles.report
     erase_all = report.namespace is not None
     in_folder = reader.stored.path("system") is not None  # whether namespaces share some files
@@ -448,9 +459,10 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: _Matcher, e
             continue
         record = name.startswith(_RECORDS)
         is_owned = erase_all and not name.startswith(shared)
-        mentions = record and _mentions(data, erased_ids)
+        mentions = named_ids(data, erased_ids) if record or not erase_all else set()
         steps = own_lines(reader.namespace, data) if erase_all and name == JOURNAL else b""
-        if not (is_owned or steps or mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
+        found = needles.found(data)
+        if not (is_owned or steps or mentions or found or needles.names(name.encode("utf-8"))):
             continue
         has_name, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
         report.files.append(f"{reader.namespace}: {'(a name that is erased)' if has_name else name}")
@@ -458,18 +470,45 @@ def _clean_files(reader: NamespaceReader, names: list[str], needles: _Matcher, e
             continue
         # The rest of a recorded run would not be a record, and without its first line would belong to no namespace.
         run = name.startswith("trajectories/")
-        if is_owned or has_name or run or name.endswith(".json") or (record and not lines):
+        if is_owned or has_name or run or (found and name.endswith(".json")) or (record and not lines):
             reader.stored.remove(name)
         else:
             with reader.stored.transaction():  # what others wrote to it since is not lost
                 data = reader.stored.read(name) or b""
                 own_steps = set(own_lines(reader.namespace, data).splitlines(keepends=True)) if steps else ()
                 data = b"".join(line for line in data.splitlines(keepends=True) if line not in own_steps)
-                reader.stored.write(name, _redacted(data, needles, erased_ids, by_line=lines))
+                data = _redacted(data, needles, mentions if lines else set(), by_line=lines)
+                if not lines:  # a list of ids stays one
+                    gone = "" if name.endswith(".json") else _GONE
+                    data = with_new_ids(data, dict.fromkeys(mentions, gone))
+                reader.stored.write(name, data)
 
 
-def _mentions(data: bytes, ids: set[str]) -> bool:
-    return any(one.decode() in ids for one in NAMED_ID.findall(data))
+def _clean_versions(writer: NamespaceWriter, erased_ids: set[str]) -> None:
+    """Take links to erased chunks out of the former versions of the others."""
+    for page in writer.pages() if erased_ids else ():
+        with writer.transaction() as transaction:
+            for former in (one for state in page for one in writer.former(state.id)):
+                by, links = former.metadata.superseded_by, former.links
+                former.links = [link for link in links if link.target_id not in erased_ids]
+                former.metadata.superseded_by = None if by in erased_ids else by
+                if by in erased_ids or len(former.links) < len(links):
+                    transaction.keep(former)
+
+
+def _end_runs(reader: NamespaceReader, runs: Runs, needles: _Matcher, erased_ids: set[str]) -> None:
+    """Remove what runs recorded of the chunks before these were deleted, and the records of runs that go on.
+
+    Such a run may have read a chunk that it has not recorded yet; without its file it records no more. One that was
+    only begun is of no namespace yet.
+    """
+    names = [one for one in reader.file_names(runs) if one.startswith("trajectories/")]
+    _clean_files(reader, names, needles, erased_ids)
+    for name in [*names, *runs.get(None, ())]:
+        data = reader.stored.read(name)
+        if data is not None and is_open_run(data):
+            reader.stored.remove(name)
+            needles.report.files.append(f"{reader.namespace}: {name}")
 
 
 def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: bool) -> bytes:
@@ -480,7 +519,7 @@ def _redacted(data: bytes, needles: _Matcher, erased_ids: set[str], *, by_line: 
         data = text.encode("utf-8")
     for line in data.splitlines(keepends=True):
         if by_line:
-            if needles.found(line) or _mentions(line, erased_ids):
+            if needles.found(line) or named_ids(line, erased_ids):
                 continue
         elif needles.found(line):
             line = f"{_PLACEHOLDER}\n".encode()
@@ -494,11 +533,28 @@ def _redacted_event(event: dict[str, Any], needles: _Matcher, erased_ids: set[st
     if needles.report.namespace is not None:
         if event.get("erased") or event.get("op") == "erase":
             return None
-    elif not needles.found(msgspec.json.encode(event)) and (
+    elif not needles.found(data := msgspec.json.encode(event)) and (
         erased_ids.isdisjoint(ids) or event.get("erased")
     ):
-        return None
+        return _without_ids(event, erased_ids) if named_ids(data, erased_ids) else None
     return _emptied(event)
+
+
+def _of_erasure(events: Iterable[dict[str, Any]], erased_ids: set[str]) -> list[dict[str, Any]]:
+    """Return the lines that an erasure logs: of an erased chunk only that it was, without the hash of its text."""
+    kept = []
+    for event in events:
+        if event.get("chunk_id") not in erased_ids:
+            kept.append(_without_ids(event, erased_ids))
+        elif event["op"] == "erase":
+            kept.append({name: value for name, value in event.items() if name != "before"})
+    return kept
+
+
+def _without_ids(event: dict[str, Any], erased_ids: set[str]) -> dict[str, Any]:
+    return {
+        name: value for name, value in event.items() if not named_ids(msgspec.json.encode(value), erased_ids)
+    }
 
 
 def _emptied(event: dict[str, Any]) -> dict[str, Any]:
@@ -511,7 +567,7 @@ def _redacted_line(line: bytes, needles: _Matcher, erased_ids: set[str]) -> byte
     if event is not None and (event.get("erased") or (named is not None and event.get("op") == "erase")):
         return None
     of_namespace = named is not None and _of_namespace(named).search(line)
-    if not (of_namespace or needles.found(line) or _mentions(line, erased_ids)):
+    if not (of_namespace or needles.found(line) or named_ids(line, erased_ids)):
         return None
     return b"" if event is None else msgspec.json.encode(_emptied(event)) + b"\n"
 

@@ -20,6 +20,7 @@ from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backend import Backend
 from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
+from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.core.records import (
     ACTIVE,
     ANY_REVISION,
@@ -66,7 +67,7 @@ class LocalBackend(LocalIndex, Backend):
         self._reads = ReadBuffer()
         self._clock_logged = False
         self._last_time = datetime.min.replace(tzinfo=UTC)
-        self._own_folder = {DEFAULT_NAMESPACE}  # namespaces known to have a separate folder
+        self._own_folder: Recent[str, bool] = Recent(10_000)  # namespaces known to have a separate folder
         super().__init__(base, config, read_only=read_only)
 
     @cached_property
@@ -351,9 +352,9 @@ class LocalBackend(LocalIndex, Backend):
         if self._connections.closed:
             raise self._connections.was_closed()
         self._connections.check_there()
-        if namespace not in self._own_folder:
+        if namespace != DEFAULT_NAMESPACE and not self._own_folder.get(namespace):
             refuse_shared_folder(self.layout.base.parent, namespace)
-            self._own_folder.add(namespace)
+            self._own_folder.put(namespace, True)
         return LocalBrainFiles(
             self.layout.base,
             namespace,

@@ -18,10 +18,12 @@ from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreRead
 from rlm_mem.results import Progress
 from rlm_mem.store.core.backend import Backend
 from rlm_mem.store.core.changes import MAX_OFF, Rewrite, clock_fault
+from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.core.records import (
     ACTIVE,
     ChunkRow,
     ReadBuffer,
+    Reads,
     StoreStatus,
     SyncReport,
     Vacuumed,
@@ -43,7 +45,7 @@ from rlm_mem.store.postgres.maintenance import (
     vacuum_tables,
 )
 from rlm_mem.store.postgres.queries import PostgresQueries
-from rlm_mem.store.postgres.routes import Routes
+from rlm_mem.store.postgres.routes import MOST_NAMESPACES, Routes
 from rlm_mem.store.postgres.rows import FIND, reading, touching
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
@@ -70,6 +72,8 @@ _CLOCK_TOLERANCE = timedelta(seconds=1)
 """Clocks that differ by less count as equal: the difference includes the latency of the server."""
 _CLOCK_SECONDS = 600.0
 """Time for which a measured difference of the clocks is reused."""
+_MAX_READ_NAMESPACES = 100
+"""Namespaces with buffered reads from which on these are written."""
 _READS_SECONDS = 5.0
 """How long a flush waits for the lock of a namespace."""
 _LOCK_FOR_READS = (
@@ -108,7 +112,8 @@ class PostgresBackend(Backend):
         self._local = _ThreadState()
         self._reads: dict[str, ReadBuffer] = {}
         """Reads by namespace that are not written yet."""
-        self._clocks: dict[str, tuple[float, timedelta]] = {}
+        self._reads_guard = threading.Lock()
+        self._clocks: Recent[str, tuple[float, timedelta]] = Recent(MOST_NAMESPACES)
         """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
         server's is ahead."""
         self._last_time = datetime.min.replace(tzinfo=UTC)
@@ -116,7 +121,7 @@ class PostgresBackend(Backend):
         """When the clock may be warned of again (``time.monotonic``)."""
         self._closed = False
         self._analysis = analysis_name(config.search.language)
-        self._analysed: set[str] = set()
+        self._analysed: Recent[str, bool] = Recent(MOST_NAMESPACES)
         self._searches: SearchCache | None = None
         home = self._routes.home()
         if not read_only and not home.rows(_MAY_WRITE)[0][0]:
@@ -222,7 +227,7 @@ class PostgresBackend(Backend):
         with unchanged():
             current = self._begin(namespace, until)
         self._local.transaction = current
-        reads = self._buffer(namespace).take()
+        reads = self._take_reads(namespace)
         try:
             with operation("write", backend="postgresql"):
                 if not any_analysis:
@@ -233,12 +238,12 @@ class PostgresBackend(Backend):
                 current.commit()
         except BaseException:
             current.rollback()
-            self._buffer(namespace).put_back(reads)
+            self._put_back(namespace, reads)
             raise
         finally:
             self._local.transaction = None
-        self._routes.unlisted.discard(namespace)
-        self._analysed.add(namespace)
+        self._routes.listed(namespace)
+        self._analysed.put(namespace, True)
         log_events(current.events)
         if current.doubled:
             refresh_statistics(current.pool)
@@ -279,7 +284,7 @@ class PostgresBackend(Backend):
         recorded = transaction.lock(namespace).head.analysis
         if recorded == self._analysis:
             return
-        if namespace in self._analysed or is_later_analysis(recorded, self._analysis):
+        if self._analysed.get(namespace) or is_later_analysis(recorded, self._analysis):
             raise other_analysis(f"the namespace {namespace}", recorded, self._analysis)
         _logger.info("%s: rebuilding the terms of %s", self.location, namespace)
         with transaction.translating():
@@ -304,7 +309,7 @@ class PostgresBackend(Backend):
 
     def _prepare(self, namespace: str) -> None:
         """Make sure, once per process, that a namespace to search has terms of this program's analysis of words."""
-        if namespace in self._analysed or self._local.transaction is not None:
+        if self._analysed.get(namespace) or self._local.transaction is not None:
             return
         found = self.rows(
             namespace,
@@ -321,7 +326,7 @@ class PostgresBackend(Backend):
             else:
                 with self.transaction(namespace):
                     pass  # it has made them anew
-        self._analysed.add(namespace)
+        self._analysed.put(namespace, True)
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -355,13 +360,13 @@ class PostgresBackend(Backend):
         if not wanted:
             return {}
         rows = self.rows(namespace, *reading(namespace_key(namespace), wanted, status))
-        buffered = self._buffer(namespace)
+        buffered = self._reads.get(namespace)
         found: dict[str, Chunk] = {}
         for chunk_id, body, count, when in rows:
             chunk = _decoded(namespace, chunk_id, body)
             if chunk is None:
                 continue
-            more = buffered.of(chunk_id) or (0, "")
+            more = (buffered and buffered.of(chunk_id)) or (0, "")
             meta = chunk.metadata
             meta.access_count = max(meta.access_count, count) + more[0]
             meta.accessed_at = max(meta.accessed_at, when, more[1])
@@ -410,7 +415,7 @@ class PostgresBackend(Backend):
 
     def time_of_writing(self, namespace: str, now: datetime) -> datetime:
         """Return ``now``, corrected by the cached offset of the server's clock unless that exceeds ``MAX_OFF``."""
-        until, off = self._clocks.get(namespace, (0.0, timedelta()))
+        until, off = self._clocks.get(namespace) or (0.0, timedelta())
         if time.monotonic() >= until:
             with unchanged():
                 found = self.rows(namespace, "SELECT clock_timestamp()")
@@ -420,7 +425,7 @@ class PostgresBackend(Backend):
                 _logger.warning("%s", fault)
             if not _CLOCK_TOLERANCE < abs(off) <= MAX_OFF:
                 off = timedelta()
-            self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
+            self._clocks.put(namespace, (time.monotonic() + _CLOCK_SECONDS, off))
         # A clock that stood still or was set back since the last write must not give the next one its time, or less.
         here, after = now + off, self._last_time + timedelta(microseconds=1)
         self._last_time = max(here, after) if after <= here + MAX_OFF else here
@@ -439,7 +444,11 @@ class PostgresBackend(Backend):
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
         """Count one read in memory; counts are written in small batches, so that a read never waits for a writer."""
-        if not self.read_only and self._buffer(namespace).add(chunk_id, when):
+        if self.read_only:
+            return
+        with self._reads_guard:
+            is_due = self._reads.setdefault(namespace, ReadBuffer()).add(chunk_id, when)
+        if is_due or len(self._reads) > _MAX_READ_NAMESPACES:
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> int:
@@ -448,8 +457,8 @@ class PostgresBackend(Backend):
             return 0
         written = 0
         until = time.monotonic() + (_READS_SECONDS if wait else 0.0)
-        for namespace, buffer in list(self._reads.items()):
-            reads = buffer.take()
+        for namespace in list(self._reads):
+            reads = self._take_reads(namespace)
             if not reads:
                 continue
             ns, done = namespace_key(namespace), False
@@ -465,11 +474,19 @@ class PostgresBackend(Backend):
             if done:
                 written += len(reads)
             else:
-                buffer.put_back(reads)
+                self._put_back(namespace, reads)
         return written
 
-    def _buffer(self, namespace: str) -> ReadBuffer:
-        return self._reads.setdefault(namespace, ReadBuffer())
+    def _take_reads(self, namespace: str) -> Reads:
+        """Remove and return the buffered reads of a namespace."""
+        with self._reads_guard:
+            buffer = self._reads.pop(namespace, None)
+        return {} if buffer is None else buffer.take()
+
+    def _put_back(self, namespace: str, reads: Reads) -> None:
+        if reads:
+            with self._reads_guard:
+                self._reads.setdefault(namespace, ReadBuffer()).put_back(reads)
 
     # --- audit ------------------------------------------------------------------------------------------
 
@@ -508,7 +525,8 @@ class PostgresBackend(Backend):
     def status(self, namespace: str) -> StoreStatus:
         """Return the number of reads that are not written yet; nothing else can be unfinished."""
         self.flush_reads(wait=False)
-        return StoreStatus(0, 0, self._buffer(namespace).size)
+        buffer = self._reads.get(namespace)
+        return StoreStatus(0, 0, 0 if buffer is None else buffer.size)
 
     def checkpoint(self) -> dict[str, Any]:
         """Write the access counts that are still in memory."""

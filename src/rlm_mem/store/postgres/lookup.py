@@ -22,6 +22,7 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
+from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.core.records import AUTHOR_PREFIX, NO_SEGMENTS, DecodedSegments, decode_many
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
 from rlm_mem.store.postgres.neighbours import around
@@ -46,6 +47,7 @@ _MAX_LIST_BYTES = 96_000_000
 #: Results of other statements are cached in the same way, up to this many bytes in total and per result, unless the
 #: statement has more values than this.
 _MAX_RESULT_BYTES, _MAX_RESULT_SIZE, _MAX_VALUES = 8_000_000, 256_000, 2_000
+_MAX_NAMESPACES = 1_000
 _NONE = np.zeros(0, np.int64)
 
 _HEAD = """
@@ -181,7 +183,7 @@ class SearchCache:
     def __init__(self) -> None:
         self.lists = StateCache[TermEntries](_MAX_LIST_BYTES)
         self._results = StateCache[list[tuple[Any, ...]]](_MAX_RESULT_BYTES)
-        self.speakers: dict[Hashable, _Speakers] = {}
+        self.speakers: Recent[Hashable, _Speakers] = Recent(_MAX_NAMESPACES)
 
     def cached_rows(self, rows: Rows, owner: Hashable, state: Hashable) -> Rows:
         """Return a caching version of `rows` for statements on one namespace in this state.
@@ -506,13 +508,13 @@ class PostgresSource:
     def _head(self) -> _Head:
         if self._known_head is None:
             ns, cache = self._ns, self._cache
-            known, authors = _UNREAD if cache is None else cache.speakers.get(self._owner, _UNREAD)
+            known, authors = (None if cache is None else cache.speakers.get(self._owner)) or _UNREAD
             head = _Head(-1, {}, 0, 0, 0, 0, 0)
             for *figures, modified, names, numbers in self._rows(_HEAD, (ns, known, ns, known, ns, ns)):
                 if names is not None:
                     authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
                     if cache is not None:
-                        cache.speakers[self._owner] = modified, authors
+                        cache.speakers.put(self._owner, (modified, authors))
                 head = _Head(modified, authors, *figures)
             if cache is not None:
                 self._rows = cache.cached_rows(self._rows, self._owner, head.state)

@@ -23,7 +23,7 @@ _SPREAD = (
     "SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid"
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'rlm_mem'"
 )
-_VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
+VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
 #: Only one program at a time creates or migrates the tables of a database. The number is that of no other program.
 _LOCK = "SELECT pg_advisory_xact_lock(7215031860477192031)"
 
@@ -58,7 +58,7 @@ def _prepare(
     _check_server(connection, place)
     version = _version(connection)
     if version is not None and version >= SCHEMA_VERSION:
-        _check_version(version, place)
+        check_version(version, place)
         return
     if read_only:
         raise StoreReadOnly(
@@ -91,13 +91,14 @@ def _check_server(connection: psycopg.Connection[Any], place: str) -> None:
 def _version(connection: psycopg.Connection[Any]) -> int | None:
     """Return the schema's version; None if there is no schema."""
     try:
-        found = connection.execute(_VERSION).fetchone()
+        found = connection.execute(VERSION).fetchone()
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return None
     return int(found[0]) if found else None
 
 
-def _check_version(version: int, place: str) -> None:
+def check_version(version: int, place: str) -> None:
+    """Raise StorageError if the schema is of a later version of this program."""
     if version > SCHEMA_VERSION:
         raise StorageError(
             f"{place} has schema version {version}, this program knows versions up to {SCHEMA_VERSION}",
@@ -122,8 +123,11 @@ def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: floa
     # Reading the version is not blocked; a migration by a program without `_LOCK` waits here, as this one waits for it.
     connection.execute("LOCK TABLE rlm_mem.migrations IN SHARE ROW EXCLUSIVE MODE")
     version = _version(connection) or 0
-    _check_version(version, place)
+    check_version(version, place)
     distributed = _has_citus(connection) if version == 0 else _is_distributed(connection)
+    if version and not distributed:
+        # Wait for the writers; those that wait meanwhile look at the version again.
+        connection.execute("LOCK TABLE rlm_mem.namespaces IN EXCLUSIVE MODE")
     if distributed:  # the workers are changed one after the other, with the same limit on waiting for a lock
         connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
         connection.execute(SET_ON_WORKERS)

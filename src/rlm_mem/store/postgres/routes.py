@@ -11,6 +11,7 @@ import msgspec
 
 from rlm_mem.dsn import shown_dsn
 from rlm_mem.errors import CorruptStore, ServerAway, StorageError, StoreLocked
+from rlm_mem.store.core.recent import Recent
 from rlm_mem.store.postgres.migrate import opened
 from rlm_mem.store.postgres.schema import LIMIT_LOCK_WAIT, namespace_key
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 #: How long a reader reuses the location of a namespace after a lookup (seconds); writers check it under the lock.
 _CACHE_SECONDS = 1.0
 _MAX_HOPS = 8
+
+#: Namespaces of which a process keeps where they are and what it knows of them (some 5 MB); others are looked up anew.
+MOST_NAMESPACES = 10_000
 
 _PLACE = (
     "SELECT n.name, n.state, n.moved_to, s.dsn FROM (SELECT 1) k"
@@ -71,10 +75,9 @@ class Routes:
         self._config = config
         self._read_only = read_only
         self._pools: dict[str, Pool] = {}
-        self._places: dict[str, tuple[Pool, float]] = {}
-        self._names: dict[int, str] = {}
-        self.unlisted: set[str] = set()
-        """The namespaces that had no row when they were last looked up, and were not written to since."""
+        self._places: Recent[str, tuple[Pool, float]] = Recent(MOST_NAMESPACES)
+        self._names: Recent[int, str] = Recent(10 * MOST_NAMESPACES)
+        self._unlisted: Recent[str, bool] = Recent(MOST_NAMESPACES)
         self._guard = threading.RLock()
         self.shown = shown_dsn(dsn)
         self.pinned = False
@@ -102,9 +105,9 @@ class Routes:
     def _reroute(self, namespace: str) -> Pool:
         dsn, is_listed = self.trace(namespace)
         pool = self.pool(dsn)
-        self._names[namespace_key(namespace)] = namespace
-        self._places[namespace] = (pool, time.monotonic())
-        (self.unlisted.discard if is_listed else self.unlisted.add)(namespace)
+        self.used(namespace)
+        self._places.put(namespace, (pool, time.monotonic()))
+        self._unlisted.put(namespace, not is_listed)
         return pool
 
     def trace(self, namespace: str) -> tuple[str, bool]:
@@ -133,21 +136,25 @@ class Routes:
     def ensure_listed(self, namespace: str) -> None:
         """Add the row of a namespace that had none at its last lookup, so that it is listed."""
         pool = self.of(namespace)
-        if namespace in self.unlisted:
+        if self._unlisted.get(namespace):
             with contextlib.suppress(StoreLocked):  # another process is adding it
                 pool.change([*LIMIT_LOCK_WAIT, (_ADD, (namespace_key(namespace), namespace))])
-            self.unlisted.discard(namespace)
+            self.listed(namespace)
+
+    def listed(self, namespace: str) -> None:
+        """Record that a namespace has a row."""
+        self._unlisted.put(namespace, False)
 
     def moved(self, namespace: str, dsn: str) -> None:
         """Record the new database of a namespace that was moved."""
-        self._places[namespace] = (self.pool(dsn), time.monotonic())
+        self._places.put(namespace, (self.pool(dsn), time.monotonic()))
 
     def used(self, namespace: str) -> None:
-        """Record the name of a namespace that is read without a lookup, within a transaction, for ``name_of``."""
-        self._names.setdefault(namespace_key(namespace), namespace)
+        """Record the name of a namespace for ``name_of``."""
+        self._names.put(namespace_key(namespace), namespace)
 
     def name_of(self, ns: int) -> str | None:
-        """Return the name of a namespace by its key, if it has been used before."""
+        """Return the name of a namespace by its key, if it has been used lately."""
         return self._names.get(ns)
 
     def namespaces(self) -> list[tuple[str, int]]:

@@ -18,6 +18,7 @@ from rlm_mem.store.core.files import with_unchanged_note
 from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
+from rlm_mem.store.postgres.migrate import VERSION, check_version
 from rlm_mem.store.postgres.pool import Pool, undo
 from rlm_mem.store.postgres.rows import FIND, PostgresRowWriter
 from rlm_mem.store.postgres.schema import HEAD_COLUMNS, LIMIT_LOCK_WAIT, SET_ON_WORKERS, Head, namespace_key
@@ -104,7 +105,11 @@ class PostgresTransaction:
                         connection.execute("SET LOCAL synchronous_commit = off")
                     number = connection.execute(_NUMBER)
                     locked = connection.execute(_LOCK, (namespace_key(namespace),))
+                    version = connection.execute(
+                        VERSION
+                    )  # under the lock: a later program may have migrated it
                 (self._xid,) = number.fetchone() or (None,)
+                check_version((version.fetchone() or (0,))[0], self.pool.shown)
                 self._writer_under_lock(connection, namespace, locked.fetchone())
             except BaseException:
                 undo(connection)
