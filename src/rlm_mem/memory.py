@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.integrity import Repair
     from rlm_mem.store.core.lookup import Filters
+    from rlm_mem.text.secrets import Screened
 
 
 class Memory:
@@ -447,14 +448,14 @@ class Memory:
         self, chunk_id: str, content: str | None = None, metadata: Mapping[str, Any] | None = None,
         links: Sequence[Any] | Mapping[str, Any] | None = None, tags: Sequence[str] | str | None = None, *,
         confidence: float | None = None, chunk_type: str | None = None, expected_revision: int | None = None,
-        secrets: SecretAction | None = None,
+        secrets: SecretAction | None = None, on_secret: Callable[[Screened], None] | None = None,
     ) -> Chunk | None:  # fmt: skip
         """Change a chunk and keep its former version (see ``ChunkStore.update_chunk``); None if it does not exist."""
         if content is not None and str(chunk_id).startswith(MIRROR):
             self.continuum.refuse_new_text(chunk_id)
         return self.store.update_chunk(
             chunk_id, content, metadata, links, tags, confidence=confidence, chunk_type=chunk_type,
-            expected_revision=expected_revision, secrets=secrets,
+            expected_revision=expected_revision, secrets=secrets, on_secret=on_secret,
         )  # fmt: skip
 
     def quarantine(self, chunk_id: str, reason: str | None = None) -> Chunk:

@@ -12,7 +12,7 @@ from rlm_mem import Memory
 from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import project_of
 from rlm_mem.chunk import check_namespace
-from rlm_mem.errors import ConflictError, NamespaceError
+from rlm_mem.errors import ConflictError, InputError, NamespaceError
 from rlm_mem.ingest.remember import remember
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -176,12 +176,13 @@ def test_a_renamed_project_is_shown_its_former_memories_and_can_take_them_over(
         [kept] = project.remember("Ana reviews every change of the ledger.", conversation_id="s-1").chunk_ids
         captured = [project.store.get_chunk(kept)]
         project.continuum.review.add_captured("s-1", "codex", [one for one in captured if one])
+        project.continuum.traces.record("Paint the tram", success=True)  # stays there
     with Memory.open(brain) as shared:
         shared.remember("I prefer short commit messages.")
     (root / ".git" / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/accounts.git\n')
     told = run("project", "show", "--json").json
-    assert told["other_projects"] == [{"namespace": former, "memories": 3}]
-    assert f"{former}: 3 chunks" in run("project", "show").out
+    assert told["other_projects"] == [{"namespace": former, "memories": 4}]
+    assert f"{former}: 4 chunks" in run("project", "show").out
     for wrong in (["--all", "--to", "project"], ["--to", "project"]):
         assert run("project", "move", *wrong).code == 2
     moved = run("--namespace", former, "project", "move", "--all", "--to", "project", "--json").json
@@ -202,7 +203,7 @@ def test_a_renamed_project_is_shown_its_former_memories_and_can_take_them_over(
     assert run("project", "show", "--json").json["other_projects"] == []
     assert run("--namespace", former, "undo").code == 0
     with Memory.open(brain, namespace=former) as project:
-        assert len(project.list_chunks()) == 3
+        assert len(project.list_chunks()) == 4
         assert [case.chunk_ids for case in project.continuum.review.cases()] == [[kept]]
 
 
@@ -369,6 +370,14 @@ def test_a_text_that_was_replaced_and_is_true_again_moves_as_two_memories(store:
     found = other.get_many([former, between, latest])
     assert [one.metadata.superseded_by for one in found.values()] == [between, latest, None]
     assert check(other) == []
+
+
+def test_a_tiered_memory_stays_in_its_namespace(store: ChunkStore) -> None:
+    with Memory(store) as memory:
+        tiered = memory.continuum.traces.record("Paint the tram", success=True).chunk_id
+        with pytest.raises(InputError, match="stays in its namespace"):
+            move_chunks(store, "other", [tiered])
+        assert memory.store.exists(tiered)
 
 
 def test_a_move_drops_a_link_that_would_close_a_cycle_in_the_target(store: ChunkStore) -> None:

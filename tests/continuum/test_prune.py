@@ -182,6 +182,21 @@ def test_a_memory_that_a_person_deletes_does_not_come_back_until_it_is_restored(
         assert memory.restore("chunk-memory-00000000000000000000") is None
 
 
+def test_a_mirror_that_was_archived_alone_is_restored_alone(continuum: Continuum) -> None:
+    log = record(continuum, "Graft the medlar")
+    continuum.store.delete_chunk(log.chunk_id)  # as earlier versions did
+    with Memory(continuum.store) as memory:
+        assert memory.restore(log.chunk_id) is not None
+
+
+def test_a_chunk_that_only_says_which_memory_it_shows_is_deleted_alone(continuum: Continuum) -> None:
+    log = record(continuum, "Graft the medlar")
+    stored = continuum.store.create_chunk("x", chunk_id="chunk-memory-x", provenance={"file": log.file})
+    with Memory(continuum.store) as memory:
+        assert memory.delete(stored.id)
+        assert continuum.files.read(log.file) == log.text
+
+
 def test_deleting_from_the_archive_is_its_own_command_and_dry_first(
     continuum: Continuum, still: StillClock
 ) -> None:

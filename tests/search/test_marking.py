@@ -165,6 +165,13 @@ def test_an_answer_comes_with_the_nearest_later_note_that_gives_another_value(
     assert answer == ("Tannhof" + f" (2026-02-02); later, 2026-04-02: {later}" * is_given)
 
 
+def test_a_later_note_with_the_verb_of_what_is_asked_for_casts_doubt_on_an_answer(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("Tess Quill is the director of Marlow Press.", occurred_at="2026-02-02")
+        memory.remember("Ole Brandt directs Marlow Press.", occurred_at="2026-04-02")
+        assert "Ole Brandt" in str(memory.recall("Who is the director of Marlow Press?"))
+
+
 @pytest.mark.parametrize(
     ("question", "earlier", "later"),
     [

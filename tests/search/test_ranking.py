@@ -54,6 +54,26 @@ def test_the_answer_to_a_matching_question_is_found_though_it_shares_no_word(sto
     assert ids[2] in hits[:2]
 
 
+@pytest.mark.parametrize(
+    ("question", "reply", "query"),
+    [
+        (
+            "Wo ist der Schlüssel für den Keller?",
+            "Unter der Matte vor der Tür.",
+            "wo ist der schlüssel für den keller",
+        ),
+        ("¿Dónde está la llave del sótano?", "Debajo de la alfombra.", "dónde está la llave del sótano"),
+        ("地下室的钥匙在哪里？", "在门口的垫子下面。", "地下室的钥匙在哪里"),
+    ],
+)
+def test_a_question_in_another_language_finds_the_reply_without_its_mark(
+    store: ChunkStore, question: str, reply: str, query: str
+) -> None:
+    for said in (f"Ana: {question}", f"Ben: {reply}", "Ana: Okay.", "Ben: See you."):
+        store.create_chunk(said, "note", conversation_id="c")
+    assert search(store, query)[0].snippet == f"Ben: {reply}"
+
+
 def test_words_alone_find_the_line_that_has_them_and_a_question_the_reply_to_it(store: ChunkStore) -> None:
     lines = (
         "Ann: The kids are with my sister.", "Bob: Have you ever seen the canals of Ghent in autumn?",

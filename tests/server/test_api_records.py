@@ -44,6 +44,17 @@ def client(served: tuple[TestClient, ServerState]) -> TestClient:
 # --- tiers and review -------------------------------------------------------------------------------------
 
 
+def test_a_tiered_memory_is_archived_and_restored_by_its_chunk_whose_text_cannot_be_changed(
+    client: TestClient,
+) -> None:
+    client.post("continuum/traces", json={"goal": "Graft the medlar", "success": True})
+    (mirror,) = (one["id"] for one in client.get("chunks", params={"tag": "tier:high"}).json()["items"])
+    refused(client.patch(f"chunks/{mirror}", json={"content": "Other."}), 409)
+    assert client.delete(f"chunks/{mirror}", headers={"If-Match": "*"}).status_code == 204
+    assert client.get("continuum/health").json()["tiers"]["high"] == 0
+    assert client.post(f"chunks/{mirror}/restore", headers={"If-Match": "*"}).status_code == 200
+
+
 def test_a_trace_is_recorded_used_found_promoted_and_undone(client: TestClient) -> None:
     body = {
         "goal": "Fetch and summarise a page",

@@ -226,6 +226,14 @@ def test_ticked_memories_are_archived_or_restored_as_one_change(site: Site, one:
     site.post("/memories", status=422, do="burn", id=ids)
 
 
+def test_a_new_text_of_a_tiered_memory_is_refused_with_the_reason(site: Site) -> None:
+    tiered = site.memory.continuum.traces.record("Paint the tram", success=True)
+    page = site.post(
+        f"/memories/{tiered.chunk_id}/edit", status=400, content="x", confidence="0.7", revision="1"
+    )
+    assert "shows the tiered memory" in page
+
+
 def test_removing_for_good_is_offered_for_what_is_archived_and_asks_first(site: Site, one: str) -> None:
     assert "erase" not in site.get(f"/memories/{one}")
     page = site.post(f"/memories/{one}", do="archive")

@@ -106,6 +106,7 @@ def test_an_empty_result_is_stated_and_takes_few_tokens(ask: Ask, herons: list[s
     assert (found["hits"], found["outcome"]) == ([], "nothing relevant is remembered")
     assert ask("search", query="heron")["outcome"] == "found"
     assert ask("search", query="heron", speaker="Nobody")["outcome"] == "nothing with these filters"
+    assert ask("search", query="", tags=["none"])["outcome"] == "nothing with these filters"
     assert ask("search", query="zebra", tags=["none"])["outcome"] == "nothing relevant is remembered"
     recalled = ask("recall", question="Where does Zoltan keep his zebra?")
     assert (recalled["outcome"], recalled["answer"]) == ("not held", None)

@@ -140,6 +140,18 @@ def test_one_bad_id_deletes_nothing(ask: Ask, remembered: list[str]) -> None:
     assert ask("get", ids=[remembered[0]])["missing"] == []
 
 
+def test_a_tiered_memory_is_forgotten_and_restored_with_others_but_takes_no_text(
+    served: McpServer, ask: Ask, remembered: list[str]
+) -> None:
+    both = [
+        served.service.memory.continuum.traces.record("Graft the medlar", success=True).chunk_id,
+        remembered[0],
+    ]
+    assert "shows the tiered memory" in ask("update", id=both[0], content="Graft the quince.")
+    assert set(ask("forget", ids=both)["forgotten"]) == set(both)
+    assert set(ask("restore", ids=both)["restored"]) == set(both)
+
+
 def test_a_program_in_a_fence_runs_and_final_ends_the_recall(ask: Ask, remembered: list[str]) -> None:
     handle = ask("recall_open", question="Where is the heron server?")["handle"]
     code = f"```repl\nFINAL('in the cellar', chunk_ids=['{remembered[2]}'])\n```"

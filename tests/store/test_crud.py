@@ -684,6 +684,24 @@ def test_a_change_that_contradicts_itself_or_links_to_nothing_is_refused(store: 
     assert [one.to_dict() for one in store.iter_chunks()] == [made.to_dict()]
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_pages_of_joined_namespaces_leave_out_no_chunk_of_the_same_time(
+    store: ChunkStore, newest_first: bool
+) -> None:
+    other = store.confined_to("shared", actor=None)
+    for number in range(3):
+        for part in (store, other):
+            part.create_chunk(f"Note {number} of {part.namespace}.", occurred_at="2026-01-01")
+    joined, listed, after = JoinedStore(store, other), list[str](), None
+    while len(listed) < 6:
+        page, after = joined.list_page(1, after=after, newest_first=newest_first)
+        listed += page
+        if after is None:
+            break
+    assert listed == joined.list_chunks(newest_first=newest_first)
+    assert len(listed) == 6
+
+
 def test_joined_namespaces_have_the_chunks_versions_and_conversations_of_both(store: ChunkStore) -> None:
     other = store.confined_to("shared", actor=None)
     own = store.create_chunk("The quince blooms.", conversation_id="orchard")

@@ -19,6 +19,9 @@ ENGLISH = get_analyser("english")
         ("The exam is on 5 May.", "The exam, originally on 5 May, is on 9 May."),
         ("The default port is 80.", "default port changed: 80 -> 8080"),
         ("Ana leads the choir.", "Ben took over the choir from Ana."),
+        ("The captain is Ari.", "Bo is captain now, not Ari."),
+        ("The keys are in the drawer.", "The keys were moved to the box."),
+        ("The office is in Graz.", "The office isn't in Graz but in Linz."),
     ],
 )
 def test_a_later_note_states_that_it_replaces_an_earlier_one(earlier: str, later: str) -> None:

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, content_hash
 from rlm_mem.errors import InputError, InvalidLink, NamespaceError, NotFoundError
+from rlm_mem.store.core.brain_files import MIRROR
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -50,7 +51,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
 
     Raises:
         NotFoundError: one of them is not in the source; nothing was moved.
-        InputError: source and target are one namespace.
+        InputError: source and target are one namespace, or an id is that of a tiered memory.
     """
     target = source.confined_to(namespace, actor=source.actor)
     if source.namespace == target.namespace:
@@ -58,6 +59,8 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
             f"{namespace} is already the namespace of these memories", hint="name another namespace"
         )
     ids = list(dict.fromkeys(chunk_ids))
+    if tiered := next((one for one in ids if one.startswith(MIRROR)), None):
+        raise InputError(f"{tiered} shows a tiered memory, which stays in its namespace; nothing was moved")
     with ExitStack() as transactions:
         try:
             # Always in the same order, so that two opposite moves at once cannot deadlock.

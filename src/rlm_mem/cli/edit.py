@@ -193,7 +193,7 @@ def _update(
     found: list[Screened] = []
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
-        changed = memory.store.update_chunk(
+        changed = memory.update(
             chunk_id, expected_revision=revision, secrets=secrets, on_secret=found.append, **changes
         )
         if changed is None:

@@ -16,6 +16,7 @@ from rlm_mem.cli.terminal import amount, note, print_text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
 from rlm_mem.memory import Memory
+from rlm_mem.store.core.brain_files import MIRROR
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.cases import Case
@@ -111,7 +112,7 @@ def move(
         argument("[ID...]", "Chunk ids; the beginning of each, or of its last part, is enough."),
     ] = None,
     every: Annotated[
-        bool, flag("--all", "Move all memories of the namespace, for example after a rename.")
+        bool, flag("--all", "Move all memories but tiered ones, for example after a rename.")
     ] = False,
 ) -> None:
     """Move memories to another namespace, from that of --namespace, by default that of this project.
@@ -138,7 +139,8 @@ def move(
                 "--all --to project would move all shared memories into one project",
                 hint="name the namespace to move from: rlm-mem --namespace FROM project move --all --to project",
             )
-        ids = source.list_chunks() if every else full_ids(source, chunk_ids or [])
+        everything = (one for one in source.list_chunks() if not one.startswith(MIRROR))
+        ids = list(everything) if every else full_ids(source, chunk_ids or [])
         waiting = (
             [case for case in source.continuum.review.cases() if case.kind == "capture"] if every else []
         )

@@ -28,7 +28,7 @@ from rlm_mem.continuum.traces import Traces
 from rlm_mem.continuum.undoing import change_to_undo, recorded_changes, undo_found
 from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import ConflictError, InvalidMemory, RlmMemError
-from rlm_mem.store.core.brain_files import MIRRORED, place_of
+from rlm_mem.store.core.brain_files import MIRRORED, mirror_id, place_of
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import Repair
@@ -150,9 +150,10 @@ class Continuum:
 
     def restore_chunk(self, chunk_id: str) -> Chunk | None:
         """Restore the archived memory that a mirror shows, with the mirror; None if it is not in the archive."""
-        key = self._key_of(self.store.get_archived(chunk_id))
-        if key is None:
-            return self.store.restore_chunk(chunk_id)
+        mirror = self.store.get_archived(chunk_id)
+        key = self._key_of(mirror)
+        if mirror is None or key is None or mirror.metadata.superseded_by or self.files.get(key) is not None:
+            return self.store.restore_chunk(chunk_id)  # only the mirror was archived
         self.pruner.restore(key)
         return self.store.get_chunk(chunk_id, track=False)
 
@@ -168,7 +169,11 @@ class Continuum:
         """Return the key of the memory that a mirror shows; None for no chunk, or one that is no mirror."""
         shown = mirror.metadata.provenance if mirror is not None else {}
         file, block = shown.get("file"), shown.get("entry")
-        return f"{file}#{block}" if file and block else file
+        if mirror is None or not isinstance(file, str) or not isinstance(block, str | None):
+            return None
+        # A chunk that a client stored may only say so.
+        named = mirror.id == mirror_id(self.store.namespace, file, block)
+        return (f"{file}#{block}" if block else file) if named else None
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
         """Restore the files of a transition, byte for byte."""

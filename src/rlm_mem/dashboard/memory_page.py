@@ -291,9 +291,11 @@ def save(request: PageRequest) -> Response:
             metadata=_validity(before, given),
             expected_revision=revision,
         )
-    except ConflictError:
+    except ConflictError as error:
         theirs, _ = present_or_hidden(memory, chunk_id)
-        return _conflict(request, theirs, given)
+        if theirs.revision != revision:
+            return _conflict(request, theirs, given)
+        return _form(request, before, given, problem=error.sentence, revision=revision)  # a tiered memory
     except InputError as error:
         return _form(request, before, given, problem=error.sentence, revision=revision)
     if changed is None:

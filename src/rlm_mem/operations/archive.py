@@ -13,7 +13,7 @@ from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import refused
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
-from rlm_mem.operations.traits import chunk_reply
+from rlm_mem.operations.traits import chunk_reply, in_one_change
 from rlm_mem.operations.types import (
     ID_NAMES,
     ChunkId,
@@ -72,8 +72,7 @@ def _archived(context: Context, _: Bounded) -> Reply[ChunkOut]:
 
 
 def _restore_several(context: Context, request: IdsArguments) -> RestoreResponse:
-    with context.memory.batch():
-        done = {one: context.memory.restore(one) is not None for one in dict.fromkeys(request.ids)}
+    done = in_one_change(context, request.ids, lambda one: context.memory.restore(one) is not None)
     return RestoreResponse([one for one in done if done[one]], [one for one in done if not done[one]])
 
 

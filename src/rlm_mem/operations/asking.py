@@ -298,8 +298,14 @@ def _outcome(
 ) -> SearchOutcome:
     if found:
         return "found"
-    if filters != Filters() and memory.search(request.query, limit=1, as_of=request.as_of):
-        return "nothing with these filters"
+    if filters != Filters():
+        store = memory.store if request.as_of is None else memory.store.held_at(request.as_of)
+        if (
+            memory.search(request.query, limit=1, as_of=request.as_of)
+            if request.query.strip()
+            else store.latest(1)
+        ):
+            return "nothing with these filters"
     return "nothing relevant is remembered"
 
 

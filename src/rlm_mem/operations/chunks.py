@@ -21,7 +21,15 @@ from rlm_mem.operations.shapes import (
     fill,
     summary_of,
 )
-from rlm_mem.operations.traits import PageQuery, chunk_reply, decode_cursor, encode_cursor, etag, matched
+from rlm_mem.operations.traits import (
+    PageQuery,
+    chunk_reply,
+    decode_cursor,
+    encode_cursor,
+    etag,
+    in_one_change,
+    matched,
+)
 from rlm_mem.operations.types import (
     CONVERSATION_NAMES,
     ID_NAMES,
@@ -433,7 +441,7 @@ def change(context: Context, request: ChunkChange) -> Reply[ChunkWritten]:
         if request.valid_from or request.valid_to:
             present = _found(context.memory.store.get_chunk(chunk_id, track=False), chunk_id).metadata
             _check_period(request.valid_from or present.valid_from, request.valid_to or present.valid_to)
-        chunk = context.memory.store.update_chunk(
+        chunk = context.memory.update(
             chunk_id,
             content=request.content,
             metadata=about or None,
@@ -540,8 +548,7 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
 
 def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     context.check_owned(request.ids)
-    with context.memory.batch():  # an invalid id must not leave some of them archived
-        done = {one: context.memory.delete(one) for one in dict.fromkeys(request.ids)}
+    done = in_one_change(context, request.ids, context.memory.delete)
     return Forgotten([one for one in done if done[one]], [one for one in done if not done[one]])
 
 
@@ -559,7 +566,7 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
         raise InputError("nothing to change", hint="give content, tags, type or confidence")
     context.check_owned([request.id])
     found: list[Screened] = []
-    chunk = context.memory.store.update_chunk(
+    chunk = context.memory.update(
         request.id,
         content=request.content,
         metadata=None if request.content is None else _agent_provenance(context, request.id),

@@ -12,11 +12,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from rlm_mem.chunk import Chunk, content_hash
+from rlm_mem.chunk import Chunk, check_chunk_ids, content_hash
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.operation import Context
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
+from rlm_mem.store.core.brain_files import MIRROR
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
@@ -61,7 +62,8 @@ def matched(context: Context, *, archived: bool = False) -> Iterator[str]:
         yield chunk_id
         return
     wanted = tags_in(context.if_match)
-    with context.memory.batch():
+    # A tiered memory is changed in a transaction of its own.
+    with contextlib.nullcontext() if chunk_id.startswith(MIRROR) else context.memory.batch():
         store = context.memory.store
         chunk = store.get_archived(chunk_id) if archived else store.get_chunk(chunk_id, track=False)
         if chunk is None:
@@ -72,6 +74,15 @@ def matched(context: Context, *, archived: bool = False) -> Iterator[str]:
                 hint="read it again, and send its current ETag",
             )
         yield chunk_id
+
+
+def in_one_change(context: Context, chunk_ids: Sequence[str], act: Callable[[str], bool]) -> dict[str, bool]:
+    """Return what `act` returns for each chunk; chunks are changed as one, then each tiered memory on its own."""
+    wanted = check_chunk_ids(chunk_ids)  # an invalid id must not leave some of them changed
+    done = dict.fromkeys(wanted, False)
+    with context.memory.batch():
+        done |= {one: act(one) for one in done if not one.startswith(MIRROR)}
+    return done | {one: act(one) for one in done if one.startswith(MIRROR)}
 
 
 _T = TypeVar("_T")

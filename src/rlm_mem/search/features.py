@@ -20,6 +20,7 @@ from rlm_mem.search.query import RELATED, Query
 from rlm_mem.store.core.selection import contained, distinct
 from rlm_mem.text import analysis
 from rlm_mem.text.dates import DateMention, days_in
+from rlm_mem.text.languages import is_foreign
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -76,8 +77,12 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
     @property
     def asks(self) -> bool:
-        """Whether the search is a question, to which the reply to a question with the same words may be the answer."""
-        return self.query.kind != "words" or self.query.text.rstrip().endswith(("?", "？", "؟"))
+        """Whether the search may be a question, to which the reply to a question with the same words may be the answer.
+
+        In other languages than English, a question is not known without its mark.
+        """
+        text = self.query.text
+        return self.query.kind != "words" or text.rstrip().endswith("?") or is_foreign(text)
 
     @cached_property
     def words(self) -> npt.NDArray[np.int64]:

@@ -219,6 +219,12 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
     """
     if newer.denied or older.denied or not newer.value:
         return None
+    if (
+        newer.attribute == older.attribute == "be"
+        and newer.former == older.value
+        and newer.value == older.topic - {ME}
+    ):  # "Bo is captain now, not Ari" and "the captain is Ari"
+        return Conflict("replace", 0.92, True, f"says that it is not “{newer.shown_former}” any more")
     if newer.news in _RENAMED and _verb(older) in _NAMES and newer.topic == older.value:
         said = not newer.context
         return Conflict(
@@ -280,7 +286,8 @@ def _other_value(newer: Stated, older: Stated) -> Conflict | None:
     named = newer.attribute == "change" and {newer.kind, older.kind} == {"name", "number"}
     if newer.value <= older.value or older.value <= newer.value or (newer.kind != older.kind and not named):
         return None
-    if newer.attribute == "change" and older.kind == "word" and older.preposition:
+    placed = newer.attribute == "change" and newer.news.split(" ")[0] in PLACED
+    if newer.attribute == "change" and older.kind == "word" and older.preposition and not placed:
         return None  # "tests run in parallel", "the tests were converted to pytest"
     if newer.added:
         return None  # "it also needs a belt" ends nothing

@@ -379,6 +379,8 @@ class _Reader(SentenceReader):
         attribute = "be"
         if rest and rest[0].low in CALLED_OFF:
             return [Stated(topic, self.head, "change", "", frozenset(), news=rest[0].low, over=True)]
+        if denied and any(one.low == "but" for one in rest):  # "isn't in Graz but in Linz"
+            rest, denied = [Token("not", "not", rest[0].start, rest[0].start), *rest], False
         if rest and rest[0].low in ("not", "never") and not any(one.low == "but" for one in rest):
             rest, denied = rest[1:], True
         ended = (

@@ -80,8 +80,15 @@ class JoinedStore(ChunkStore):
         if namespace is not None or wanted.archived:
             return super()._places(namespace, wanted)
         end = None if wanted.limit is None else wanted.offset + wanted.limit
-        first = structs.replace(wanted, limit=end, offset=0)
-        found = (part._places(None, first) for part in self._parts)
+        count, found = len(self._parts), list[list[tuple[str, float, int]]]()
+        for own, part in enumerate(self._parts):
+            after = wanted.after
+            if after is not None:  # the number before the next one of this namespace that follows
+                gap = after[1] - own
+                after = after[0], -(-gap // count) if wanted.newest_first else gap // count
+            first = structs.replace(wanted, limit=end, offset=0, after=after)
+            # Insertion numbers of two namespaces may be the same: no two chunks have one position.
+            found.append([(one, at, number * count + own) for one, at, number in part._places(None, first)])
         merged = merge(*found, key=lambda place: place[1:], reverse=wanted.newest_first)
         return list(islice(merged, wanted.offset, end))
 
