@@ -185,11 +185,13 @@ def family_of(form: str) -> str:
     for ending, put in (("ies", "y"), ("es", ""), ("es", "e"), ("s", ""), ("ing", ""), ("ing", "e")):
         if form.endswith(ending) and form[: -len(ending)] + put in _STATES:
             return _STATES[form[: -len(ending)] + put]
+    if form.endswith("ing") and len(form) > 6 and form[-4] == form[-5] and form[:-4] in _STATES:
+        return _STATES[form[:-4]]  # running
     return ""
 
 
 DENYING = ("doesn't", "don't", "longer")
-_FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | words("used has have been get gets")
+_FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | words("used has have get gets")
 
 
 def is_listed_verb(low: str) -> bool:
@@ -238,9 +240,9 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
         before, low = low, one.low
         if not may_be_verb(low) and before not in DENYING:
             continue
-        if low in BE:
+        if low in BE and low not in AUXILIARIES:
             after = next((other.low for other in tokens[number + 1 :] if other.low not in ADVERBS), "")
-            if after in CHANGES | REPLACES and any(
+            if (after in CHANGES or after in REPLACES) and low != "'s" and not BE[low] and any(
                 other.low in ("to", "from", "by", "with", "for") for other in tokens[number + 1 :]
             ):  # fmt: skip
                 continue  # "is moved to": the participle counts
@@ -250,13 +252,13 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
         if low in CHANGES or low in REPLACES or low in ENDS:
             if low == "got" and not (number + 1 < len(tokens) and tokens[number + 1].low == "rid"):
                 continue
-            if before in DETERMINERS:
-                continue  # "the changed plan", "the box that replaced it"
+            if before in DETERMINERS or before in POSSESSIVES:
+                continue
             return number, "change"
         if low in ("has", "have", "get", "gets") and _perfect(tokens[number + 1 :]):
+            if low in ("has", "have") and _is_been(tokens[number + 1 :]):
+                return number, "been"
             continue
-        if low == "been" and number + 1 < len(tokens) and tokens[number + 1].low in PREPOSITIONS - {"to"}:
-            return number, "be"  # "have been at 8:00 since", not "have been to Rome"
         if low in _CHOSEN and number and _names_choice(low, tokens[number + 1 :]):
             return number, _CHOSEN[low]
         if low.endswith("ing") and before == "been" and family_of(low):
@@ -276,7 +278,7 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
             or before.endswith("s")
             or before in ADVERBS
         )
-        if third or plural:
+        if (third and not before.endswith("'s")) or (not third and plural):
             return number, family
     return -1, ""
 
@@ -339,6 +341,16 @@ def _unknown_verb(tokens: Sequence[Token]) -> tuple[int, str]:
     return -1, ""
 
 
+def _is_been(tokens: Sequence[Token]) -> bool:
+    """Whether "have" is followed by "been" and a time or place: "have been at 8:00 since", not "have been to Rome"."""
+    after = [one.low for one in tokens if one.low not in ADVERBS and one.low != "not"][:2]
+    return (
+        len(after) > 1
+        and after[0] == "been"
+        and (after[1] in PREPOSITIONS - {"to"} or after[1][:1].isdigit())
+    )
+
+
 def _perfect(tokens: Sequence[Token]) -> bool:
     """Whether "has" is followed by a participle."""
     after = next(
@@ -347,6 +359,7 @@ def _perfect(tokens: Sequence[Token]) -> bool:
     return (
         after in CHANGES | REPLACES | ENDS
         or after in ("been", "had")
+        or after in _CHOSEN
         or after.endswith("ed")
         or after in PASTS
     )
@@ -370,7 +383,7 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
                 place < 0
                 and one.low in ("and", "but")
                 and ahead
-                and (family_of(ahead[0].low) or begins_with_verb(ahead))
+                and (family_of(ahead[0].low) or ahead[0].low in ENDS | REPLACES or begins_with_verb(ahead))
             ):
                 place = 0
             # A verb without a subject after a comma belongs to the clause before it: "not", "which", "who".
@@ -391,11 +404,12 @@ def begins_with_verb(tokens: Sequence[Token]) -> bool:
     if first.endswith("s") and family_of(first):
         return True
     ahead = first and (tokens[1].low in _BEFORE_OBJECTS or tokens[1].text[:1].isupper())
-    return bool(ahead) and first.isalpha() and first[-1] == "s"
+    return bool(ahead) and first.isalpha() and first[-1] == "s" and first[-2:-1] not in ("s", "u", "i", "")
 
 
 def _pronoun_ahead(ahead: Sequence[Token]) -> bool:
-    """Whether a clause begins with a pronoun and a verb: "it is due"."""
+    """Whether a clause begins with a pronoun and a verb: "it is due", "now we order"."""
+    ahead = ahead[1:] if ahead and ahead[0].low in NEWS else ahead
     return len(ahead) > 1 and ahead[0].low in _SUBJECTS and verb_of(ahead)[0] in (1, 2)
 
 
@@ -425,7 +439,7 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
                 and tokens[number + 1].low in ("from", "at", "on", "in")
             ):
                 continue
-            if one.low == "and" and number + 1 < len(tokens):
+            if one.low == "and" and number + 1 < len(tokens) and tokens[number + 1].low not in FIRST | THIRD:
                 parts[-1].tokens.append(one)
                 continue
             break
@@ -441,7 +455,7 @@ def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str
     low = [one.low for one in tokens]
     for number, word in enumerate(low):
         after = low[number + 1] if number + 1 < len(low) else ""
-        if word in ("up", "down") and after == "from":
+        if word in ("up", "down") and after == "from" and number:
             return tokens[:number], parts_of(without_news(tokens[number + 2 :])[0]), f"{word} from"
         if (word, after) in (("instead", "of"), ("rather", "than"), ("no", "longer")):
             cue = f"{word} {after}"
@@ -449,14 +463,14 @@ def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str
             if number == 0 and cue == "no longer":
                 former, value = _until_but(rest)
                 return value, parts_of(without_news(former)[0]), cue
-            return tokens[:number], parts_of(without_news(rest)[0]), cue
+            return tokens[:number], parts_of(without_news(_trimmed(rest))[0]), cue
         if word == "not" and (number == 0 or low[number - 1] in (",", "and") or "but" in low[number:]):
             if number == 0:
                 former, value = _until_but(tokens[1:])
                 if value:
                     return value, parts_of(without_news(former)[0]), "not … but"
                 break
-            return tokens[:number], parts_of(without_news(tokens[number + 1 :])[0]), "not"
+            return tokens[:number], parts_of(without_news(_trimmed(tokens[number + 1 :]))[0]), "not"
     return tokens, [], ""
 
 
@@ -498,6 +512,29 @@ def adds(tokens: list[Token]) -> bool:
     )
 
 
+def no_more(tokens: list[Token]) -> int:
+    """Number of leading words that mark the rest as ended: "no more tea", "there will be no picnic"; 0 if none."""
+    low = [one.low for one in tokens[:4]]
+    if low[:2] == ["no", "more"]:
+        return 2
+    if low == ["there", "will", "be", "no"]:
+        return 4
+    return (
+        1 if low[:1] == ["no"] and any(one.low in ("anymore", "longer", "more") for one in tokens[-3:]) else 0
+    )
+
+
+def will_not_be(tokens: list[Token]) -> int:
+    """The position of "won't take place" or "will not happen"; 0 if absent."""
+    low = [one.low for one in tokens]
+    for number in range(1, len(low)):
+        if low[number] in ("won't", "not") and (
+            low[number + 1 : number + 3] == ["take", "place"] or low[number + 1 :][:1] == ["happen"]
+        ):
+            return number
+    return 0
+
+
 def is_compound(tokens: Sequence[Token], number: int) -> bool:
     """Whether a word such as "plan" is the second noun of a compound: "the phone plan"."""
     if tokens[number].low == "planning" and number:
@@ -510,6 +547,10 @@ def is_compound(tokens: Sequence[Token], number: int) -> bool:
 def is_bare(tokens: Sequence[Token]) -> bool:
     """Whether an object is a single noun without an article: "moved house", "changed jobs"."""
     return len(tokens) == 1 and tokens[0].text.islower() and tokens[0].low in _BARE
+
+
+def _trimmed(tokens: list[Token]) -> list[Token]:
+    return tokens[1:] if tokens and tokens[0].text == "," else tokens
 
 
 def _until_but(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
@@ -542,6 +583,16 @@ def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
             kept.append(one)
         number += 1
     return kept, news
+
+
+def after_phrase(tokens: Sequence[Token], phrase: tuple[str, ...]) -> int:
+    """The position after a phrase; 0 if it is absent."""
+    low = [one.low for one in tokens]
+    if phrase[0] in low:
+        for number in range(len(low) - len(phrase) + 1):
+            if tuple(low[number : number + len(phrase)]) == phrase:
+                return number + len(phrase)
+    return 0
 
 
 def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:

@@ -15,6 +15,12 @@ from rlm_mem.text.statement import ME, UNKNOWN, Stated
 _UNSURE = 0.6
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))
 _OWNER = late(r"([^\W\d_]{1,40})['’]s\b")
+_NOUN_OF = {
+    "deadlin": "due", "due": "due", "price": "cost", "fee": "cost", "cost": "cost", "rent": "pay", "address": "live",
+    "home": "live", "job": "work", "employ": "work", "salari": "earn", "name": "call", "weight": "weigh",
+    "date": "due", "time": "start", "start": "start", "end": "end", "host": "host",
+}  # fmt: skip
+"""Stems of nouns that name an attribute: "the deadline of X moved" and "X is due on"."""
 _ONE_VALUE = words(
     "live work cost weigh start end open close meet report drive run listen pay earn leave arrive lead "
     "host due call name  base locat plan schedul held set freez frozen empti written write engag marri "
@@ -41,6 +47,9 @@ _OF_KIND = {
     "number": words("price cost fee rate limit number count amount size"),
 }  # fmt: skip
 """Nouns that name a kind of value: "the schedule of the job" and "the job runs at 2:00"."""
+_LASTING = words("like hate write teach help")
+"""Attributes whose values remain in force when something else changes."""
+_AMOUNTS = words("cost pay earn weigh")
 _NUMBERED = late(r"(?:(?:an?|the|our|my) )?([^\W\d_]\S*)(?: [^\W\d_]\S*)? v?\d")
 """A name before its number: "PostgreSQL 16", "an iPhone 15"."""
 _CALENDAR = frozenset(one for day in DAYS for one in (day, f"{day}s")) | words(
@@ -63,13 +72,16 @@ class Conflict(FrozenRecord, frozen=True):
     reason: str
 
 
-def difference(newer: Stated, older: Stated) -> Conflict | None:
-    """Compare a later statement with an earlier one in force; None if both may be in force.
+def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Conflict | None:
+    """Compare a later statement with an earlier one; None if both may be in force.
 
     ``said`` is true if the later one itself states the change ("from A to B", "no longer A", "now B"); other results
     may be wrong.
+
+    Args:
+        restated: whether another statement of the later text repeats the earlier one.
     """
-    if not newer.sure or newer.text == older.text or UNKNOWN in newer.topic:
+    if not (newer.sure and older.standing) or newer.text == older.text or UNKNOWN in newer.topic:
         return None
     if newer.labels and older.labels and _labelled_apart(newer.labels, older.labels):
         return None
@@ -88,9 +100,11 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
         apart = newer.context ^ older.context  # "from 7 to 20": the numbers of a range
         if newer.kind != "number" or apart != _numbers(apart):
             return None
-    if newer.denied != older.denied:
+    if newer.denied != older.denied or newer.always != older.always:
         return _denial(newer, older)
-    return _other_value(newer, older) if _same_attribute(newer, older) else None
+    if newer.denied or not _same_attribute(newer, older):
+        return None
+    return _other_value(newer, older, restated=restated)
 
 
 def _labelled_apart(newer: Sequence[tuple[str, str]], older: Sequence[tuple[str, str]]) -> bool:
@@ -115,12 +129,12 @@ def differences(
     for one in older:
         if not one.standing:
             continue
-        restated = any(_restates(new, one) for new in newer)
+        restated = any(_restates(new, one) for new in newer if one.value <= new.value)
         for new in newer:
-            found = difference(new, one)
+            found = difference(new, one, restated=restated)
             if found is not None and found.said and not _lasts(new, one):
                 found = structs.replace(found, said=False, confidence=_UNSURE)
-            if found is not None and (new.news or new.former or new.gone or not restated):
+            if found is not None and (found.said or not restated):
                 yield found, new, one
 
 
@@ -132,7 +146,7 @@ def _lasts(newer: Stated, older: Stated) -> bool:
     if is_temporary(newer.text, older.text) or not is_in_force(newer.text, older.text):
         return False
     narrowed = newer.context - older.context - older.topic - older.value - newer.former - newer.topic
-    return newer.news not in _NO_LONGER or not narrowed
+    return newer.news not in _NO_LONGER or bool(newer.value) or not narrowed
 
 
 def surest(
@@ -146,15 +160,21 @@ def surest(
 def _named(newer: Stated, older: Stated) -> Conflict | None:
     """A conflict if the later statement names a former value that the earlier one states."""
     former = newer.former or newer.gone
-    if older.denied or _one_of_many(newer, older):
+    if older.denied or not former or not older.value:
         return None
-    if _succeeds(newer, older):
+    succeeds = _succeeds(newer, older)
+    if not (succeeds or former <= older.value or older.value <= former) or _one_of_many(newer, older):
+        return None
+    if succeeds:
         return Conflict(
             "replace", 0.95, True, f"says that “{newer.shown}” does it instead of “{newer.shown_former}”"
         )
-    if not (former <= older.value or older.value <= former):
+    whole = older.value <= former <= older.value | older.topic
+    if len(older.value - former) > 3 or _numbers(former) - older.value:
         return None
     if newer.attribute != "change" and not _alike(newer, older):
+        return None
+    if older.attribute in _LASTING and not older.preposition and newer.attribute == "change":
         return None
     new_topic, old_topic = newer.topic - {ME}, older.topic - {ME}
     full_new, full_old = new_topic | newer.context, old_topic | older.context | older.value
@@ -168,17 +188,30 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
         added = new_topic - full_old - {newer.head, _verb(older)}
         if added and ME in older.topic and ME not in newer.topic:
             return None  # it belongs to somebody else
-        strong = not added
-    elif old_topic:
-        strong = bool(newer.context & full_old) or old_topic <= newer.named
-    elif new_topic:
-        strong = new_topic <= full_old
-        if not strong:
+        strong = not added and _contexts_meet(newer, older, new_topic, old_topic)
+        strong = strong and (
+            new_topic == old_topic or older.head in newer.named | {""} or older.kind == "name"
+        )
+    elif not new_topic and not old_topic:
+        if newer.topic != older.topic:
             return None
+        strong = _contexts_meet(newer, older, new_topic, old_topic)
+    elif old_topic:
+        if ME not in newer.topic:
+            return None
+        alone = ME in older.topic and len(old_topic) == 1 and former == older.value and older.kind == "name"
+        strong = bool(newer.context & full_old) or (alone and not newer.context)
+        if former == older.value and not newer.context and any(not stem.isalpha() for stem in former):
+            strong = strong or newer.news in _RENAMED  # the name of a thing in a program
+        strong = strong or (whole and old_topic <= former) or (
+            old_topic <= newer.named and _contexts_meet(newer, older, new_topic, old_topic)
+        )  # fmt: skip
     else:
-        strong = not newer.context or not older.context or bool(newer.context & older.context)
+        strong = ME in older.topic and new_topic <= full_old
+        if not strong and not new_topic & full_old:
+            return None
     reason = f"says that “{newer.shown_former or older.shown}” does not hold any more"
-    if newer.shown:
+    if newer.shown and newer.value:
         reason += f": “{newer.shown}” instead"
     return Conflict("replace", 0.95 if strong else 0.6, strong, reason)
 
@@ -190,6 +223,7 @@ def _succeeds(newer: Stated, older: Stated) -> bool:
         newer.attribute == "change"
         and (older.attribute in _ROLES or older.attribute.startswith(OTHER))
         and newer.former == older.topic
+        and bool(about)
         and about <= older.value | older.context
     )
 
@@ -197,7 +231,9 @@ def _succeeds(newer: Stated, older: Stated) -> bool:
 def _one_of_many(newer: Stated, older: Stated) -> bool:
     """Whether one thing of a kind has ended and the earlier statement is about the kind: "a stamp" and "stamps"."""
     sort, one = older.shown.lower().split(), newer.shown_former.lower().split()
-    return bool(sort and one) and one[0] in ("a", "an", "the", "one") and sort[-1] == f"{one[-1]}s"
+    return bool(sort and one) and sort[-1].endswith("s") and one[0] in ("a", "an", "the", "one") and (
+        sort[0] not in ("the", "my", "our", "his", "her", "their") and sort[-1].removesuffix("s") == one[-1]
+    )  # fmt: skip
 
 
 def _ended(newer: Stated, older: Stated) -> Conflict | None:
@@ -205,9 +241,10 @@ def _ended(newer: Stated, older: Stated) -> Conflict | None:
 
     Or the earlier one has the thing as a value: "our host is Acme", "Acme has retired". It may be a different Acme.
     """
-    if newer.topic == older.value:
+    if newer.topic == older.value and older.kind == "name" and not older.denied:
         return Conflict("replace", _UNSURE, False, f"says “{newer.news}” of “{older.shown}”")
-    if _verb(older) not in _ARRANGED or newer.news in FOR_GOOD or not _same_topic(newer, older):
+    dated = older.kind in ("time", "day", "date") or _verb(older) in _ARRANGED
+    if not dated or newer.news in FOR_GOOD or not _same_topic(newer, older) or newer.topic == {ME}:
         return None
     return Conflict("replace", 0.92, True, f"says “{newer.news}” of what was for “{older.shown}”")
 
@@ -217,14 +254,21 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
 
     "Tomas stepped down, Ines is treasurer now", "Ana takes the minutes", "the minutes are taken by Ben now".
     """
-    if newer.denied or older.denied or not newer.value:
+    if newer.denied or older.denied or not (newer.value and older.value):
         return None
     if (
         newer.attribute == older.attribute == "be"
+        and bool(newer.former)
         and newer.former == older.value
         and newer.value == older.topic - {ME}
     ):  # "Bo is captain now, not Ari" and "the captain is Ari"
         return Conflict("replace", 0.92, True, f"says that it is not “{newer.shown_former}” any more")
+    if newer.attribute in _NAMES and newer.news and older.value and older.value <= newer.topic:
+        mine = older.topic - {ME}
+        if (older.value == newer.topic and _verb(older) in _NAMES) or (
+            mine and mine <= newer.topic - older.value
+        ):
+            return Conflict("replace", 0.92, True, f"says that it is called “{newer.shown}” now")
     if newer.news in _RENAMED and _verb(older) in _NAMES and newer.topic == older.value:
         said = not newer.context
         return Conflict(
@@ -235,10 +279,12 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
     else:
         same = (
             newer.value == older.value
+            and bool(older.topic)
             and older.topic in (newer.former, newer.gone)
             and _verb(newer) == _verb(older)
+            and newer.topic.isdisjoint(older.topic)
         )
-    if not same or not newer.news:
+    if not same or not (newer.news or (older.topic and older.topic <= newer.named)):
         return None
     return Conflict("replace", 0.92, True, "says that somebody else does what the earlier one says")
 
@@ -256,9 +302,18 @@ def _owned(newer: Stated, older: Stated) -> bool:
     return any(owner.startswith(stem) for owner in owners for stem in left)
 
 
+def _contexts_meet(
+    newer: Stated, older: Stated, new_topic: frozenset[str], old_topic: frozenset[str]
+) -> bool:
+    one, other = newer.context - old_topic, older.context - new_topic
+    return not one or not other or bool(one & other)
+
+
 def _head_fits(newer: Stated, older: Stated, full_old: frozenset[str]) -> bool:
-    """Whether the longer topic of the newer statement refers to the older topic: "the schedule of the job"."""
-    return newer.head in full_old or newer.head in _OF_KIND.get(older.kind, ())
+    """Whether the longer topic of the newer statement refers to the older topic: "the deadline of X", "X is due"."""
+    if newer.head in full_old or _NOUN_OF.get(newer.head, "?") == older.attribute:
+        return True
+    return newer.head in _OF_KIND.get(older.kind, ()) and newer.kind == older.kind
 
 
 def _alike(newer: Stated, older: Stated) -> bool:
@@ -277,41 +332,60 @@ def _same_topic(newer: Stated, older: Stated) -> bool:
 
 def _same_attribute(newer: Stated, older: Stated) -> bool:
     if newer.attribute == "change":
+        if older.attribute in _LOOSE:
+            return newer.kind == older.kind == "number" and bool(newer.value & older.value)
         return not older.attribute.startswith(OTHER)
-    return _verb(newer) == _verb(older) and newer.preposition == older.preposition
+    when = not newer.preposition and newer.kind == older.kind and newer.kind in ("time", "day", "date")
+    return _verb(newer) == _verb(older) and (when or newer.preposition == older.preposition)
 
 
-def _other_value(newer: Stated, older: Stated) -> Conflict | None:
+def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | None:
     """A conflict if the newer statement has another value for the same attribute of the same topic."""
-    named = newer.attribute == "change" and {newer.kind, older.kind} == {"name", "number"}
+    named = (
+        newer.attribute == "change"
+        and {newer.kind, older.kind} == {"name", "number"}
+        and not older.preposition
+    )
     if newer.value <= older.value or older.value <= newer.value or (newer.kind != older.kind and not named):
         return None
-    placed = newer.attribute == "change" and newer.news.split(" ")[0] in PLACED
-    if newer.attribute == "change" and older.kind == "word" and older.preposition and not placed:
+    if (
+        newer.attribute == "change"
+        and older.kind == "word"
+        and older.preposition
+        and newer.news.split()[0] not in PLACED
+    ):
         return None  # "tests run in parallel", "the tests were converted to pytest"
-    if newer.added:
+    if newer.number is not None and older.number is not None and newer.number <= older.number:
+        return None
+    if newer.added and newer.kind in ("word", "name"):
         return None  # "it also needs a belt" ends nothing
     attribute = older.attribute.split(":")[0]
     # "The guide moved to Rome" does not name a new guide, but "the guide changed to Ana" does.
-    people = newer.attribute == "change" and newer.news != "changed to" and older.kind == "name"
+    people = newer.attribute == "change" and newer.preposition == "to" and newer.news != "changed to"
+    people = people and older.kind == "name"
+    people = people and not older.shown.islower() and not named
     if people and attribute not in _PLACES and not (attribute == "be" and older.preposition in ("in", "at")):
         return None
     shared = newer.value & older.value
     if newer.attribute == "change" and newer.topic == {ME} and newer.kind == "number" and not shared:
         return None  # "we are down to 21 positions" is not about euros
     counted = bool(shared) and newer.kind == older.kind == "number"
-    echoed = _both_named(newer, older)
+    echoed = not restated and _both_named(newer, older)
     single = (
         attribute in _ONE_VALUE
         or bool(shared and newer.kind != "word")
-        or (attribute == "be" and (newer.kind != "word" or bool(shared) or _comparable(newer)))
+        or (attribute == "be" and (newer.kind != "word" or bool(shared) or _comparable(newer, older)))
+        or (attribute in ("prefer", "take", "use") and bool(shared))
     )
     said = bool(newer.news) and not newer.former and not newer.instead
     if attribute in _LOOSE:
         single = counted
     elif older.attribute.startswith(OTHER) or not single:
         # A statement with an unknown verb is only compared with a place, time or agent, or if both values are named.
-        single = (said and newer.preposition not in ("", "to", "for", "as")) or echoed
+        placed = newer.preposition not in ("", "to", "for", "as") or (
+            newer.preposition and newer.kind != "word"
+        )
+        single = (said and bool(placed)) or echoed
     if not single:
         return None
     reason = f"“{older.shown}”, then “{newer.shown}”"
@@ -320,20 +394,22 @@ def _other_value(newer: Stated, older: Stated) -> Conflict | None:
         return Conflict("replace", _UNSURE, False, reason) if said else None
     if said and not _narrower(newer, older):
         return Conflict("replace", 0.92, True, f"says “{newer.news}”: {reason}")
-    if echoed:
+    if echoed and not newer.former and not _narrower(newer, older):
         return Conflict("replace", 0.92, True, f"names both: {reason}")
     if _narrower(newer, older) and not said:
         return None  # "at nine on Fridays" leaves the other days as they are
-    return Conflict("replace", _UNSURE, False, reason)
+    return Conflict("replace", 0.7 if newer.number is not None else 0.6, False, reason)
 
 
 def _other_thing(newer: Stated, older: Stated) -> bool:
     """Whether two numbers are of things with different names: "Python 3.13" and "PostgreSQL 16", "one CX32".
 
     A version is of its product. A topic that names the kind of its value has one value, whatever its name: "the
-    database is MySQL 8"; and so has a place ("in hall 3").
+    database is MySQL 8"; and so have a place ("in hall 3") and an amount.
     """
     if not (newer.kind == older.kind == "number") or older.preposition in ("in", "at", "from"):
+        return False
+    if _verb(older) in _AMOUNTS or _OF_KIND["number"] & older.topic:
         return False
     things = [{stem for stem in one.value if not stem[:1].isdigit()} for one in (newer, older)]
     if not all(things) or things[0] & things[1]:
@@ -347,9 +423,10 @@ def _other_thing(newer: Stated, older: Stated) -> bool:
 def _restates(newer: Stated, older: Stated) -> bool:
     """Whether a later statement repeats the earlier one: "built in Rust, with bindings in Python"."""
     return (
-        older.value <= newer.value
+        bool(older.value)
+        and older.value <= newer.value
         and older.topic <= newer.topic | newer.context
-        and not (newer.denied or newer.former or newer.news)
+        and not (newer.denied or newer.former or newer.gone or newer.over or newer.news)
     )
 
 
@@ -359,7 +436,7 @@ def _both_named(newer: Stated, older: Stated) -> bool:
     Plain words count only if they are of one kind: "wet food" and "dry food".
     """
     left = older.value - newer.value
-    if not left <= newer.named:
+    if not left or not left <= newer.named or newer.attribute == "change" or newer.added:
         return False
     return (newer.kind != "word" and newer.topic != {ME}) or bool(newer.value & older.value)
 
@@ -369,15 +446,23 @@ def _narrower(newer: Stated, older: Stated) -> bool:
     return bool((newer.context - older.context - older.topic - older.value) & _CALENDAR)
 
 
-def _comparable(newer: Stated) -> bool:
-    """Whether plain words after "is" are values of one attribute: "yellow" and "white" of a colour."""
-    return newer.attribute == "change" or newer.head in _ONE_WORD or "prefer" in newer.topic
+def _comparable(newer: Stated, older: Stated) -> bool:
+    """Whether plain words after "is" are values of one attribute: "in the drawer" and "in the box", two colours."""
+    if newer.attribute == "change" and not older.preposition:
+        return True
+    if newer.preposition or newer.attribute == "change":
+        return all(one.shown.lower().startswith(("the ", "my ", "our ")) for one in (newer, older))
+    return newer.head in _ONE_WORD or "prefer" in newer.topic or "favourit" in newer.topic
 
 
 def _denial(newer: Stated, older: Stated) -> Conflict | None:
-    """A conflict if one statement denies the other."""
-    if newer.attribute != older.attribute or not newer.value <= older.value:
+    """A conflict if one statement denies the other, or one contains "always" and the other "never"."""
+    if newer.attribute != older.attribute or not newer.value or not older.value:
         return None
+    if not (newer.value <= older.value or older.value <= newer.value):
+        return None
+    if newer.denied == older.denied:
+        return None  # "always" beside a plain statement contradicts nothing
     what = "denies" if newer.denied else "says"
     other = "says" if newer.denied else "denies"
     return Conflict("contradict", 0.6, False, f"{what} “{newer.shown}”, which the earlier one {other}")

@@ -33,6 +33,7 @@ from rlm_mem.text.clauses import (
     UNSURE,
     Complement,
     Token,
+    after_phrase,
     complement_after,
     family_of,
     is_bare,
@@ -47,6 +48,7 @@ from rlm_mem.text.statement import ME, UNKNOWN, Stated
 
 _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
+_PARTS = words("some part parts half most few many several one bit")
 _TAKEN = words("handed passed took taken takes")
 _SAYING_IT = REPLACES | ENDS | RENAMES
 """Verbs of change that need no "to"."""
@@ -54,6 +56,7 @@ CHANGES_TO = CHANGES - _SAYING_IT | {"moved"}
 """Verbs of change that need "to"; of those that end something, only "moved out of" needs a further word."""
 CALLED_OFF = words("cancelled canceled scrapped axed")
 _OF_PASSIVE = words("was were been is are be being")
+_FAVOUR = words("favour favor")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
 
 
@@ -97,6 +100,7 @@ class SentenceReader:
         self.subject: list[Token] = []
         self.head = ""
         self.labels: tuple[tuple[str, str], ...] = ()
+        self.number: int | None = None
 
     @property
     def carried(self) -> frozenset[str]:
@@ -126,11 +130,11 @@ class SentenceReader:
                 return self._handed_over(tokens[:number], tokens[number + 1 :])
             if low[number] in ("took", "taken", "takes") and low[number + 1] == "over":
                 subject = [one for one in tokens[:number] if one.low not in AUXILIARIES]
-                if any(one.low in UNSURE for one in subject):
+                if not subject or any(one.low in UNSURE for one in subject):
                     return []
                 parts = parts_of(tokens[number + 2 :])
                 source = next((one for one in parts if one.preposition == "from"), None)
-                if source is None:
+                if source is None or parts[0].preposition:
                     return []
                 topic, _ = self._topic(parts[0].tokens)
                 value = Complement("to", subject)
@@ -143,7 +147,7 @@ class SentenceReader:
         parts = parts_of([one for one in rest if one.low not in ("over", "on")])
         target = next((one for one in parts if one.preposition == "to"), None)
         former = [one for one in subject if one.low not in AUXILIARIES]
-        if target is None or any(one.low in UNSURE for one in former):
+        if target is None or parts[0].preposition or not former or any(one.low in UNSURE for one in former):
             return []
         topic, _ = self._topic(parts[0].tokens)
         return [self._made(topic, "change", target, frozenset(), former=self._value(former),
@@ -154,10 +158,16 @@ class SentenceReader:
     def _no_more(self, tokens: list[Token]) -> list[Stated]:
         """Statements of "no more team lunch on Thursdays": the team lunch is no longer on Thursdays."""
         parts = parts_of(tokens)
-        if not parts:
+        if not parts or parts[0].preposition:
             return []
         topic, _ = self._topic(parts[0].tokens)
-        self.carried, self.gone = topic, ([], parts[0].tokens)
+        self.carried, self.gone = topic or self.carried, ([], parts[0].tokens)
+        if not parts[1:]:
+            return (
+                [Stated(topic, self.head, "change", "", frozenset(), news="no more", over=True)]
+                if topic
+                else []
+            )
         return [
             Stated(topic, self.head, "be", part.preposition, frozenset(), frozenset(), self._value(part.tokens),
                    news="no more", shown_former=self._shown(part.tokens), kind=kind_of(part.tokens))
@@ -228,12 +238,17 @@ class SentenceReader:
         if verb not in _SAYING_IT and not any(one.low == "to" for one in rest):
             return []  # "moved the crate": neither a former value nor a new one
         passive = any(one.low in _OF_PASSIVE for one in subject)
-        rest, instead, _ = take_former(rest)
+        rest, instead, _ = take_former(rest) if "instead" in self.lows else (rest, [], "")
         rest, _ = without_news(rest)
+        if not self.lows.isdisjoint(_FAVOUR) and (
+            favour := after_phrase(rest, ("in", "favour", "of")) or after_phrase(rest, ("in", "favor", "of"))
+        ):
+            rest = rest[: favour - 3]
         parts = parts_of(rest)
         named = {part.preposition: part for part in reversed(parts)}
-        target = complement_after(parts, "to")
-        source = complement_after(parts, "from") or next(iter(instead), None)
+        target, source = complement_after(parts, "to"), complement_after(parts, "from")
+        if instead and kind_of(instead[0].tokens) != "number":  # "to 600 instead of 800" may be about a plan
+            source = source or instead[0]
         if verb in RENAMES and target is None and named.get(""):
             if not passive:
                 return []  # "the kids renamed our wifi Dovecote"
@@ -241,10 +256,11 @@ class SentenceReader:
         direct = named.get("", Complement(""))
         others = self._context(parts, ("", "to", "from", "by", "with"))
         owner = topic or self.speaker
-        if verb in REPLACES and (named.get("with") or not target):
+        if verb in REPLACES and (named.get("with") or named.get("by") or (verb != "replaced" and named.get("for"))
+                                  or not (target or source)):  # fmt: skip
             return self._replacement(owner, subject, direct, named, passive, verb, others)
-        if target is not None and (verb in CHANGES or source is not None):
-            return self._moved(topic, direct, source, target, verb, others)
+        if target is not None and (verb in CHANGES or (source is not None and verb not in ENDS)):
+            return self._moved(subject, topic, direct, source, target, verb, others)
         needed = ENDS_WITH.get(verb)
         if verb not in ENDS:
             return []
@@ -254,12 +270,14 @@ class SentenceReader:
             over = verb in CALLED_OFF or (verb in FOR_GOOD and kind_of(who) == "name")
             return [
                 Stated(topic, self.head, "change", "", frozenset(), others, news=verb, over=True, labels=self.labels)
-            ] if not others and over else []  # fmt: skip
+            ] if topic and not others and over else []  # fmt: skip
         if needed is not None and tuple(one.low for one in rest[: len(needed)]) != needed:
             return []
         ended = rest[len(needed or ()) :]
+        if ended and ended[0].low in _PARTS:
+            return []  # "lost some of it"
         parts = parts_of(ended)
-        if parts and parts[0].preposition and verb not in _LEFT:
+        if parts and parts[0].preposition and verb not in _LEFT and needed is None:
             return []  # "lost at cards"
         what = (
             parts[-1]
@@ -278,9 +296,11 @@ class SentenceReader:
         if passive and by is not None:
             former, value = [one for one in subject if one.low not in AUXILIARIES], by
             owner = self.speaker
-        elif by is not None:
+        elif by is not None and direct.tokens:
             former, value = direct.tokens, by
-        elif direct.tokens and not passive:
+            if by.preposition == "for":
+                others = frozenset()
+        elif direct.tokens and not passive and not any(one.low in FIRST for one in subject) and subject:
             former, value = (
                 direct.tokens,
                 Complement("", [one for one in subject if one.low not in AUXILIARIES]),
@@ -297,7 +317,7 @@ class SentenceReader:
         ]  # fmt: skip
 
     def _moved(
-        self, topic: frozenset[str], direct: Complement, source: Complement | None,
+        self, subject: list[Token], topic: frozenset[str], direct: Complement, source: Complement | None,
         target: Complement, verb: str, others: frozenset[str],
     ) -> list[Stated]:  # fmt: skip
         about = [
@@ -306,20 +326,27 @@ class SentenceReader:
             if one.low not in ("up", "down", "over", "back", "forward", "out", "away")
         ]
         if about:
-            bare = len(about) == 1 and about[0].low.endswith("s")
+            bare = len(about) == 1 and about[0].text.islower() and about[0].low.endswith("s")
             owned = any(one.low in ("his", "her", "their", "its") for one in about)
-            whose = topic if owned or bare else frozenset()
+            whose = topic if owned or (bare and not self._value(subject) & {ME}) else frozenset()
             found, _ = self._topic([one for one in about if one.low not in THIRD])
             topic = found | whose
         topic = topic or self.speaker
         former = source.tokens if source is not None else []
+        more: dict[str, object] = {
+            "former": self._value(former),
+            "shown_former": self._shown(former),
+            "news": f"{verb} to",
+        }
+        if verb in RENAMES and about and not former:
+            topic, more["former"], more["shown_former"] = self.speaker, self._value(about), self._shown(about)
+            self.head, former = "", about
         sure = bool(former) or verb in PLACED or bool(topic - {ME}) or kind_of(target.tokens) == "number"
         # "from the second floor to the fourth floor"
         alike = self._value(former) & self._value(target.tokens)
         if verb in TRAVELLED | {verb} - CHANGES and kind_of(target.tokens) in ("name", "word") and not alike:
             sure = False
-        return [self._made(topic, "change", target, others, sure=sure, former=self._value(former),
-                           shown_former=self._shown(former), news=f"{verb} to")]  # fmt: skip
+        return [self._made(topic, "change", target, others, sure=sure, **more)]
 
     def _ended(self, owner: frozenset[str], rest: list[Token], verb: str) -> list[Stated]:
         attribute = "change"

@@ -27,6 +27,7 @@ class Stated(Struct, frozen=True, gc=False):
         text: the sentence. ``start``, ``end``: its position in the text.
         shown: the value as written. ``shown_former``: the former one.
         kind: ``time``, ``day``, ``date``, ``number``, ``name`` or ``word``.
+        number: the number of a numbered line.
         gone: stems of a thing that another clause of the sentence ends.
         instead: whether the value replaces the thing in ``gone``.
         over: whether the topic itself has ended: "the drill was cancelled".
@@ -44,6 +45,7 @@ class Stated(Struct, frozen=True, gc=False):
     context: frozenset[str] = frozenset()
     former: frozenset[str] = frozenset()
     denied: bool = False
+    always: bool = False
     news: str = ""
     sure: bool = True
     text: str = ""
@@ -52,6 +54,7 @@ class Stated(Struct, frozen=True, gc=False):
     shown: str = ""
     shown_former: str = ""
     kind: str = "word"
+    number: int | None = None
     labels: tuple[tuple[str, str], ...] = ()
     gone: frozenset[str] = frozenset()
     instead: bool = False

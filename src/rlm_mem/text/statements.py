@@ -22,11 +22,15 @@ from rlm_mem.text.clauses import (
     ADDS,
     ADVERBS,
     BE,
+    DAYS,
     DENYING,
+    DETERMINERS,
+    FIRST,
     NEWS,
     ONCE,
     OTHER,
     PREPOSITIONS,
+    THIRD,
     UNSURE,
     Complement,
     Token,
@@ -36,11 +40,13 @@ from rlm_mem.text.clauses import (
     denial_in,
     ends_like_verb,
     family_of,
+    from_to,
     is_compound,
     is_listed_verb,
     is_participle,
     is_past,
     kind_of,
+    no_more,
     of_one_time,
     parts_of,
     subject_of,
@@ -48,6 +54,7 @@ from rlm_mem.text.clauses import (
     token_texts,
     tokens_of,
     verb_of,
+    will_not_be,
     without_news,
     words,
 )
@@ -176,8 +183,15 @@ def _may_state(found: Sequence[str], signs: int) -> bool:
         or reduce(or_, map(_signs_of, found[1:]), 0) & _ENDS_LIKE_VERB
     ):
         return True
-    return bool(signs & _SPEAKS) and any(
-        before in _SPEAKING and not is_past(one) for before, one in pairwise(map(_low, found))
+    if not signs & (_MOVES | _SPEAKS):
+        return False
+    lows = list(map(_low, found))
+    if signs & _MOVES and 0 < from_to(lows) < lows.index("from") - 1:
+        # With an object; without one it may be a journey
+        return True
+    return any(
+        before in _SPEAKING and one.isalpha() and not is_past(one) and not one.endswith("ing")
+        for before, one in pairwise(lows)
     )
 
 
@@ -186,7 +200,7 @@ def _low(word: str) -> str:
 
 
 # Signs of words, of which a sentence may have several.
-_STATES, _ENDS_LIKE_VERB, _SPEAKS, _CHANGES, _BESIDE_CHANGE = (1 << bit for bit in range(5))
+_STATES, _ENDS_LIKE_VERB, _MOVES, _SPEAKS, _CHANGES, _BESIDE_CHANGE = (1 << bit for bit in range(6))
 _CHANGES_BESIDE = _CHANGES | _BESIDE_CHANGE
 _BESIDE_CHANGES = WORDED | PARTICLES | {"to", "out", "not"}
 """Words without which a verb in ``CHANGES_TO`` states nothing: "moved the crate"."""
@@ -201,6 +215,8 @@ def _made_signs(word: str) -> int:
         return signs | _CHANGES
     if low in _STATING or is_listed_verb(low):
         return _STATES
+    if low == "from":
+        return signs | _MOVES
     return signs | (_ENDS_LIKE_VERB if ends_like_verb(low) else _SPEAKS if low in _SPEAKING else 0)
 
 
@@ -223,6 +239,9 @@ class _Reader(SentenceReader):
         tokens = tokens_of(self.text, found)
         if not tokens or self.text.rstrip().endswith("?"):
             return []
+        if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
+            self.number = int(tokens[0].text[:9])
+            tokens = tokens[2:]
         lows = self.lows = {one.low for one in tokens}
         self.once = not lows.isdisjoint(ONCE) and of_one_time(tokens)
         self.adds = not lows.isdisjoint(ADDS)
@@ -237,8 +256,10 @@ class _Reader(SentenceReader):
         if not unsure and ('"' in self.text or not (self.text.isascii() or QUOTES.isdisjoint(self.text))):
             unsure = is_quoted(self.text)
         for clause in () if made else clauses_of(tokens):
-            made += self._clause(clause, news, unsure)
-        if before and made:
+            some = self._clause(clause, news, unsure)
+            made += some
+            news = news or next((one.news for one in some if one.news == "correction"), "")
+        if before and made and not made[0].former:
             made[0] = replace(self._ending(made[0], before), news=made[0].news or "before")
         if self.gone is not None:
             self._note_end_in_other_clause(made, *self.gone)
@@ -248,7 +269,7 @@ class _Reader(SentenceReader):
         named = frozenset(map(self.stems.__getitem__, lows.union(former)))
         return [
             replace(
-                one, text=text, start=start, end=end, named=named,
+                one, text=text, start=start, end=end, number=self.number, named=named,
                 sure=one.sure and not self._repeated(one.former, tokens),
             )
             for one in made
@@ -278,7 +299,11 @@ class _Reader(SentenceReader):
         if arrow:
             former, value = value[:arrow], value[arrow + 1 :]
         topic, said = self._topic(label)
+        value, ended, cue = take_former(value)
+        former, said = (ended[0].tokens, said or cue) if ended else (former, said)
         value, more = without_news(value)
+        if not topic or not value:
+            return []
         made = self._made(topic, "be", Complement("", value), frozenset(), news=news or said or more)
         return [replace(self._ending(made, former), news=made.news or "before") if former else made]
 
@@ -292,12 +317,14 @@ class _Reader(SentenceReader):
     def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
         while tokens and tokens[0].low in ("but", "and", "so"):
             tokens = tokens[1:]
-        if [one.low for one in tokens[:2]] == ["no", "more"]:
-            return self._no_more(tokens[2:])
+        if tokens and tokens[0].low in ("no", "there") and (no := no_more(tokens)):
+            return self._no_more(tokens[no:])
+        if ("place" in self.text or "happen" in self.text) and (off := will_not_be(tokens)):
+            return self._no_more([one for one in tokens[:off] if one.low not in UNSURE])
         if taken := self._taken_over(tokens):
             return taken
         if not _CHOOSING.isdisjoint(self.lows) and (chosen := self._chosen(tokens)):
-            return chosen
+            return [replace(one, sure=False) for one in chosen] if unsure or self.once else chosen
         place, kind = verb_of(tokens)
         if place < 0 and begins_with_verb(tokens) and self.carried:
             place, kind = 0, family_of(tokens[0].low) or OTHER + tokens[0].low
@@ -329,9 +356,11 @@ class _Reader(SentenceReader):
             if any(one.low in ("not", "never", "no", "didn't", "haven't", "hasn't") for one in subject):
                 return []
             made = self._change(subject, topic, verb, rest)
-        elif kind == "be":
+        elif kind in ("be", "been"):
+            if kind == "been":
+                rest = rest[next(number for number, one in enumerate(rest) if one.low == "been") + 1 :]
             sure = sure and not any(one.low in UNSURE for one in rest[:2] if one.low not in _PLANNED)
-            made = self._be(subject, topic, verb, rest, news)
+            made = self._be(subject, topic, "is" if kind == "been" else verb, rest, news)
         elif kind == "have" and (renewed := self._renewed(topic, rest)) is not None:
             made = [renewed]
         else:
@@ -351,10 +380,12 @@ class _Reader(SentenceReader):
         Without a verb both values must be names or figures: "Tea instead of coffee" may be about one cup.
         """
         value, former, cue = take_former(tokens)
-        if value and value[-1].text == ",":
+        if former and value and value[-1].text == ",":
             value = value[:-1]
-        if not former or verb_of(value)[0] >= 0 or any(one.low in UNSURE for one in tokens):
+        if not (value and former) or verb_of(value)[0] >= 0 or any(one.low in UNSURE for one in tokens):
             return []
+        if family_of(value[0].low) and value[0].low[-1] not in "sg" and len(value) > 1:
+            return self._state([], self.speaker, family_of(value[0].low), tokens[1:], "", denied=False)
         kind, ended = kind_of(value), former[0]
         if kind == "word" or kind != kind_of(ended.tokens) or len(value) > _NAME:
             return []
@@ -372,14 +403,15 @@ class _Reader(SentenceReader):
             topic = self.speaker
         elif verb in ("it's", "he's", "she's", "they're"):
             topic = self.carried
-        topic = topic or self.carried
+        if not (topic or subject):
+            topic = self.carried
         if not topic:
             return []
         denied = BE.get(verb) == "not"
         attribute = "be"
-        if rest and rest[0].low in CALLED_OFF:
+        if rest and rest[0].low in CALLED_OFF and not parts_of(rest[1:]) and not denied:
             return [Stated(topic, self.head, "change", "", frozenset(), news=rest[0].low, over=True)]
-        if denied and any(one.low == "but" for one in rest):  # "isn't in Graz but in Linz"
+        if denied and rest and any(one.low == "but" for one in rest):  # "isn't in Graz but in Linz"
             rest, denied = [Token("not", "not", rest[0].start, rest[0].start), *rest], False
         if rest and rest[0].low in ("not", "never") and not any(one.low == "but" for one in rest):
             rest, denied = rest[1:], True
@@ -392,15 +424,19 @@ class _Reader(SentenceReader):
         )
         rest = rest[len(ended) :]
         for number, one in enumerate(rest[:4]):
+            if one.low in ("no", "not") or one.text in ",;":
+                break
             if one.low in ADVERBS:
                 continue
             after = rest[number + 1].low if number + 1 < len(rest) else ""
             if one.low in ("called", "named") or (
-                after in PREPOSITIONS | NEWS and not one.text[0].isupper() and is_participle(one.low)
-            ):
+                after in PREPOSITIONS | NEWS and one.low.isalpha() and one.low not in DETERMINERS
+                and one.low not in PREPOSITIONS and not one.text[0].isupper() and one.low not in DAYS
+                and is_participle(one.low)
+            ):  # fmt: skip
                 attribute = self.analyser.stem(one.low)
                 rest = rest[:number] + rest[number + 1 :]
-            elif one.low.endswith("ing") and family_of(one.low):
+            elif one.low.endswith("ing") and len(one.low) > 4 and family_of(one.low):
                 attribute = family_of(one.low)
                 rest = rest[:number] + rest[number + 1 :]
             break
@@ -418,6 +454,7 @@ class _Reader(SentenceReader):
     ) -> list[Stated]:
         """Statements of a clause with a verb of state, with the former value if the clause names it."""
         topic = topic or self.carried or self.speaker
+        always = any(one.low == "always" for one in (*subject, *rest[:1]))
         rest, former, cue = take_former(rest)
         beside = self._context(former[1:], ())
         rest, said = without_news([one for one in rest if one.low not in ("it", "them")])
@@ -428,19 +465,22 @@ class _Reader(SentenceReader):
             denied, news = True, news or "no longer"
         parts = parts_of(rest)
         if not parts:
-            return [self._former_only(topic, attribute, one, frozenset(), news) for one in former[:1]]
+            ended = former[:1] if former and former[0].tokens else []
+            return [self._former_only(topic, attribute, one, frozenset(), news or cue) for one in ended]
         swapped = self._role(subject, attribute, parts)
         if swapped is not None:
             topic, parts, said = swapped
             news = news or said
-        ends = denied and bool(news)
+        ends = denied and bool(news) and news not in ("correction", "update")
         found: list[Stated] = []
         for part in parts:
             context = self._context([one for one in parts if one is not part], ()) | beside
             if ends:
                 found.append(self._former_only(topic, attribute, part, context, news))
             else:
-                found.append(self._made(topic, attribute, part, context, denied=denied, news=news))
+                found.append(
+                    self._made(topic, attribute, part, context, denied=denied, always=always, news=news)
+                )
         if former:
             kind = kind_of(former[0].tokens)
             alike = [
@@ -452,6 +492,7 @@ class _Reader(SentenceReader):
             for chosen in alike:
                 found[chosen] = replace(
                     found[chosen], former=self._value(former[0].tokens), shown_former=self._shown(former[0].tokens),
+                    news=news or cue,
                 )  # fmt: skip
         return found
 
@@ -481,11 +522,13 @@ class _Reader(SentenceReader):
     ) -> tuple[frozenset[str], list[Complement], str] | None:
         """Swap subject and role: "Ruben is the head of procurement" states who the head of procurement is."""
         first = parts[0]
-        if attribute != "be" or first.preposition or not subject:
+        if attribute != "be" or first.preposition or not subject or not first.tokens:
             return None
         if first.tokens[0].low not in ("the", "our", "my") or not all(
             one.text[:1].isupper() for one in subject
         ):
+            return None
+        if any(one.low in FIRST | THIRD | DETERMINERS for one in subject):
             return None
         topic, news = self._topic(first.tokens)
         return (topic, [Complement("", subject), *parts[1:]], news) if topic else None
