@@ -129,8 +129,10 @@ def test_a_memory_that_was_not_opened_says_how(tmp_path: Path) -> None:
     with pytest.raises(InputError) as made:
         Memory(str(tmp_path))  # type: ignore[arg-type]
     assert "Memory.open" in str(made.value.hint)
+    opening = AsyncMemory.open(tmp_path / "brain")
     with pytest.raises(AttributeError, match="await"):
-        AsyncMemory.open(tmp_path / "brain").remember("Ann lives in Oslo.")  # type: ignore[attr-defined]
+        opening.remember("Ann lives in Oslo.")  # type: ignore[attr-defined]
+    opening.close()
 
 
 def test_a_traceback_shows_the_remedy_below_the_message(memory: Memory) -> None:
