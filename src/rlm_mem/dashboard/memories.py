@@ -56,7 +56,7 @@ class Row:
 
     @property
     def tickable(self) -> bool:
-        """Whether it can be archived from the list: tiered memories are kept by rules, and their chunks come back."""
+        """Whether it can be archived from the list: tiered memories are changed one by one, with their files."""
         return tier_of(self.tags) is None
 
 
