@@ -296,6 +296,8 @@ class Adopter:
 
     def _is_edited(self, stored: Chunk, chunk: Chunk) -> bool:
         """Return whether a stored chunk had the text of the source, and was then changed, but not by an import."""
+        if stored.revision == 1:
+            return False  # never changed; reading the log takes long
         changes = self._store.backend.read_events(
             namespace=stored.namespace, since=None, op=None, chunk_id=stored.id
         )
