@@ -18,7 +18,7 @@ from rlm_mem import results, search as searching, store as storage
 from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core import bulk
-from rlm_mem.store.core.brain_files import MIRROR
+from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version, page
 
@@ -451,7 +451,7 @@ class Memory:
         secrets: SecretAction | None = None, on_secret: Callable[[Screened], None] | None = None,
     ) -> Chunk | None:  # fmt: skip
         """Change a chunk and keep its former version (see ``ChunkStore.update_chunk``); None if it does not exist."""
-        if content is not None and str(chunk_id).startswith(MIRROR):
+        if content is not None and is_mirror(chunk_id):
             self.continuum.refuse_new_text(chunk_id)
         return self.store.update_chunk(
             chunk_id, content, metadata, links, tags, confidence=confidence, chunk_type=chunk_type,
@@ -509,7 +509,7 @@ class Memory:
         return self._owner(chunk_id).restore_chunk(chunk_id)
 
     def _owner(self, chunk_id: object) -> Continuum | ChunkStore:
-        return self.continuum if str(chunk_id).startswith(MIRROR) else self.store
+        return self.continuum if is_mirror(chunk_id) else self.store
 
     def history(self, chunk_id: str) -> list[Version]:
         """Every kept version of a chunk, the current one last."""

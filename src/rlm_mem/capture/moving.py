@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from msgspec import structs
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, content_hash
 from rlm_mem.errors import InputError, InvalidLink, NamespaceError, NotFoundError
-from rlm_mem.store.core.brain_files import MIRROR
+from rlm_mem.store.core.brain_files import is_mirror
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -59,7 +59,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
             f"{namespace} is already the namespace of these memories", hint="name another namespace"
         )
     ids = list(dict.fromkeys(chunk_ids))
-    if tiered := next((one for one in ids if one.startswith(MIRROR)), None):
+    if tiered := next((one for one in ids if is_mirror(one)), None):
         raise InputError(f"{tiered} shows a tiered memory, which stays in its namespace; nothing was moved")
     with ExitStack() as transactions:
         try:
@@ -98,11 +98,18 @@ def _replacing(chunk: Chunk) -> set[str]:
 
 def _moved_before(chunk: Chunk, target: ChunkStore) -> str | None:
     """Return the id that a chunk got in the target namespace when it was moved there earlier; None: it was not."""
-    there = target.find_same(chunk.content, chunk.metadata.conversation_id)
-    copies = [] if there is None else target.get_many([there], track=False).values()
+    copies = _same_text(chunk, target)
     return next(
         (one.id for one in copies if one.metadata.provenance.get("moved_from") == _origin(chunk)), None
     )
+
+
+def _same_text(chunk: Chunk, target: ChunkStore) -> Iterable[Chunk]:
+    """Return the visible chunks of the target namespace with the text and conversation of a chunk."""
+    same = target.backend.queries.with_hash(
+        target.namespace, content_hash(chunk.content), chunk.metadata.conversation_id
+    )
+    return target.get_many(same).values()
 
 
 def _origin(chunk: Chunk) -> str:
@@ -139,10 +146,7 @@ def _written(chunk: Chunk, target: ChunkStore, origins: Collection[str]) -> str:
     """
     meta = chunk.metadata
     origin = _origin(chunk)
-    same = target.backend.queries.with_hash(
-        target.namespace, content_hash(chunk.content), meta.conversation_id
-    )
-    for known in target.get_many(same).values():
+    for known in _same_text(chunk, target):
         from_there = known.metadata.provenance.get("moved_from")
         holds = known.metadata.superseded_by is None or meta.superseded_by is not None
         if holds and (from_there == origin or from_there not in origins):

@@ -16,7 +16,7 @@ from rlm_mem.cli.terminal import amount, note, print_text
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
 from rlm_mem.memory import Memory
-from rlm_mem.store.core.brain_files import MIRROR
+from rlm_mem.store.core.brain_files import is_mirror
 
 if TYPE_CHECKING:
     from rlm_mem.continuum.cases import Case
@@ -139,7 +139,7 @@ def move(
                 "--all --to project would move all shared memories into one project",
                 hint="name the namespace to move from: rlm-mem --namespace FROM project move --all --to project",
             )
-        everything = (one for one in source.list_chunks() if not one.startswith(MIRROR))
+        everything = (one for one in source.list_chunks() if not is_mirror(one))
         ids = list(everything) if every else full_ids(source, chunk_ids or [])
         waiting = (
             [case for case in source.continuum.review.cases() if case.kind == "capture"] if every else []

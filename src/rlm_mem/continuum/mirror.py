@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.continuum import places
 from rlm_mem.continuum.files import TieredMemory
 from rlm_mem.continuum.schema import TIERS
-from rlm_mem.store.core.brain_files import MIRROR
+from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.records import COMPONENT, TIER_TAG
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Mirror:
     def ids(self) -> list[str]:
         """Ids of all active mirrors, read from the index only."""
         tags = [f"{TIER_TAG}{name}" for name in TIERS]
-        return [one for one in self._store.list_chunks(any_tags=tags) if one.startswith(MIRROR)]
+        return [one for one in self._store.list_chunks(any_tags=tags) if is_mirror(one)]
 
     def file_of(self, chunk_id: str) -> str | None:
         """The file of the memory that a chunk mirrors, or None."""

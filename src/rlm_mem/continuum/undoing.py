@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.arguments import check_kind
 from rlm_mem.errors import ConflictError, NotFoundError
 from rlm_mem.results import RecordedChange, UndoneChange
-from rlm_mem.store.core.brain_files import LEDGER, MIRROR, mirror_id, named_ids
+from rlm_mem.store.core.brain_files import LEDGER, is_mirror, mirror_id, named_ids
 from rlm_mem.store.core.undoing import LoggedChange, changes_in_force, logged_changes, record_of, undo_change
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _ops(change: LoggedChange, events: Sequence[Mapping[str, Any]]) -> tuple[str
 
 
 def _mirrors(change: LoggedChange) -> list[str]:
-    return [chunk_id for chunk_id in change.chunk_ids if chunk_id.startswith(MIRROR)]
+    return [chunk_id for chunk_id in change.chunk_ids if is_mirror(chunk_id)]
 
 
 def _only_mirrors(change: LoggedChange) -> bool:

@@ -12,7 +12,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id, references, rename_references
 from rlm_mem.interchange.report import ImportOptions, ImportReport
 from rlm_mem.interchange.twins import Twin, Twins
-from rlm_mem.store.core.brain_files import MIRROR, mirror_id
+from rlm_mem.store.core.brain_files import is_mirror, mirror_id
 from rlm_mem.store.core.chunk_store import QUARANTINE, ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.records import IMPORTED
@@ -375,7 +375,7 @@ def _replacements(chunk: Chunk) -> list[tuple[tuple[str, str, str], bool]]:
 def _id_of_mirror(chunk: Chunk, namespace: str) -> str | None:
     """Return the id that a chunk has in a namespace as the mirror of a tiered memory; None if it seems to be none."""
     file, entry = (chunk.metadata.provenance.get(name) for name in ("file", "entry"))
-    if chunk.id.startswith(MIRROR) and isinstance(file, str) and (entry is None or isinstance(entry, str)):
+    if is_mirror(chunk.id) and isinstance(file, str) and (entry is None or isinstance(entry, str)):
         return mirror_id(namespace, file, entry)
     return None
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rlm_mem.chunk import Chunk, content_hash, format_time
 from rlm_mem.chunk.types import expired
 from rlm_mem.interchange.report import Ledger
-from rlm_mem.store.core.brain_files import MIRROR
+from rlm_mem.store.core.brain_files import is_mirror
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -46,7 +46,7 @@ class Twins:
         if said is not None:
             for stored in self._backend.chunks(namespace, self._ledger.ids(unit), status=None).values():
                 return Twin(stored, said)
-        if chunk.id.startswith(MIRROR):
+        if is_mirror(chunk.id):
             return None
         digest = content_hash(chunk.content)
         same = self._backend.queries.with_hash(namespace, digest, chunk.metadata.conversation_id)
@@ -54,7 +54,7 @@ class Twins:
             original = stored.metadata.provenance.get("original_id")
             if (
                 _identity(stored) == _identity(chunk)
-                and not stored.id.startswith(MIRROR)
+                and not is_mirror(stored.id)
                 and not expired(stored.metadata.expires_at, format_time(self._clock()))
                 and self._ids().isdisjoint((stored.id, original))
             ):

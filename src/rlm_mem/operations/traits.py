@@ -17,7 +17,7 @@ from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.operation import Context
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
-from rlm_mem.store.core.brain_files import MIRROR
+from rlm_mem.store.core.brain_files import is_mirror
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
@@ -63,7 +63,7 @@ def matched(context: Context, *, archived: bool = False) -> Iterator[str]:
         return
     wanted = tags_in(context.if_match)
     # A tiered memory is changed in a transaction of its own.
-    with contextlib.nullcontext() if chunk_id.startswith(MIRROR) else context.memory.batch():
+    with contextlib.nullcontext() if is_mirror(chunk_id) else context.memory.batch():
         store = context.memory.store
         chunk = store.get_archived(chunk_id) if archived else store.get_chunk(chunk_id, track=False)
         if chunk is None:
@@ -81,8 +81,8 @@ def in_one_change(context: Context, chunk_ids: Sequence[str], act: Callable[[str
     wanted = check_chunk_ids(chunk_ids)  # an invalid id must not leave some of them changed
     done = dict.fromkeys(wanted, False)
     with context.memory.batch():
-        done |= {one: act(one) for one in done if not one.startswith(MIRROR)}
-    return done | {one: act(one) for one in done if one.startswith(MIRROR)}
+        done |= {one: act(one) for one in done if not is_mirror(one)}
+    return done | {one: act(one) for one in done if is_mirror(one)}
 
 
 _T = TypeVar("_T")

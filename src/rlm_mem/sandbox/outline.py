@@ -189,9 +189,8 @@ class Outline:
         request, users = self._request, self._users
         lines = list(self._read_period())
         chats = {_conversation(line) for line in lines if line.speaker in users or is_assistant(line.speaker)}
-        if (
-            users and not self._subjects
-        ):  # a chat's line without a label continues the turn of an earlier chunk
+        if users and not self._subjects:
+            # A chat's line without a label continues the turn of an earlier chunk.
             lines = [one for one in lines if one.labelled or _conversation(one) not in chats]
         own = (
             line

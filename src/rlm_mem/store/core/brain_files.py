@@ -301,6 +301,11 @@ def with_new_ids(data: bytes, names: Mapping[str, str]) -> bytes:
     return _NAMED_ID.sub(renamed, data) if names else data
 
 
+def is_mirror(chunk_id: object) -> bool:
+    """Return whether this is the id of a chunk that mirrors a tiered memory."""
+    return isinstance(chunk_id, str) and chunk_id.startswith(MIRROR)
+
+
 def mirror_id(namespace: str, file: str, block: str | None) -> str:
     """Return the id of the chunk that mirrors a tiered memory.
 

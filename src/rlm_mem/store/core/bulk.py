@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 from rlm_mem.arguments import check_flag, check_words
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InputError
-from rlm_mem.store.core.brain_files import MIRROR
+from rlm_mem.store.core.brain_files import is_mirror
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -64,7 +64,7 @@ def archive(
             ids = [one.id for one in chunks if source is None or is_from(one, source)]
         else:
             ids = store.list_chunks(conversation_id, tags=tags)
-        ids = [one for one in ids if not one.startswith(MIRROR)]
+        ids = [one for one in ids if not is_mirror(one)]
         # The newest of a conversation stays active longest: finding the next one would pass over what is archived.
         for chunk_id in () if dry_run else reversed(ids) if restore else ids:
             if restore:
