@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rlm_mem import Memory
@@ -44,6 +46,17 @@ def test_recall_prints_no_more_excerpts_than_was_asked_for(run: Run, notes: Note
     best, *others = [one["excerpt"] for one in whole["sources"]]
     assert best.split()[0] in bounded and all(one in bounded for one in whole["chunk_ids"])
     assert others and all(one not in bounded for one in others)
+
+
+def test_a_part_of_a_document_is_shown_with_its_file_and_headings(run: Run, tmp_path: Path) -> None:
+    pause = "Default: 3. The seconds between two attempts of a job that failed."
+    (tmp_path / "settings.md").write_text(
+        f"# Settings\n\n{'Jobs wait here. ' * 30}\n\n## retry_pause\n\n{pause}\n"
+    )
+    run("remember", "--folder", str(tmp_path))
+    shown = run("recall", "which pause between attempts of a failed job?").out
+    assert "settings.md › Settings › retry_pause" in shown
+    assert pause.split(". ")[0] in shown and shown.count("Jobs wait here") < 20
 
 
 @pytest.mark.parametrize("command", ["recall", "reason"])

@@ -41,7 +41,7 @@ REMEMBER_STATEMENTS = 27
 FIND_FILES, FIND_FUNCTIONS = 36, 252
 """The same where an earlier memory shares a word with it: it is looked up, and the statements of both are compared."""
 
-RECALL_FILES = 63
+RECALL_FILES = 64
 RECALL_FUNCTIONS = 653
 """One question, answered by the built-in offline model in its first program.
 

@@ -128,6 +128,19 @@ def test_passages_of_the_document_that_is_named_come_first() -> None:
     assert [one.chunk_id for one in found] == ["named", "other"]
 
 
+def test_a_passage_of_two_versions_of_a_page_comes_once() -> None:
+    text = "Give -w to run several workers."
+    passages = [
+        Passage(name, text, score=score, heading="Heron", document="heron", conversation_id=name)
+        for name, score in (("new", 2.0), ("old", 1.0))
+    ]
+    other = replace(passages[1], chunk_id="stork", document="stork")
+    question = analyse_question("How do I run several workers?")
+    assert [one.chunk_id for one in closest(question, [*passages, other])] == ["new", "stork"]
+    notes = [replace(one, heading="") for one in passages]
+    assert len(closest(question, notes)) == 2, "a note that was made twice may be of two days"
+
+
 def test_a_part_of_a_sentence_of_a_document_comes_with_its_sentence() -> None:
     told = answer("Which version of the pump may run dry?", "From version 4.10 on the pump may run dry.")
     assert told == "From version 4.10 on the pump may run dry."

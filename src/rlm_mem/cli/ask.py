@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from rlm_mem.chunk.types import out_of_date
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import Call, other_places
 from rlm_mem.cli.options import argument, flag, option
@@ -24,11 +25,11 @@ from rlm_mem.cli.terminal import (
 from rlm_mem.recall.outcome import CLOSEST_BESIDE, ENDINGS, SUGGESTED, confidence_words, ending_of, note_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
     from rlm_mem.memory import Memory
     from rlm_mem.recall.reason import ReasoningResult
-    from rlm_mem.recall.recall import RecallResult
+    from rlm_mem.recall.recall import RecallResult, Source
 
 MAX_PATH_STEPS = 50
 
@@ -108,7 +109,7 @@ def recall(call: RecallCall, question: Question) -> None:
             return
         if call.live:
             print_rule(style="dim")
-        show_recall(memory, result, taken, bounded=call.max_tokens is not None)
+        show_recall(result, taken)
         if result.outcome == "not held" and (places := other_places(memory)):
             print_text(places, "dim", wrap=False)
         for name, path in written.items():
@@ -116,6 +117,8 @@ def recall(call: RecallCall, question: Question) -> None:
 
 
 _MAX_SHOWN = 8
+_PART_CHARS = 500
+"""Most characters of a memory that is shown in place of an answer."""
 """Maximum number of chunks that are listed below an answer."""
 _RUN_FIELDS = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
 _RECALL_FIELDS = (
@@ -141,22 +144,19 @@ def _result_json(
     return {**shown, "trajectory_id": result.trajectory.id, **{name: getattr(result, name) for name in more}}
 
 
-def show_recall(memory: Memory, result: RecallResult, seconds: float, *, bounded: bool = False) -> None:
-    """Print an answer, its sources, and its cost; ``bounded``: print no content besides the excerpts."""
+def show_recall(result: RecallResult, seconds: float) -> None:
+    """Print an answer, its sources, and its cost."""
     if result.outcome == "answered":
         print_text(long_text(result.content or "", "bold"))
     elif result.suggestion is not None:
         print_text(text(f"{SUGGESTED} ", "yellow") + long_text(result.suggestion, "bold"))
     else:
         print_text(ENDINGS[result.outcome], "bold yellow")
-    excerpts = {one.chunk_id: one.excerpt for one in result.sources}
-    if result.outcome == "answered":  # else the excerpts are all that the user can read
-        excerpts = {chunk_id: one_line(excerpt, 240) for chunk_id, excerpt in excerpts.items()}
-    show_evidence(memory, result.chunk_ids, excerpts, bounded=bounded)
+    # Without an answer, the sources are all that there is to read.
+    _show_sources(result.chunk_ids, result.sources, 0 if result.outcome == "answered" else _PART_CHARS)
     if result.closest:
         print_text(CLOSEST_BESIDE, "yellow")
-        beside = {one.chunk_id: one_line(one.excerpt, 240) for one in result.closest}
-        show_evidence(memory, list(beside), beside, bounded=bounded)
+        _show_sources([one.chunk_id for one in result.closest], result.closest)
     parts = [
         confidence_words(result.outcome, result.confidence, result.suggestion),
         amount(result.iterations_used, "program"),
@@ -170,33 +170,32 @@ def show_recall(memory: Memory, result: RecallResult, seconds: float, *, bounded
         print_text(note_line(result.method, result.note), "yellow")
 
 
-def show_evidence(
-    memory: Memory,
-    chunk_ids: list[str],
-    excerpts: Mapping[str, str] | None = None,
-    *,
-    bounded: bool = False,
-) -> None:
-    """Print the chunks that an answer cites: id, day, and an excerpt or else the beginning of the content.
+def _show_sources(chunk_ids: Sequence[str], sources: Sequence[Source], longest: int = 0) -> None:
+    """Print the memories behind an answer: id, day and marks, file and headings, and the line nearest to the question.
 
     Args:
-        bounded: without an excerpt, print no content.
+        sources: those of ``chunk_ids`` that are described; fewer if they are limited to a number of tokens.
+        longest: characters up to which a line goes on.
     """
-    chunks = memory.store.get_many(chunk_ids[:_MAX_SHOWN])
+    described = {one.chunk_id: one for one in sources}
     for chunk_id in chunk_ids[:_MAX_SHOWN]:
-        chunk = chunks.get(chunk_id)
         line = text(f"  {chunk_id}", "cyan")
-        if chunk is not None:
-            line.append(f"  {day(chunk.metadata.at)}", "dim")
-            if chunk.metadata.trust == "untrusted":
-                line.append(f"  untrusted: {chunk.metadata.origin}", "yellow")
-            if mark := memory.store.out_of_date(chunk.metadata):
-                line.append(f"  {mark}", "yellow")
+        one = described.get(chunk_id)
+        if one is None:
+            print_text(line)
+            continue
+        line.append(f"  {day(one.at)}", "dim")
+        if one.trust == "untrusted":
+            line.append(f"  untrusted: {one.origin}", "yellow")
+        if mark := out_of_date(one.superseded_by, one.ended_at):
+            line.append(f"  {mark}", "yellow")
         print_text(line)
-        if chunk is not None:
-            shown = (excerpts or {}).get(chunk_id) or ("" if bounded else one_line(chunk.content, 240))
-            if shown:
-                print_text(shown, indent=6)
+        if place := " › ".join(filter(None, (one.path, *one.heading.split(" / ")))):
+            print_text(place, "dim", indent=6)
+        start = one.excerpt.find(one.line.strip("… "))
+        goes_on = start >= 0 and len(one.line) < longest
+        part = f"{'…' if start else ''}{one_line(one.excerpt[start:], longest)}" if goes_on else one.line
+        print_text(part, indent=6)
     if len(chunk_ids) > _MAX_SHOWN:
         print_text(f"  and {amount(len(chunk_ids) - _MAX_SHOWN, 'chunk')} more (--json names all)", "dim")
 
@@ -226,7 +225,7 @@ def _show_reasoning(memory: Memory, result: ReasoningResult) -> None:
             branch.add(text(one_line(chunk.content, 200)))
     screen().print(tree)
     if not answered:
-        show_evidence(memory, result.chunk_ids)
+        _show_sources(result.chunk_ids, result.sources)
     for name, ids in (("contradicts", result.contradicts), ("superseded", result.superseded)):
         if ids:
             print_text(f"{name}: {', '.join(ids)}", "yellow")

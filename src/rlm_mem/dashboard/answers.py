@@ -9,7 +9,7 @@ from starlette.responses import Response
 from rlm_mem import recall
 from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.requests import PageRequest
-from rlm_mem.dashboard.words import first_line, visible, without_marks
+from rlm_mem.dashboard.words import visible, without_marks
 from rlm_mem.errors import RlmMemError
 
 _SOURCES = 3
@@ -50,9 +50,7 @@ def answer_part(request: PageRequest) -> Response:
         question=question.strip(),
         found=found,
         answer=visible(found.content or ""),
-        sources=[
-            (one, first_line(visible(without_marks(one.excerpt)), 260)) for one in found.sources[:_SOURCES]
-        ],
+        sources=[(one, visible(without_marks(one.line))) for one in found.sources[:_SOURCES]],
         run=found.trajectory.id if recorded else "",
         model=_other_model(request),
     )

@@ -22,6 +22,7 @@ from rlm_mem.dashboard.spans import Span, did, spans
 from rlm_mem.dashboard.words import address, first_line, visible, without_marks
 from rlm_mem.errors import InputError
 from rlm_mem.operations.server import model_name
+from rlm_mem.recall.source_lines import nearest_lines
 
 if TYPE_CHECKING:
     from rlm_mem.dashboard.requests import PageRequest
@@ -37,6 +38,8 @@ _START_SECONDS = 3.0
 """Seconds to wait for the record of a new run before showing the list instead."""
 _SHOWN = 2_000
 """Number of characters of a memory that are read for its first line."""
+_MAX_LINES, _LINE_CHARS = 10, 300
+"""Most cited memories whose line nearest to the question is shown, and its most characters."""
 _LOST = timedelta(minutes=20)
 """Age after which a run without an end is shown as failed."""
 
@@ -82,6 +85,9 @@ def recall_page(request: PageRequest) -> Response:
     outcome = run.outcome
     state = _state(memory, outcome.word if outcome else None, run.started_at)
     cited = outcome.chunk_ids if outcome else ()
+    cited_chunks = memory.store.get_many(cited)
+    lines = nearest_lines(run.query, list(cited_chunks.values())[:_MAX_LINES], _LINE_CHARS)
+    near = {one: first_line(without_marks(line.text), _LINE_CHARS) for one, line in lines.items()}
     chunk_ids = [*cited, *(one for step in run.steps for one in step.chunks_read)]
     walked = _path(outcome.detail if outcome else {})
     texts = _beginnings(memory, [*chunk_ids, *(str(step.get("chunk_id")) for step in walked)])
@@ -113,8 +119,8 @@ def recall_page(request: PageRequest) -> Response:
         steps=steps,
         whole=whole,
         answer=render(str(outcome.content)) if outcome and outcome.content else None,
-        cited=[(one, texts.get(one, one)) for one in cited],
-        dates={one: chunk.metadata.at for one, chunk in memory.store.get_many(cited).items()},
+        cited=[(one, near.get(one, texts.get(one, one))) for one in cited],
+        dates={one: chunk.metadata.at for one, chunk in cited_chunks.items()},
         walked=walked,
         texts=texts,
         cancellable=state == "running" and _live(request, run) is not None,

@@ -88,27 +88,32 @@ _KINDS_WITH_FORM = frozenset({"when", "who", "where", "why", "how_many", "how_lo
 def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     """Up to five passages of different chunks that are related to ``question``, nearest first.
 
+    Of equal passages of a document that is there twice, such as two versions of a manual, one is returned.
     If one has a word of the question or a synonym, passages with only a word of the same class are left out. If
     fewer than three are left, later notes that continue the first one follow; those that are related rank higher in
     any case.
     """
     days = _days_asked(question)
+    own = nearness(question, passages)
     if is_foreign(question.text):  # the words of other rules are English
-        own = shares_matched(question.text, passages)
-        nearness, relations = own, [float(share > 0) for share in own]
+        near, relations = own, [float(share > 0) for share in own]
     else:
-        own = _nearness(question, passages)
-        nearness, relations = _with_sequels(passages, own), [_relation(question, one) for one in passages]
-    order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -nearness[i]))
+        near, relations = _with_sequels(passages, own), [_relation(question, one) for one in passages]
+    order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -near[i]))
     related = {i: 1.0 if _is_of_day(days, passages[i]) else relations[i] for i in order}
     most = max(related.values(), default=0.0)
     least = _MIN_RELATED if most >= _MIN_RELATED else _ALIKE
     found: dict[str, Passage] = {}
+    texts: set[tuple[str, str, str]] = set()
     for i in order:
         one = passages[i]
-        follows = len(found) < _MIN_RETURNED and most >= _ALIKE and nearness[i] > own[i]
+        text = one.document, one.heading, one.text
+        if text in texts:
+            continue
+        follows = len(found) < _MIN_RETURNED and most >= _ALIKE and near[i] > own[i]
         if len(found) < _MAX_RETURNED and (related[i] >= least or follows):
             found.setdefault(one.chunk_id, one)
+            texts.update([text] if one.of_document else [])
     return list(found.values())
 
 
@@ -120,13 +125,13 @@ def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading 
     if question.kind == "choice" or is_foreign(question.text):
         return None
     current = [one for one in passages if one.current]
-    nearness = _nearness(question, current)
-    order = sorted(range(len(current)), key=lambda i: -nearness[i])
+    near = nearness(question, current)
+    order = sorted(range(len(current)), key=lambda i: -near[i])
     if not order:
         return None
     first = current[order[0]]
-    others = (nearness[i] for i in order if current[i].chunk_id != first.chunk_id)
-    if nearness[order[0]] - max(others, default=0.0) < _MIN_LEAD:
+    others = (near[i] for i in order if current[i].chunk_id != first.chunk_id)
+    if near[order[0]] - max(others, default=0.0) < _MIN_LEAD:
         return None
     found = read_note(question, first)
     if (
@@ -157,7 +162,7 @@ def _is_over(text: str, passage: Passage) -> bool:
     return bool(days) and passage.at is not None and days[-1].last < passage.at.date()
 
 
-def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> list[float]:
+def _with_sequels(passages: Sequence[Passage], near: Sequence[float]) -> list[float]:
     """The nearness of each passage, increased for a later note that continues the nearest one.
 
     The outcome of a matter is often described in other words than those of the question, but with some of the note
@@ -167,14 +172,14 @@ def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> lis
     for one in passages:
         if one.current and not one.of_document:
             notes[one.chunk_id] = notes.get(one.chunk_id, frozenset()) | one.stems
-    nearest = max(range(len(passages)), key=nearness.__getitem__, default=-1)
+    nearest = max(range(len(passages)), key=near.__getitem__, default=-1)
     start = passages[nearest] if nearest >= 0 else None
     if start is None or start.at is None or start.chunk_id not in notes:
-        return list(nearness)
+        return list(near)
     note_counts = Counter(stem for stems in notes.values() for stem in stems)
     first = notes[start.chunk_id]
     rare = {stem: max(0.0, math.log(len(notes) / note_counts[stem]) - _RARE) for stem in first}
-    found = list(nearness)
+    found = list(near)
     for number, one in enumerate(passages):
         stems = notes.get(one.chunk_id)
         if stems is not None and one.at is not None and one.at > start.at:
@@ -242,14 +247,16 @@ def _differ_in_ending(one: str, other: str) -> bool:
     return min(len(one), len(other)) >= begin and one[:begin] == other[:begin]
 
 
-def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
-    """How near each passage is to a question.
+def nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
+    """How near each passage is to a question; in other languages than English, its share of the question's words.
 
-    This adds the shares of the question's words in the passage, in its best sentence and in all passages of its
-    chunk, the share of its names, and whether the passage has the kind of value asked for, or is of a day or in a
-    document that the question names, and subtracts its lag in search score. The fewer passages have a word, the
+    In English, this adds the shares of the question's words in the passage, in its best sentence and in all passages
+    of its chunk, the share of its names, and whether the passage has the kind of value asked for, or is of a day or
+    in a document that the question names, and subtracts its lag in search score. The fewer passages have a word, the
     more it counts: if all name the tool in question, the other words decide.
     """
+    if is_foreign(question.text):
+        return shares_matched(question.text, passages)
     asked = with_unspoken_names(question, passages)
     weights = term_weights(asked, list(passages))
     total = sum(weights.values()) or 1.0

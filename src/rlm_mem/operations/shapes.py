@@ -13,7 +13,7 @@ from rlm_mem import recall
 from rlm_mem.chunk import Chunk, format_time, from_epoch
 from rlm_mem.operations.fitting import MayBeCut
 from rlm_mem.recall.outcome import Method, OutcomeWord
-from rlm_mem.store.core.records import LinkedChunk
+from rlm_mem.store.core.records import LinkedChunk, path_of
 
 if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
@@ -316,7 +316,8 @@ def _run_fields(result: RecallResult | ReasoningResult) -> dict[str, Any]:
 class CitedMemory(Struct):
     """A memory that an answer cites, or one of the closest, with the part relevant to the question. If `trust`
     is `untrusted`, it came from outside (`origin`): a less certain claim, never an instruction. `namespace` is given
-    only if it is the one shared by all projects. With `superseded_by` or `ended_at`, it is out of date.
+    only if it is the one shared by all projects, `path` if it was read from a file. With `superseded_by` or `ended_at`,
+    it is out of date.
     """
 
     id: str
@@ -325,6 +326,7 @@ class CitedMemory(Struct):
     excerpt: str
     origin: str
     trust: str
+    path: str | UnsetType = UNSET
     namespace: str | UnsetType = UNSET
     superseded_by: str | UnsetType = UNSET
     ended_at: str | UnsetType = UNSET
@@ -371,6 +373,7 @@ def sources(
             chunk.metadata,
             chunk,
             excerpt=(excerpts or {}).get(chunk.id) or chunk.content[:_EXCERPT],
+            path=path_of(chunk) or UNSET,
             namespace=_foreign_namespace(store, chunk),
             superseded_by=chunk.metadata.superseded_by or UNSET,
             ended_at=store.ended_at(chunk.metadata.valid_to) or UNSET,

@@ -25,8 +25,9 @@ from rlm_mem.recall.outcome import (
 )
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import Run, Runner
+from rlm_mem.recall.source_lines import SourceLine, nearest_lines
 from rlm_mem.recall.trajectory import Trajectory, TrajectoryRecorder, record_recall, unrecorded
-from rlm_mem.store.core.records import repeated_prefix, standing
+from rlm_mem.store.core.records import path_of, repeated_prefix, standing
 from rlm_mem.telemetry import observed
 from rlm_mem.text.blocks import one_line
 from rlm_mem.text.tokens import texts_within
@@ -41,7 +42,7 @@ _MAX_PRINTED = 5
 """Most sources in a printed result."""
 _EXCERPT_CHARS = (1_500,) * 3 + (500,) * 7
 """Most characters of the excerpts of the first ten sources; readers need the first ones most."""
-_LINE_CHARS = 160  # most characters
+_LINE_CHARS = 300  # most characters
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Source:
     Attributes:
         chunk_id: id of the chunk.
         at: when it was said or happened (ISO 8601).
-        line: its beginning, on one line of at most 160 characters.
+        line: the part nearest to the question, on one line of at most 300 characters; after the first ten sources, and
+            for a path of reasoning, its beginning.
         excerpt: the part most relevant to the question, on one line of at most 1,500 characters, from the fourth source
             on of at most 500; only the first ten sources of a result have one, for others it is ``line``. Without an
             answer, a whole part of a document goes on with the part after it.
@@ -59,6 +61,8 @@ class Source:
         trust: how far it is trusted: untrusted, ordinary, trusted.
         superseded_by: the chunk that replaced it, or None.
         ended_at: the end of its validity, or None while it is valid.
+        path: the file that it was read from, as far as that is known, or an empty string.
+        heading: the headings above ``line``, topmost first, separated by slashes.
     """
 
     chunk_id: str
@@ -69,6 +73,8 @@ class Source:
     trust: str = "trusted"
     superseded_by: str | None = None
     ended_at: str | None = None
+    path: str = ""
+    heading: str = ""
 
     def __str__(self) -> str:
         untrusted = f"untrusted: {self.origin}" if self.trust == "untrusted" else ""
@@ -315,7 +321,8 @@ def _sources(
     excerpts = searching.excerpts(store, trajectory.query, chunks, longest=_EXCERPT_CHARS, lines=lines)
     if continued:
         excerpts.update(_continued(store, chunks, excerpts))
-    return [source_of(store, chunk, excerpts.get(chunk.id)) for chunk in chunks]
+    near = nearest_lines(trajectory.query, chunks[: len(_EXCERPT_CHARS)], _LINE_CHARS)
+    return [source_of(store, chunk, excerpts.get(chunk.id), near.get(chunk.id)) for chunk in chunks]
 
 
 def _continued(store: ChunkStore, chunks: list[Chunk], excerpts: Mapping[str, str]) -> dict[str, str]:
@@ -349,14 +356,15 @@ def _continued(store: ChunkStore, chunks: list[Chunk], excerpts: Mapping[str, st
     return found
 
 
-def source_of(store: ChunkStore, chunk: Chunk, excerpt: str | None = None) -> Source:
-    """A chunk as the source of an answer."""
-    line = " ".join(chunk.content[: _LINE_CHARS * 4].split())
-    line = line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
+def source_of(
+    store: ChunkStore, chunk: Chunk, excerpt: str | None = None, nearest: SourceLine | None = None
+) -> Source:
+    """A chunk as the source of an answer; without its nearest line and an excerpt, its beginning."""
+    line, heading = nearest or SourceLine(one_line(chunk.content, _LINE_CHARS), "")
     metadata = chunk.metadata
     return Source(
-        chunk.id, metadata.at, line, excerpt or line, metadata.origin, metadata.trust,
-        metadata.superseded_by, metadata.valid_to and store.ended_at(metadata.valid_to),
+        chunk.id, metadata.at, line, excerpt or line, metadata.origin, metadata.trust, metadata.superseded_by,
+        metadata.valid_to and store.ended_at(metadata.valid_to), path_of(chunk), heading,
     )  # fmt: skip
 
 

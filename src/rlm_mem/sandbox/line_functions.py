@@ -29,7 +29,7 @@ from rlm_mem.sandbox.arguments import (
     wanted_texts,
 )
 from rlm_mem.store.core.lookup import Filters, JoinedSource
-from rlm_mem.store.core.records import AUTHOR_PREFIX
+from rlm_mem.store.core.records import AUTHOR_PREFIX, path_of
 from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.instructions import standing_instructions
@@ -486,8 +486,8 @@ class LineFunctions(HostFunctions):
             "at": at,
             "speaker": line.speaker,
             "text": shortened(text, MAX_LINE_CHARS),
-            "heading": _headings(chunk, max(start, headings[-1].end()) if headings else start),
-            "document": _document(chunk),
+            "heading": headings_above(chunk, [max(start, headings[-1].end()) if headings else start])[0],
+            "document": document_of(chunk),
             "conversation_id": chunk.metadata.conversation_id,
             "parts": part_of(chunk)[1],
             "start": start,
@@ -572,19 +572,25 @@ def _around(line: Line, near: int, beside: _Sides) -> _Sides:
     return [one_line(text, _MATCH_CHARS) for text in before], [one_line(text, _MATCH_CHARS) for text in after]
 
 
-def _headings(chunk: Chunk, start: int) -> str:
-    """Return the headings above a position of a chunk, topmost first, including a table's header and a defined term."""
+def headings_above(chunk: Chunk, starts: Sequence[int]) -> list[str]:
+    """Return the headings above each of these positions of a chunk, topmost first.
+
+    They include a table's header and a defined term.
+    """
     above = (chunk.metadata.provenance or {}).get("headings")
     before = [one for one in above if isinstance(one, str)] if isinstance(above, list) else []  # of the chunk
-    own = headings_at(chunk.content, [start])[0]
-    return " / ".join(dict.fromkeys(before[:1] + own if own else before))
+    return [
+        " / ".join(dict.fromkeys(before[:1] + own if own else before))
+        for own in headings_at(chunk.content, starts)
+    ]
 
 
-def _document(chunk: Chunk) -> str:
+def document_of(chunk: Chunk) -> str:
     """Return the title of a chunk's document and the name of its file without suffix, if known."""
-    provenance = chunk.metadata.provenance or {}
-    title, path = provenance.get("title"), provenance.get("path")
-    name = PurePosixPath(path.replace("\\", "/")).stem if isinstance(path, str) else ""
+    title, name = (
+        chunk.metadata.provenance.get("title"),
+        PurePosixPath(path_of(chunk).replace("\\", "/")).stem,
+    )
     return " ".join(f"{title if isinstance(title, str) else ''} {name}".split())[:_MATCH_CHARS]
 
 

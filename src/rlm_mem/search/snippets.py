@@ -43,7 +43,7 @@ def snippet(
     begin = _sentence_start(text, first, max(0, last + margin - room))
     if begin is None:
         begin = max(0, first - margin)
-    return _clipped(text, min(begin, len(text) - room), room)
+    return clipped(text, min(begin, len(text) - room), room)
 
 
 def _sentence_start(text: str, place: int, least: int) -> int | None:
@@ -53,7 +53,7 @@ def _sentence_start(text: str, place: int, least: int) -> int | None:
     return start if start >= least else None
 
 
-def _clipped(text: str, first: int, room: int) -> str:
+def clipped(text: str, first: int, room: int) -> str:
     """About ``room`` characters of a text from ``first`` on, cut between words, with a mark at each cut."""
     last = min(len(text), first + room)
     if first > 0 and not text[first - 1].isspace():
@@ -121,4 +121,4 @@ def excerpt(text: str, places: list[tuple[int, str, float]], longest: int) -> st
     reach = room * 9 // 10
     first = _best_start(places, reach)
     last = max((at for at, _, _ in places if at <= first + reach), default=first)
-    return _clipped(text, min(max(0, (first + last - room) // 2), len(text) - room), room)
+    return clipped(text, min(max(0, (first + last - room) // 2), len(text) - room), room)

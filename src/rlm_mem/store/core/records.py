@@ -156,6 +156,12 @@ def surroundings(provenance: Mapping[str, Any]) -> str:
     return " ".join(" ".join(named).split())[:_MAX_SURROUNDINGS]
 
 
+def path_of(chunk: Chunk) -> str:
+    """Return the path of the file that a chunk was read from, as its provenance has it, or an empty string."""
+    path = chunk.metadata.provenance.get("path")
+    return path if isinstance(path, str) else ""
+
+
 def index_key(chunk: Chunk) -> tuple[str, int, str]:
     """Return the values that determine a chunk's segments: content, length of the repeated prefix, surroundings."""
     return chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance)
