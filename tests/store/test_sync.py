@@ -467,6 +467,22 @@ def test_the_same_id_in_two_files_is_reported_and_neither_is_touched(base: Path)
     assert twin.exists()
 
 
+def test_a_file_left_out_beside_another_of_its_chunk_is_found_once_that_one_is_gone(base: Path) -> None:
+    """As after `git checkout .` and `git clean`, which bring back what was deleted and not committed."""
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The keel is of oak.")
+        path = only_file(base)
+        kept = path.read_bytes()
+        store.delete_chunk(chunk.id)
+        path.write_bytes(kept)
+        store.sync()
+        assert store.get_chunk(chunk.id) is None
+        (base / "archive" / path.name).unlink()
+        store.sync()
+        assert [hit.chunk_id for hit in search(store, "keel")] == [chunk.id]
+        assert check(store) == []
+
+
 def test_opening_reads_no_file_when_nothing_changed(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ChunkStore(base) as store:
         for number in range(20):
