@@ -28,6 +28,7 @@ from rlm_mem.continuum.traces import Traces
 from rlm_mem.continuum.undoing import change_to_undo, recorded_changes, undo_found
 from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import ConflictError, InvalidMemory, RlmMemError
+from rlm_mem.merging import MEMORIES_IN_CONFLICT
 from rlm_mem.store.core.brain_files import MIRRORED, mirror_id, place_of
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.findings import Finding
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from rlm_mem.results import RecordedChange, UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_INTERRUPTED = "change-interrupted"
+_INTERRUPTED, _CONFLICT = "change-interrupted", "tiered-conflict"
 _SyncState = dict[str, tuple[Signature, list[str]]]
 
 
@@ -212,6 +213,9 @@ class Continuum:
             if entry.undated:
                 message = f"{entry.key}: created_at: missing; the time of the file is used"
                 problems.append(InvalidEntry(entry.file, message, "tiered-undated"))
+        for file in sorted({one.file for one in problems if self.files.united(one.file) is not None}):
+            problems = [one for one in problems if one.file != file]
+            problems.append(InvalidEntry(file, f"{file}: {MEMORIES_IN_CONFLICT}", _CONFLICT))
         problems += self.review.damaged()
         for file in self.changes.waiting():
             message = f"{PurePosixPath(file).stem}: a change was interrupted; the next write finishes it"
@@ -227,25 +231,35 @@ class Continuum:
         ]
 
     def repairs(self, *, dry_run: bool = True) -> list[Repair]:
-        """Finish interrupted changes; other problems are listed for manual correction."""
+        """Finish interrupted changes and unite files in conflict; other problems are listed for manual correction."""
         check_flag(dry_run, "dry_run")
         found = self.findings()
-        error: str | None = None
-        if not dry_run and any(one.code == _INTERRUPTED for one in found):
+        remedies = {_INTERRUPTED: self.changes.recover, _CONFLICT: self._unite}
+        errors: dict[str, str] = {}
+        for code in () if dry_run else {one.code for one in found} & remedies.keys():
             try:
-                self.changes.recover()
+                remedies[code]()
             except RlmMemError as failed:
-                error = str(failed)
+                errors[code] = str(failed)
         return [
             Repair(
                 one,
                 one.remedy,
-                done=one.code == _INTERRUPTED and not dry_run and error is None,
-                manual=one.code != _INTERRUPTED,
-                error=error if one.code == _INTERRUPTED else None,
+                done=one.code in remedies and not dry_run and one.code not in errors,
+                manual=one.code not in remedies,
+                error=errors.get(one.code),
             )
             for one in found
         ]
+
+    def _unite(self) -> int:
+        """Write the memories of both sides into the files in conflict; returns the number of mirrored files."""
+        with self.changes.locked(undoable=True):
+            for problem in self.check():
+                text = self.files.united(problem.file)
+                if text is not None:
+                    self.files.write(problem.file, text)
+        return self.sync()
 
     def sync(self) -> int:
         """Finish interrupted changes, and update the mirrors of files edited by hand or by git.

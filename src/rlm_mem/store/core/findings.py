@@ -90,6 +90,10 @@ CODES: dict[str, tuple[str, str]] = {
     "index-counts": ("a count kept in the database differs from a recount", "rebuilds the index"),
     "orphaned-row": ("rows of a table that belong to no chunk", "removes them"),
     "tiered-memory": ("a tiered memory breaks a rule of its schema", "left in place for a person"),
+    "tiered-conflict": (
+        "git merged a file of several tiered memories, and left its sides in conflict",
+        "keeps the memories of both sides; one that both changed stays in conflict, for a person",
+    ),
     "tiered-undated": (
         "a tiered memory has no created_at: the time of its file stands in",
         "left: write one into its front matter",
