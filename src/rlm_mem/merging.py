@@ -1,4 +1,4 @@
-"""Faults of files that git merged or a person edited: conflict markers, invalid JSON."""
+"""Faults of files that git merged or did not fetch, or a person edited: conflict markers, pointers, invalid JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ MEMORIES_IN_CONFLICT = (
     "has merge conflict markers: rlm-mem store repair --apply keeps the memories of both sides; of one that both "
     "changed, keep one version and remove the markers"
 )
+NOT_FETCHED = "is only a pointer of Git LFS to the file: run git lfs pull"
 
+_POINTER = b"version https://git-lfs."
 _MARK = re.compile(r"^(?=(?:<<<<<<<|>>>>>>>) )", re.MULTILINE)
 _MARKS_IN_ORDER = (b"<<<<<<< ", b"=======", b">>>>>>> ")
 _MARK_IN_BYTES = re.compile(_MARK.pattern.encode(), re.MULTILINE)
@@ -29,6 +31,11 @@ def sides(text: str) -> tuple[str, str]:
     return _CONFLICT.sub(r"\1", text), _CONFLICT.sub(r"\2", text)
 
 
+def is_pointer(data: bytes) -> bool:
+    """Whether Git LFS has written its pointer in place of a file that it has not fetched."""
+    return data.startswith(_POINTER)
+
+
 def json_fault(data: bytes, error: Exception) -> str:
     """Return why a file is not JSON, with the line of the fault where possible.
 
@@ -40,6 +47,8 @@ def json_fault(data: bytes, error: Exception) -> str:
 
     if in_conflict(data):
         return MERGE_CONFLICT
+    if is_pointer(data):
+        return NOT_FETCHED
     try:
         json.loads(data)
     except (ValueError, RecursionError) as precise:

@@ -103,6 +103,9 @@ def test_a_broken_rule_is_a_finding_that_names_the_file(continuum: Continuum) ->
     record(continuum)
     by_hand(continuum, "memory/long_term/execution_trace_x_v1.md", "---\nmemory_frequency: sideways\n---\n")
     by_hand(
+        continuum, "system/memory_log.md", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"
+    )
+    by_hand(
         continuum,
         "memory/long_term/pattern_old.md",
         "---\nmemory_frequency: mid\nvolatility: medium\nupdate_trigger: manual\nretention_policy: persistent\n"
@@ -112,7 +115,9 @@ def test_a_broken_rule_is_a_finding_that_names_the_file(continuum: Continuum) ->
     assert [(one.code, one.file) for one in found] == [
         ("tiered-memory", "memory/long_term/execution_trace_x_v1.md"),
         ("tiered-undated", "memory/long_term/pattern_old.md"),
+        ("tiered-memory", "system/memory_log.md"),
     ]
+    assert found[2].message.endswith("run git lfs pull")
     assert "volatility: this field is required" in found[0].message
     assert all(one.meaning and one.remedy for one in found)
 

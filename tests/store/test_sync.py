@@ -262,16 +262,25 @@ def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
         assert path.read_bytes() == damage
 
 
-def test_repair_leaves_both_sides_of_a_conflict_to_a_person(base: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{\n<<<<<<< HEAD\n  "id": "chunk-x"\n=======\n  "id": "chunk-y"\n>>>>>>> theirs\n}',
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
+    ],
+    ids=["both sides of a conflict", "not fetched"],
+)
+def test_repair_puts_no_former_version_in_the_place_of_what_git_left(base: Path, content: bytes) -> None:
     with ChunkStore(base) as store:
         chunk = store.create_chunk("before both")
         store.update_chunk(chunk.id, content="one side")
         path = only_file(base)
-        conflict = b'{\n<<<<<<< HEAD\n  "id": "chunk-x"\n=======\n  "id": "chunk-y"\n>>>>>>> theirs\n}'
-        path.write_bytes(conflict)
+        path.write_bytes(content)
         store.sync(full=True)
+        (finding,) = check(store)
+        assert ("git lfs pull" in finding.message) == content.startswith(b"version")
         repair(store, dry_run=False)
-        assert path.read_bytes() == conflict
+        assert path.read_bytes() == content
 
 
 def test_each_opening_names_unreadable_files_and_takes_in_one_mended_in_place(

@@ -18,7 +18,15 @@ from rlm_mem.continuum import places
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
 from rlm_mem.continuum.schema import Frontmatter, validate
 from rlm_mem.errors import InputError, InvalidMemory
-from rlm_mem.merging import MEMORIES_IN_CONFLICT, MERGE_CONFLICT, in_conflict, json_fault, sides
+from rlm_mem.merging import (
+    MEMORIES_IN_CONFLICT,
+    MERGE_CONFLICT,
+    NOT_FETCHED,
+    in_conflict,
+    is_pointer,
+    json_fault,
+    sides,
+)
 from rlm_mem.store.core.brain_files import checked_name, mirror_id
 
 if TYPE_CHECKING:
@@ -266,6 +274,8 @@ class MemoryFiles:
 
 
 def _text(data: bytes, file: str) -> str:
+    if is_pointer(data):
+        raise InvalidMemory(f"{file}: {NOT_FETCHED}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

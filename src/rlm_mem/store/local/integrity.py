@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import NEWER_VERSION, ORDERED_LINK_TYPES, decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
-from rlm_mem.merging import MERGE_CONFLICT
+from rlm_mem.merging import MERGE_CONFLICT, NOT_FETCHED
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.findings import Finding
@@ -236,8 +236,10 @@ def _unreadable(layout: Layout, found: ChunkFile) -> Finding:
     if chunk_id is not None and found.invalid:
         if NEWER_VERSION in reason:
             code = "newer-version"
-        # A version older than both sides of a conflict must not replace either.
-        elif MERGE_CONFLICT not in reason and former_versions(layout, chunk_id, below=ANY_REVISION):
+        # An older version must replace neither the sides of a conflict nor what git has not fetched yet.
+        elif reason not in (MERGE_CONFLICT, NOT_FETCHED) and former_versions(
+            layout, chunk_id, below=ANY_REVISION
+        ):
             code = "unreadable-with-version"
     return Finding(code, f"{found.path}: {reason}", found.path, chunk_id)
 
