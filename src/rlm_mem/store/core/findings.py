@@ -14,6 +14,10 @@ CODES: dict[str, tuple[str, str]] = {
         "the file does not validate, but a former version of it does",
         "moves the damaged file to archive/damaged/ and brings the newest former version back",
     ),
+    "conflict-of-counts": (
+        "git left a conflict in a chunk whose sides differ in revision, access counts and times of change alone",
+        "takes the later of each",
+    ),
     "newer-version": (
         "a later version of this program wrote it in a form that this one does not know",
         "left as it is: upgrade rlm-mem",
