@@ -53,7 +53,8 @@ _FOR_GIT = (
     (
         ".gitattributes",
         "# lines are only ever added: a merge keeps those of both sides\n*.jsonl merge=union\n"
-        "# made from the tiered memories: a conflict is in their files alone\nchunk-memory-*.json -merge\n",
+        "# made from the tiered memories, and former versions: a conflict is in the memories alone\n"
+        "chunk-memory-*.json -merge\n/archive/versions/** -merge\n",
     ),
     (
         "../.gitignore",
