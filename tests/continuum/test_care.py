@@ -122,6 +122,22 @@ def test_a_broken_rule_is_a_finding_that_names_the_file(continuum: Continuum) ->
     assert all(one.meaning and one.remedy for one in found)
 
 
+def test_a_memory_whose_front_matter_lost_its_line_is_a_finding_and_stays_searchable(
+    continuum: Continuum,
+) -> None:
+    """As by an editor that makes three hyphens a dash: the memory would be text of the one before it."""
+    file = "system/memory_log.md"
+    made = [added(continuum, file, title, "Slowly.") for title in ("Sanding", "Planing")]
+    continuum.sync()
+    text = continuum.files.read(file) or ""
+    by_hand(continuum, file, text.replace("---\nid: planing", "—\nid: planing"))
+    continuum.sync()
+    (finding,) = Memory(continuum.store).check()
+    assert (finding.code, finding.file) == ("tiered-memory", file)
+    assert "2 memories have memory_frequency, but only 1" in finding.message
+    assert continuum.store.get_chunk(made[1].chunk_id) is not None
+
+
 def test_repair_finishes_what_was_interrupted_and_leaves_the_rest_to_a_person(continuum: Continuum) -> None:
     transition = interrupted(continuum)
     by_hand(continuum, "memory/long_term/pattern_x.md", "no frontmatter\n")

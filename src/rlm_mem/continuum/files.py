@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.files import Signature
 
 _logger = logging.getLogger("rlm_mem.continuum")
+
+_FREQUENCY = re.compile(r"^memory_frequency[ \t]*:", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,9 @@ class MemoryFiles:
             ours, theirs = map(split_blocks, sides(text))
             agreed = {block.rstrip() for block in theirs}
             blocks = [block for block in ours if block.rstrip() in agreed]
+        elif (named := len(_FREQUENCY.findall(text))) > len(blocks):  # by an editor that makes "---" a dash
+            message = f"{file}: {named} memories have memory_frequency, but only {len(blocks)} begin with a line ---"
+            _report_problem(problems, file, InvalidMemory(message))
         for block in blocks:
             try:
                 entry = self.parse(file, "", block)
