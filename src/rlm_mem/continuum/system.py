@@ -28,7 +28,6 @@ from rlm_mem.continuum.traces import Traces
 from rlm_mem.continuum.undoing import change_to_undo, recorded_changes, undo_found
 from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import ConflictError, InvalidMemory, RlmMemError
-from rlm_mem.merging import MEMORIES_IN_CONFLICT
 from rlm_mem.store.core.brain_files import MIRRORED, mirror_id, place_of
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.findings import Finding
@@ -213,9 +212,12 @@ class Continuum:
             if entry.undated:
                 message = f"{entry.key}: created_at: missing; the time of the file is used"
                 problems.append(InvalidEntry(entry.file, message, "tiered-undated"))
-        for file in sorted({one.file for one in problems if self.files.united(one.file) is not None}):
-            problems = [one for one in problems if one.file != file]
-            problems.append(InvalidEntry(file, f"{file}: {MEMORIES_IN_CONFLICT}", _CONFLICT))
+        problems = [
+            InvalidEntry(one.file, one.message, _CONFLICT)
+            if one.code == "tiered-memory" and self.files.united(one.file) is not None
+            else one
+            for one in problems
+        ]
         problems += self.review.damaged()
         for file in self.changes.waiting():
             message = f"{PurePosixPath(file).stem}: a change was interrupted; the next write finishes it"
